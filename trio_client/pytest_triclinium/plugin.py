@@ -21,18 +21,18 @@ MARKERS: Mapping[str, str] = {
     "tcp_cluster": "arguments of triclinium.testing.open_tcp_cluster for the fixture tcp_cluster.",
     "cluster": "arguments of triclinium.testing.FakeCluster.open_client for the fixture cluster.",
 }
-"""What configures each fixture, by the name of both."""
+"""Help text of the marker that configures each fixture and has its name."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the markers known."""
+    """Register the markers."""
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}(**arguments): {meaning}")
 
 
 @pytest.fixture
 async def fake_cluster(request: pytest.FixtureRequest) -> AsyncIterator[FakeCluster]:
-    """Give a test a cluster inside the process, as ``open_fake_cluster`` does."""
+    """Yield a cluster inside the process, like ``open_fake_cluster``."""
     from triclinium.testing import open_fake_cluster
 
     _require_trio("fake_cluster")
@@ -43,7 +43,7 @@ async def fake_cluster(request: pytest.FixtureRequest) -> AsyncIterator[FakeClus
 
 @pytest.fixture
 async def tcp_cluster(request: pytest.FixtureRequest) -> AsyncIterator[FakeCluster]:
-    """Give a test a cluster on ports of this machine, as ``open_tcp_cluster`` does; its time is real."""
+    """Yield a cluster on ports of this machine, like ``open_tcp_cluster``. Its time is real."""
     from triclinium.testing import open_tcp_cluster
 
     _require_trio("tcp_cluster")
@@ -54,7 +54,7 @@ async def tcp_cluster(request: pytest.FixtureRequest) -> AsyncIterator[FakeClust
 
 @pytest.fixture
 async def cluster(request: pytest.FixtureRequest, fake_cluster: FakeCluster) -> AsyncIterator[Cluster]:
-    """Give a test a client of ``fake_cluster``, as its ``open_client`` does."""
+    """Yield a client of ``fake_cluster``, like its ``open_client``."""
     from triclinium.testing import ClientArguments
 
     named = signature(fake_cluster.open_client).parameters.values()
@@ -76,7 +76,7 @@ def _arguments(request: pytest.FixtureRequest, marker: str, known: Collection[st
         unknown = [repr(value) for value in each.args] + [name for name in each.kwargs if name not in known]
         if unknown:
             raise pytest.UsageError(
-                f"pytest.mark.{marker} does not take {', '.join(unknown)}; it takes, by name, {', '.join(sorted(known))}"
+                f"pytest.mark.{marker} has no argument {', '.join(unknown)}; its arguments, by name, are {', '.join(sorted(known))}"
             )
         arguments |= each.kwargs
     return arguments
@@ -87,6 +87,6 @@ def _require_trio(fixture: str) -> None:
 
     if not trio.lowlevel.in_trio_run():
         raise pytest.UsageError(
-            f"the fixture {fixture} runs on Trio, and this test does not: use pytest-trio, "
-            "or have AnyIO's fixture anyio_backend return 'trio'"
+            f"the fixture {fixture} runs on Trio, but this test does not: use pytest-trio, "
+            "or let AnyIO's fixture anyio_backend return 'trio'"
         )

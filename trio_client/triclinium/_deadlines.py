@@ -212,7 +212,7 @@ class _Block:
 def noted(report: Report) -> Iterator[None]:
     """Add a report to those of the current task for the block.
 
-    A call of several operations uses one that ``is_last``, and reports to the outer blocks with ``tell``.
+    A call of several operations uses one that ``is_last``, and reports to the outer blocks with ``report_abandoned``.
     """
     reports = _open_reports.setdefault(trio.lowlevel.current_task(), [])
     reports.append(report)
@@ -222,7 +222,7 @@ def noted(report: Report) -> Iterator[None]:
         reports.remove(report)
 
 
-def tell(operations: Sequence[AbandonedOperation], *, redact: bool) -> None:
+def report_abandoned(operations: Sequence[AbandonedOperation], *, redact: bool) -> None:
     """Add abandoned operations of this task to the reports of all blocks that may have cancelled it. Never raises."""
     for report in reports_of(trio.lowlevel.current_task()):
         for abandoned in operations:

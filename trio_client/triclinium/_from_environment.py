@@ -44,8 +44,8 @@ def open_cluster_from_environment(
     options = found.over(given)
     read = {name: getattr(options, name) for name in CoreArguments.__annotations__}
     # The core's options hold no tracer or meter of the user: keep the given one unless a variable overrides it.
-    said = found.options.get(ClientOptions, {})
-    read |= {name: said[name] for name in ("tracer", "meter") if name in said}
+    from_variables = found.options.get(ClientOptions, {})
+    read |= {name: from_variables[name] for name in ("tracer", "meter") if name in from_variables}
     return open_cluster(
         options.connection_string, options.authenticator, **cast("ClusterArguments", {**arguments, **read})
     )

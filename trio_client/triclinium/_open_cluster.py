@@ -247,9 +247,7 @@ def _connector(given: Connector | None, ssl_context: ssl.SSLContext | None, opti
     tls = parse_connection_string(options.connection_string).tls
     check_type(ssl_context, "ssl_context", ssl.SSLContext, NoneType)
     if ssl_context is not None and (given is not None or not tls):
-        why = (
-            "without TLS; connect with couchbases://" if given is None else "beside a connector, which does TLS itself"
-        )
+        why = "without TLS; connect with couchbases://" if given is None else "with a connector, which does its own TLS"
         raise errors.InvalidArgumentException(f"ssl_context has no effect {why}", parameter="ssl_context")
     connector = TcpConnector(ssl_context) if given is None else given
     check_method(connector, "connector", "connect", "connect(host, port, tls=...)")

@@ -35,6 +35,6 @@ class TrioRun:
             here = None
         if here is not self._token:
             raise RuntimeError(
-                "the cluster was opened in another trio.run; open one in each run, or have that run make the call, with "
-                "trio.from_thread.run"
+                "the cluster was opened in another trio.run; open one in each run, or make the call in that run "
+                "with trio.from_thread.run"
             )

@@ -88,7 +88,7 @@ class _Asks:
     async def retry_after(
         self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /
     ) -> couchbase.RetryAction:
-        raise AssertionError("the state machine answers in its place")
+        raise AssertionError("the state machine answers for it")
 
 
 RETRY_STRATEGIES: Mapping[str, CouchbaseStrategy | None] = {
@@ -102,9 +102,9 @@ RETRY_STRATEGIES: Mapping[str, CouchbaseStrategy | None] = {
 """Couchbase retry strategies of an operation, by the name shown in a failing example."""
 
 
-class _LendsNothing(StandardRetryStrategy):
+class _IssuesNothing(StandardRetryStrategy):
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
-        raise RetryError("it lends nothing")
+        raise RetryError("it issues no token")
 
 
 class _RaisesFirst(StandardRetryStrategy):
@@ -118,7 +118,7 @@ _LENDERS: Mapping[str, Callable[[CheckedStrategy, LoanBook], AnyRetryStrategy]] 
     "awaited tokens": lambda shared, book: AwaitedStrategy(shared, think),
     "awaited tokens of a scope": lambda shared, book: TokenScope(AwaitedStrategy(shared, think), "far"),
     "budget": lambda shared, book: CheckedStrategy(book, BudgetRetryStrategy(rng=MIDPOINT, capacity=3)),
-    "lends nothing": lambda shared, book: CheckedStrategy(book, _LendsNothing(rng=MIDPOINT)),
+    "issues nothing": lambda shared, book: CheckedStrategy(book, _IssuesNothing(rng=MIDPOINT)),
     "raises first": lambda shared, book: CheckedStrategy(book, _RaisesFirst(rng=MIDPOINT)),
 }
 

@@ -35,10 +35,10 @@ FILLING = "x" * 4000
 
 INDEX_NOT_FOUND = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
 """Response that the client retries, because nothing was done."""
-HALFWAY: Mapping[str, object] = {"code": 5001, "msg": "it broke down halfway"}
+HALFWAY: Mapping[str, object] = {"code": 5001, "msg": "it failed halfway"}
 
 
-def _told(status: int, error: str, reason: str) -> FakeAnswer:
+def _view_error(status: int, error: str, reason: str) -> FakeAnswer:
     body = msgspec.json.encode({"error": error, "reason": reason}).decode()
     return FakeAnswer(http_status=status, body=body)
 
@@ -48,22 +48,21 @@ VIEW_STATUSES: Sequence[int] = (300, 301, 302, 303, 307, 401, 408, 409, 412, 416
 
 SERVICE_REFUSALS: Mapping[Service, Sequence[FakeAnswer]] = {
     Service.ANALYTICS: [
-        FakeAnswer(errors=[{"code": code, "msg": "the service has other things to do"}])
-        for code in (23000, 23003, 23007)
+        FakeAnswer(errors=[{"code": code, "msg": "the service is busy"}]) for code in (23000, 23003, 23007)
     ],
-    Service.SEARCH: [FakeAnswer(http_status=429, errors=[{"msg": "too many queries at once"}])],
+    Service.SEARCH: [FakeAnswer(http_status=429, errors=[{"msg": "too many concurrent queries"}])],
     Service.VIEWS: [
-        *(_told(status, "busy", "the view engine has other things to do") for status in VIEW_STATUSES),
-        _told(404, "not_found", "missing"),
-        _told(500, "error", "the index is being built"),
+        *(_view_error(status, "busy", "the view engine is busy") for status in VIEW_STATUSES),
+        _view_error(404, "not_found", "missing"),
+        _view_error(500, "error", "the index is being built"),
     ],
 }
 """Responses that the client retries, because nothing was done. Source: SDK-RFC 0049 "Response Code Retry List"."""
 
 VIEW_FAILURES: Sequence[tuple[FakeAnswer, type[errors.CouchbaseException]]] = (
-    (_told(404, "not_found", "deleted"), errors.ViewNotFoundException),
-    (_told(500, "error", "{not_found, missing_named_view}"), errors.ViewNotFoundException),
-    (_told(500, "badarg", "a key is wrong"), errors.CouchbaseException),
+    (_view_error(404, "not_found", "deleted"), errors.ViewNotFoundException),
+    (_view_error(500, "error", "{not_found, missing_named_view}"), errors.ViewNotFoundException),
+    (_view_error(500, "badarg", "a key is invalid"), errors.CouchbaseException),
 )
 """Final responses, each with its error: those that the retry list excludes."""
 
@@ -167,18 +166,18 @@ class RequestTemplates:
 
     def _asked(self, service: Service, kind: str, mark: str) -> DrawnRequest:
         """Return a request to one of the services other than query and management."""
-        said, method, request = self._question(service, mark)
+        script_key, method, request = self._question(service, mark)
         key = (method, mark.encode())
         if kind == "view failed":
             failure, error = VIEW_FAILURES[self._place(len(VIEW_FAILURES))]
-            self._script.answer(said, failure, service=service)
+            self._script.answer(script_key, failure, service=service)
             return DrawnRequest(request, key, error=error)
         answer = _many(mark) if kind.endswith("many") else _answer(mark, FEW_ROWS)
         refused: list[FakeAnswer] = []
         if kind.endswith("refused"):
             answers = SERVICE_REFUSALS[service]
             refused = [answers[self._place(len(answers))] for _ in range(1 + self._place(2))]
-        self._script.answer(said, *refused, answer, service=service)
+        self._script.answer(script_key, *refused, answer, service=service)
         return DrawnRequest(request, key, _texts(answer), len(refused))
 
     def _question(self, service: Service, mark: str) -> tuple[str, bytes, ServiceRequest]:

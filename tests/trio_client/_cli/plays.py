@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triclinium import RetryReason, Scope
-from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook, Play
+from triclinium._cli.demo.recorder import ClientDecided, ConnectionReported, NodeTook, Play
 from triclinium._cli.demo.scenarios import DemoOperation, DemoScenario
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Service, Status
@@ -84,7 +84,7 @@ PLAY = Play(
     ended=100.006,
     entries=(
         NodeTook(100.0005, FRAMES[0]),
-        ConnectionTold(100.001, "ready"),
+        ConnectionReported(100.001, "ready"),
         decided(100.002, 0.001),
         NodeTook(100.0025, FRAMES[1]),
         decided(100.004, 0.002),

@@ -48,17 +48,16 @@ def test_an_unknown_command_with_a_suggestion() -> None:
     """An unknown command is an error of one line with the probable command."""
     result = CliRunner().invoke(main, ["explian"])
 
-    assert (2, "Error: there is no command 'explian'; did you mean explain?\n") == (result.exit_code, result.stderr)
+    assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))
+    assert "'explian'; did you mean explain?" in result.stderr
 
 
 def test_an_unknown_command_without_a_suggestion() -> None:
     """An unknown command that resembles no command is an error of one line with all commands."""
     result = CliRunner().invoke(main, ["xyz"])
 
-    assert (2, "Error: there is no command 'xyz'; there is demo, explain, ping, query, serve, simulate\n") == (
-        result.exit_code,
-        result.stderr,
-    )
+    assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))
+    assert "demo, explain, ping, query, serve, simulate" in result.stderr
 
 
 def test_wrong_arguments_are_one_line() -> None:

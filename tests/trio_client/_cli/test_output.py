@@ -63,7 +63,7 @@ def left_pipe() -> Iterator[BinaryIO]:
 
 
 LOSSES: Mapping[str, tuple[Callable[[], AbstractContextManager[BinaryIO]], int, str]] = {
-    "full": (full_device, 74, "standard output cannot be written: No space left on device"),
+    "full": (full_device, 74, ": No space left on device"),
     "left": (left_pipe, 141, ""),
 }
 """Context manager of each loss of output, the exit status, and the end of the line on stderr."""

@@ -138,7 +138,7 @@ async def test_retry_outside_of_the_block(strategy: StandardRetryStrategy) -> No
     async for attempt in attempts(strategy):
         with attempt:
             assert "<Attempt 1: its block is open>" == repr(attempt)
-        with pytest.raises(ArgumentError, match="call retry\\(\\) inside of the block"):
+        with pytest.raises(ArgumentError, match="^attempt 1: .*retry\\(\\)"):
             attempt.retry()
 
 
@@ -224,7 +224,7 @@ async def test_a_cancelled_wait(strategy: StandardRetryStrategy, autojump_clock:
         scope.cancel()
         await anext(loop)
 
-    with pytest.raises(ArgumentError, match="attempt 2: it was given up while it waited to begin"):
+    with pytest.raises(ArgumentError, match="^attempt 2: "):
         await anext(loop)
     assert CAPACITY == strategy.available_quota()
 

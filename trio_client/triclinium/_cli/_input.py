@@ -42,7 +42,7 @@ def choose_name(name: str, names: Iterable[str], what: str, *, otherwise: str = 
     known = {_canonical(each): each for each in names}
     found = known.get(_canonical(name))
     if found is None:
-        raise WrongInput(f"there is no {what} {name!r}{suggestion(name, known.values(), otherwise)}")
+        raise WrongInput(f"unknown {what}: {name!r}{suggestion(name, known.values(), otherwise)}")
     return found
 
 
@@ -53,7 +53,7 @@ def suggestion(name: str, choices: Iterable[str], otherwise: str = HELP_LISTS_TH
     if meant:
         return f"; did you mean {' or '.join(meant)}?"
     if len(keys) <= LISTED_MAX:
-        return f"; there is {', '.join(keys.values())}"
+        return f"; choose from {', '.join(keys.values())}"
     return f"; {otherwise}"
 
 

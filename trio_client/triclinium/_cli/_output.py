@@ -17,7 +17,7 @@ from triclinium_core.shown import printable
 NOT_WRITTEN = 74
 """Exit status if the output cannot be written, as in sysexits.h; no command uses it for anything else."""
 
-NOBODY_READS = 141
+PIPE_CLOSED = 141
 """Exit status if the reader of the output closed the pipe: that of a program killed by SIGPIPE, in a shell's form."""
 
 
@@ -27,13 +27,13 @@ class OutputLost(click.ClickException):
     exit_code = NOT_WRITTEN
 
     def __init__(self, cause: OSError) -> None:
-        super().__init__(f"standard output cannot be written: {cause.strerror or cause}")
+        super().__init__(f"cannot write to standard output: {cause.strerror or cause}")
 
 
 class ReaderLeft(OutputLost):
     """The reader of standard output closed the pipe, so nothing is printed."""
 
-    exit_code = NOBODY_READS
+    exit_code = PIPE_CLOSED
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print nothing."""

@@ -18,15 +18,21 @@ from triclinium_core.options import PasswordAuthenticator
 class TargetOptions:
     """Credentials and trusted certificates of a command."""
 
-    username: str | None = option(metavar="NAME", envvar="TRICLINIUM_USERNAME", show_envvar=True)
+    username: str | None = option(
+        metavar="NAME",
+        envvar="TRICLINIUM_USERNAME",
+        show_envvar=True,
+        help="User name. The command prompts for a missing one on a terminal.",
+    )
     password: str | None = option(
         metavar="SECRET",
         envvar="TRICLINIUM_PASSWORD",
         show_envvar=True,
-        help="Asked for on a terminal where it is missing.",
+        help="Password. The command prompts for a missing one on a terminal.",
     )
     ca_file: str | None = option(
-        type=click.Path(exists=True, dir_okay=False), help="Certificates to trust, instead of the system's."
+        type=click.Path(exists=True, dir_okay=False),
+        help="PEM file of CA certificates to trust instead of the system's.",
     )
 
 
@@ -49,7 +55,7 @@ def _asked_for(name: str, value: str | None, *, hide_input: bool) -> str:
     if value is not None:
         return value
     if not is_interactive():
-        raise WrongInput(f"--{name} is missing; TRICLINIUM_{name.upper()} may say it too")
+        raise WrongInput(f"--{name} is missing; pass it, or set TRICLINIUM_{name.upper()}")
     answer: str = click.prompt(name.capitalize(), hide_input=hide_input, err=True)
     return answer
 
@@ -68,8 +74,8 @@ def ssl_context_for(target: ConnectionString, ca_file: str | None) -> ssl.SSLCon
     if ca_file is None:
         return None
     if not target.tls:
-        raise WrongInput(f"--ca-file is of no use with {target.scheme}://, which speaks no TLS; use couchbases://")
+        raise WrongInput(f"--ca-file has no effect with {target.scheme}://, which does not use TLS; use couchbases://")
     try:
         return ssl.create_default_context(cafile=ca_file)
     except (OSError, ssl.SSLError) as error:
-        raise WrongInput(f"--ca-file {ca_file} holds no certificates: {error}") from error
+        raise WrongInput(f"--ca-file {ca_file} has no valid certificates: {error}") from error

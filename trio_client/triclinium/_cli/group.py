@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from triclinium._cli._input import WrongInput, suggestion
-from triclinium._cli._output import NOBODY_READS, NOT_WRITTEN, checked_output
+from triclinium._cli._output import NOT_WRITTEN, PIPE_CLOSED, checked_output
 from triclinium_core.shown import printable
 
 COMMANDS: Mapping[str, str] = {
@@ -51,7 +51,7 @@ class LazyGroup(click.Group):
             WrongInput: no command has that name.
         """
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            raise WrongInput(f"there is no command {args[0]!r}{suggestion(args[0], COMMANDS)}")
+            raise WrongInput(f"unknown command: {args[0]!r}{suggestion(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:
@@ -70,7 +70,7 @@ class LazyGroup(click.Group):
         except click.UsageError as error:
             message = error.format_message()
             if isinstance(error, CLICK_WRITES) and error.ctx is not None:
-                message += f" {error.ctx.command_path} --help shows how it is called."
+                message += f" Run {error.ctx.command_path} --help for the usage."
             raise WrongInput(printable(message)) from error
         except click.ClickException as error:
             _make_printable(error)
@@ -97,9 +97,9 @@ def _make_printable(error: click.ClickException) -> None:
 
 
 EPILOG = f"""\b
-Exit status of every command, beside what its own help tells:
+Exit status of every command, in addition to its own:
   {NOT_WRITTEN:<4} the output could not be written
-  {NOBODY_READS:<4} whoever read the output has left
+  {PIPE_CLOSED:<4} the reader of the output closed the pipe
 """
 
 
@@ -108,4 +108,4 @@ Exit status of every command, beside what its own help tells:
 )
 @click.version_option(package_name="triclinium")
 def main() -> None:
-    """Couchbase for Trio: see what the client does, ask why, and try it without a server."""
+    """Couchbase for Trio: watch the client, explain its decisions, and try it without a server."""

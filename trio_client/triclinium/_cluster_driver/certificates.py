@@ -27,15 +27,15 @@ def show_certificate(connector: Connector, authenticator: Authenticator | None) 
     if not isinstance(connector, TcpConnector):
         if authenticator.cert_path is not None:
             raise errors.InvalidArgumentException(
-                "authenticator names files that a connector of your own does not read; let it show the certificate, and "
-                "pass CertificateAuthenticator()",
+                "authenticator names files that the given connector does not read; let the connector present the certificate, "
+                "and pass CertificateAuthenticator()",
                 parameter="authenticator",
             )
     elif authenticator.cert_path is not None:
         connector.load_certificate(lambda context: _load(context, authenticator))
     elif connector.has_default_context:
         raise errors.InvalidArgumentException(
-            "authenticator names no file, and there is no ssl_context that has a certificate; give cert_path",
+            "authenticator names no file, and no ssl_context has a certificate; pass cert_path",
             parameter="authenticator",
         )
 
@@ -49,6 +49,6 @@ def _load(context: ssl.SSLContext, authenticator: CertificateAuthenticator) -> N
     except (OSError, ValueError) as error:
         files = path if key_path is None else f"{path} and {key_path}"
         raise errors.InvalidArgumentException(
-            f"authenticator: the certificate and its key cannot be read from {files}: {error}",
+            f"authenticator: cannot read the certificate and its key from {files}: {error}",
             parameter="authenticator",
         ) from error

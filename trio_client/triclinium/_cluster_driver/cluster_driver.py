@@ -209,7 +209,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         if is_alone:  # With other tasks, submission waits until the task is parked, and so known not to be cancelled.
             await trio.lowlevel.checkpoint_if_cancelled()
         token = next(self._tokens)
-        make = make if self.telemetry is None and parent is None else self._calls.told(token, parent, make)
+        make = make if self.telemetry is None and parent is None else self._calls.observed(token, parent, make)
         try:
             operation = make(*args, **kwargs)
             if self._is_ended:
@@ -265,7 +265,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         rows = OpenRows(next(self._tokens), request)
         if self.telemetry is not None:
             self.check_caller()
-            self._calls.told(rows.token, parent, lambda: request)()
+            self._calls.observed(rows.token, parent, lambda: request)()
         await self._take_rows(rows, self._submission(rows.token, request, strategy))
         return rows
 
@@ -296,7 +296,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             await trio.lowlevel.checkpoint_if_cancelled()
             if self._is_ended:
                 self.check_caller()
-                raise self._ending(f"{rows.request.name} got no answer")
+                raise self._ending(f"{rows.request.name} got no response")
         except trio.Cancelled:
             reason = abandon_reason(trio.lowlevel.current_task())
             if is_over:
@@ -492,5 +492,5 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     # -- Endings.
 
     def _state_of(self, waiter: Waiter[Asked, Outcome]) -> str:
-        state = "was not sent" if waiter.token in self._submissions else "got no answer"
+        state = "was not sent" if waiter.token in self._submissions else "got no response"
         return f"{waiter.asked.name} {state}"

@@ -83,9 +83,9 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
     @trio.lowlevel.enable_ki_protection
     async def __aenter__(self) -> T:
         if not trio.lowlevel.in_trio_task():
-            raise not_on_trio("connections are tasks of trio; open them")
+            raise not_on_trio("connections run as trio tasks; open them")
         if self._nursery is not None:
-            raise RuntimeError("this block was entered before; make another one for the next time")
+            raise RuntimeError("this block was already entered; create a new one each time")
         self._nursery = trio.open_nursery()
         nursery = await self._nursery.__aenter__()
         self._scope = nursery.cancel_scope

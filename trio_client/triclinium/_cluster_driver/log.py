@@ -98,7 +98,7 @@ class Log:
         """Log the options of a new client at DEBUG, without secrets (SDK-RFC 0074 "Logging")."""
         self.authenticator(options.authenticator)
         if connection_logger.isEnabledFor(logging.DEBUG):
-            connection_logger.debug("a client begins with %s", self._text(str(options)))
+            connection_logger.debug("a client starts with %s", self._text(str(options)))
 
     def writes(self, report: ReportRetry | ReportRefusal) -> bool:
         """Return whether the report has a level that is logged."""
@@ -136,7 +136,7 @@ class Log:
 
     def strategy_error(self, report: ReportStrategyError) -> None:
         """Log the exception that a strategy raised on a success; no caller receives it."""
-        retry_logger.error("a retry strategy failed when it was told of a success", exc_info=report.error)
+        retry_logger.error("a retry strategy failed to record a success", exc_info=report.error)
 
     def connection(self, report: ReportConnection) -> None:
         """Log an event of a connection."""
@@ -194,8 +194,8 @@ def log_timeout(
         dropped: number of further operations, whose contexts were dropped.
         redact: mark user data.
     """
-    told = [_redacted(context) if redact else context for context in contexts[:CONTEXTS_MAX]]
-    text = ", ".join(context.to_json() for context in told)
+    logged = [_redacted(context) if redact else context for context in contexts[:CONTEXTS_MAX]]
+    text = ", ".join(context.to_json() for context in logged)
     more = f" and {len(contexts) + dropped - CONTEXTS_MAX} more" if len(contexts) > CONTEXTS_MAX else ""
     timeout_logger.warning("%s: %s%s", type(error).__name__, text, more)
 

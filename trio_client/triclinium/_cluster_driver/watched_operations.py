@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from triclinium._driver.waiters import Waiter
-from triclinium._retry.watching import hooks_of_blocks, tell_hooks
+from triclinium._retry.watching import call_hooks, hooks_of_blocks
 from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRefusal, ReportRetry
 from triclinium_core.contract.neutral import Token
@@ -49,7 +49,7 @@ class WatchedOperations:
             if watched.is_last:
                 return
             scheduled = RetryScheduled(watched.name, watched.attempt, report.delay, None, None, watched.reason)
-            _tell(waiter, scheduled, watched.hooks)
+            _report(waiter, scheduled, watched.hooks)
 
     def refused(self, report: ReportRefusal, waiter: Waiter[Q, R] | None) -> None:
         """Record that no attempt follows; the error arrives later."""
@@ -63,14 +63,14 @@ class WatchedOperations:
         if watched is None:
             return
         if error is None:
-            _tell(waiter, RetrySucceeded(watched.name, watched.attempt + 1, None), watched.hooks)
+            _report(waiter, RetrySucceeded(watched.name, watched.attempt + 1, None), watched.hooks)
             return
         if isinstance(error, errors.TimeoutException) and not watched.is_refused:
             ending = RetryEnding.DEADLINE
         else:
             ending = RetryEnding.REFUSED if watched.is_last else RetryEnding.NOT_RETRY_SAFE
         number = watched.attempt if watched.is_last else watched.attempt + 1
-        _tell(waiter, RetryGivenUp(watched.name, number, ending, error, None, watched.reason), watched.hooks)
+        _report(waiter, RetryGivenUp(watched.name, number, ending, error, None, watched.reason), watched.hooks)
 
     def forget(self, token: Token) -> None:
         """Forget an operation whose task was cancelled. Hooks get no report of it."""
@@ -86,7 +86,7 @@ class WatchedOperations:
         return watched
 
 
-def _tell(waiter: Waiter[Q, R], report: RetryReport, hooks: Sequence[RetryHook]) -> None:
+def _report(waiter: Waiter[Q, R], report: RetryReport, hooks: Sequence[RetryHook]) -> None:
     # Use the context of the calling task, so that a hook sees that task's variables.
     run: Callable[..., None] = waiter.task.context.run if waiter.is_parked else copy_context().run
-    run(tell_hooks, report, hooks)
+    run(call_hooks, report, hooks)

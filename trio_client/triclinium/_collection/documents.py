@@ -262,7 +262,7 @@ class DocumentOperations(CollectionBase):
         def operation() -> Replace:
             if check_flag(preserve_expiry, "preserve_expiry") and expiry is not None:
                 raise InvalidArgumentException(
-                    f"expiry={shown(expiry)} cannot be set and preserved at once; leave one of them out",
+                    f"expiry={shown(expiry)} cannot be combined with preserve_expiry; omit one of them",
                     parameter="expiry",
                 )
             document, seconds = self._encoded(Replace, durability, value, transcoder)

@@ -135,7 +135,7 @@ class FanOutResults(Generic[T_co]):
         await trio.lowlevel.checkpoint()
         while True:
             if self._tasks.is_left:
-                raise trio.ClosedResourceError("the block was left; take its results inside")
+                raise trio.ClosedResourceError("the block was left; read its results inside it")
             if not self._taken:
                 self._taken.extend(self._fan_out.take())
                 self._tasks.submitter.unpark()

@@ -87,7 +87,7 @@ class Alarm(Generic[E, A, Q, R]):
         self._waiters.end_alarm()
         return frozenset(unread | before)
 
-    def hear(self, event: StreamEvent) -> None:
+    def on_event(self, event: StreamEvent) -> None:
         """Feed an event of a stream during an alarm, and record whether more bytes from before the alarm may follow.
 
         More may follow after a response to a token that is older than the alarm, and after bytes that complete no

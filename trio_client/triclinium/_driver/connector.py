@@ -94,7 +94,7 @@ class TcpConnector:
             return TlsStream(tcp, self._ssl_context, name.removesuffix(b"."))
         except (ValueError, TypeError) as error:
             # A user's resolver may return a name that no certificate can have.
-            text = f"{host!r} is not a host name that TLS can ask for: {error}"
+            text = f"{host!r} is not a valid host name for TLS: {error}"
             raise ssl.SSLError(ssl.SSL_ERROR_SSL, text) from error
 
 

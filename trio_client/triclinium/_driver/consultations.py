@@ -98,5 +98,5 @@ async def _outcome(question: Callable[[], Awaitable[T]]) -> tuple[T | None, Exce
     except BaseExceptionGroup as group:
         # The call was cancelled and also failed: no caller waits for its errors.
         _, rest = group.split(Exception)
-        assert rest is not None, "a group of nothing but Exceptions is an Exception itself"
+        assert rest is not None, "a group that contains only Exceptions is an Exception"
         raise rest from None

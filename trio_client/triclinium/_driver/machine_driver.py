@@ -108,7 +108,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         self._waiters: Waiters[Q, R] = Waiters()
         self._pace = pace = Pace()
         self._alarm: Alarm[E, A, Q, R] = Alarm(machine, self.feed, self._waiters, pace)
-        self._streams = Streams(connector=connector, feed=self._hear, make_nonce=make_nonce, pace=pace)
+        self._streams = Streams(connector=connector, feed=self._on_stream_event, make_nonce=make_nonce, pace=pace)
         self._alarm.streams = self._streams
         self._consultations: Consultations[Q, R] = Consultations(self.feed, self._waiters, log.strategy_error)
         self._tokens = map(Token, count(1))
@@ -176,7 +176,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
             RuntimeError: the caller is in another run, such as that of another thread, or the driver does not run yet.
         """
         if self._run is None:
-            raise RuntimeError("the client does not run yet; start its run() first")
+            raise RuntimeError("the client is not running; start its run() first")
         self._run.check_caller()
 
     @trio.lowlevel.enable_ki_protection
@@ -246,14 +246,14 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
 
     # -- Events in, actions out.
 
-    def _hear(self, event: StreamEvent) -> None:
+    def _on_stream_event(self, event: StreamEvent) -> None:
         """Feed an event of a stream, and record the amount of its work."""
         if type(event) is StreamLost:
             self._streams.forget(event.stream)
         if self._waiters.newest_at_alarm is None:
             self.feed(event)
         else:
-            self._alarm.hear(event)
+            self._alarm.on_event(event)
         if self._machine.work >= self._pace.limit:
             self._pace.note(self._machine.work)
 
@@ -317,7 +317,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
 
     def _state_of(self, waiter: Waiter[Q, R]) -> str:
         """Return the state of a task's submission at the end of the driver, in words."""
-        return f"{waiter.asked} got no answer"
+        return f"{waiter.asked} got no response"
 
     def _ending(self, state: str) -> Exception:
         """Return the error for a caller when the driver has ended.

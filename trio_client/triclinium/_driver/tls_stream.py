@@ -107,7 +107,7 @@ class TlsStream(trio.abc.Stream):
             if isinstance(self._end, ssl.SSLEOFError):
                 self._incoming.write_eof()
             elif self._end is not None:
-                raise trio.BrokenResourceError("the connection is gone") from self._end
+                raise trio.BrokenResourceError("the connection was lost") from self._end
         await self.wait_send_all_might_not_block()
 
     # -- Sending.
@@ -179,7 +179,7 @@ class TlsStream(trio.abc.Stream):
                 self._check_open()
                 self._flush_now()
                 if self._send_error is not None:
-                    raise trio.BrokenResourceError("the connection is gone") from self._send_error
+                    raise trio.BrokenResourceError("the connection was lost") from self._send_error
                 if not self._unsent:
                     break
                 await trio.lowlevel.wait_writable(self._socket)
@@ -219,7 +219,7 @@ class TlsStream(trio.abc.Stream):
             return b""
         if isinstance(self._end, ssl.SSLEOFError):
             raise TruncatedStreamError(LossCause.TRUNCATED.value)
-        raise trio.BrokenResourceError("the connection is gone") from self._end
+        raise trio.BrokenResourceError("the connection was lost") from self._end
 
     def _decrypt(self, size_max: int) -> bytes:
         """Return the data of the next records, if they have any, and send the replies to them."""

@@ -45,7 +45,7 @@ class Waiter(msgspec.Struct, Generic[Q, R], eq=False, gc=False):
         if result is not None:
             return result
         self.error = None
-        assert error is not None, "it is settled"
+        assert error is not None, "the waiter has a result or an error"
         try:
             raise error
         finally:

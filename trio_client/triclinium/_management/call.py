@@ -11,7 +11,7 @@ import trio
 
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._cluster_driver.log import log_timeout
-from triclinium._deadlines import AbandonedOperation, Report, noted, tell
+from triclinium._deadlines import AbandonedOperation, Report, noted, report_abandoned
 from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core import errors
 from triclinium_core.kv.operation.document_operations import Operation
@@ -83,11 +83,11 @@ class _Call(Generic[R]):
                 return await self._take_steps(step, strategy, parent, scope)
         except trio.Cancelled:
             error = self._last_words(report, None)
-            told = report.operations if error is None else [_abandoned(error)]
-            tell(told, redact=self._driver.redacts)
+            operations = report.operations if error is None else [_abandoned(error)]
+            report_abandoned(operations, redact=self._driver.redacts)
             raise
         late = self._last_words(report, self._timeout)
-        assert late is not None, "a call whose first step is over has something to tell"
+        assert late is not None, "a call has a report once its first step is over"
         log_timeout(late, [late.context], redact=self._driver.redacts)
         try:
             raise late

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from triclinium._retry.calls import RetriedCall
-from triclinium._retry.strategies import lending
+from triclinium._retry.strategies import as_token_strategy
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.calls import RETRY_SAFE, CallTerms, RetryHook, RetryOn, check_info
 from triclinium_core.retry.combined.call_strategies import AnyCallStrategy
@@ -37,14 +37,14 @@ def attempts(
         ArgumentError: an argument is wrong.
     """
     called = "attempts" if name is None else name
-    return Attempts(CallTerms(lending(strategy, called), on, None, token_scope, called, hooks))
+    return Attempts(CallTerms(as_token_strategy(strategy, called), on, None, token_scope, called, hooks))
 
 
 class _State(Enum):
     WAITING = "its block was not entered"
     OPEN = "its block is open"
-    FAILED = "it has failed, and another one follows"
-    OVER = "it is over, and no other one follows"
+    FAILED = "it has failed, and another attempt follows"
+    OVER = "it is over, and no other attempt follows"
 
 
 class Attempt:
@@ -80,15 +80,13 @@ class Attempt:
             ArgumentError: ``info`` is not an ErrorInfo or is invalid, or the attempt's block is not open.
         """
         if self._state is not _State.OPEN:
-            raise self._misuse(f": {self._state.value}; call retry() inside of the block")
+            raise self._misuse(f": {self._state.value}; call retry() inside the block")
         self._info = check_info("info", info)
 
     def __enter__(self) -> Self:
         if self._terms.is_async:
             name = type(self._terms.strategy).__qualname__
-            raise ArgumentError(
-                f"strategy {name} does not answer at once: write `async with attempt:`", parameter="strategy"
-            )
+            raise ArgumentError(f"strategy {name} is asynchronous: write `async with attempt:`", parameter="strategy")
         self._open()
         return self
 
@@ -100,7 +98,7 @@ class Attempt:
             self._close(error).send(None)
         except StopIteration as end:
             return end.value is True
-        raise AssertionError("the strategy answers at once")
+        raise AssertionError("a synchronous strategy returns without waiting")
 
     async def __aenter__(self) -> Self:
         self._open()
@@ -152,7 +150,7 @@ class Attempts:
     def __aiter__(self) -> Attempts:
         if self._attempt is not None:
             raise ArgumentError(
-                "these attempts were begun already; call attempts() again for another loop", parameter="attempts"
+                "these attempts have already begun; call attempts() again for another loop", parameter="attempts"
             )
         return self
 
@@ -163,7 +161,7 @@ class Attempts:
             raise StopAsyncIteration
         else:
             raise ArgumentError(
-                f"attempt {self._call.number}: {self._standing}; write `with attempt:` around what is to be retried",
+                f"attempt {self._call.number}: {self._standing}; write `with attempt:` around the code to retry",
                 parameter="attempt",
             )
         self._attempt = Attempt(self._terms, self._call)
@@ -182,5 +180,5 @@ class Attempts:
         if self._attempt is None:
             return "it has not begun"
         if self._attempt._state is _State.FAILED and not self._call.is_due:
-            return "it was given up while it waited to begin"
+            return "it was abandoned while it waited to begin"
         return self._attempt._state.value

@@ -10,7 +10,7 @@ from typing import TypeVar
 import trio
 
 from triclinium._retry.tracing import TracedCall, tracing_of_block
-from triclinium._retry.watching import tell, test_mode
+from triclinium._retry.watching import report_to_hooks, test_mode
 from triclinium._trio_run import not_on_trio
 from triclinium_core.retry.calls.call_machine import (
     AwaitStrategy,
@@ -67,7 +67,7 @@ def _is_of_the_call(error: Exception, made: object) -> bool:
     traceback = error.__traceback__
     if not isinstance(error, TypeError) or traceback is None or traceback.tb_next is not None or isawaitable(made):
         return False
-    error.add_note("what is to be retried must be an async function that takes the arguments given for it")
+    error.add_note("the function to retry must be async and must accept the given arguments")
     return True
 
 
@@ -126,7 +126,7 @@ class RetriedCall:
         try:
             self._began = trio.current_time()
         except RuntimeError as elsewhere:
-            raise not_on_trio("retries sleep and count as trio does; call them") from elsewhere
+            raise not_on_trio("retries use the clock of trio; call them") from elsewhere
         terms, tracing = self._terms, tracing_of_block.get()
         if tracing is not None:
             self._traced = TracedCall(tracing, self._name)
@@ -173,12 +173,12 @@ class RetriedCall:
             else:
                 now, deadline = trio.current_time(), trio.current_effective_deadline()
                 decision = machine.grant(token, now=now, deadline=deadline)
-        self._tell(machine, decision, error)
+        self._report(machine, decision, error)
         return self.is_due
 
     async def sleep(self) -> None:
         """Wait until the next attempt may begin. Always a checkpoint."""
-        assert self._machine is not None, "there was a failure"
+        assert self._machine is not None, "the call has failed"
         await self._sleep()
         self.is_due = False
         self._machine.begin(trio.current_time())
@@ -193,7 +193,9 @@ class RetriedCall:
                 await recorded
         if self._machine is not None:
             self._machine.succeed()
-            tell(RetrySucceeded(self._name, self._machine.number, self._terms.token_scope), self._terms.hooks)
+            report_to_hooks(
+                RetrySucceeded(self._name, self._machine.number, self._terms.token_scope), self._terms.hooks
+            )
         self.end(None)
 
     def end(self, error: BaseException | None) -> None:
@@ -208,7 +210,7 @@ class RetriedCall:
             self._machine.forget_errors()
 
     def abandon(self) -> None:
-        """Return to the strategy what it lent for the next attempt, which will not be made."""
+        """Return to the strategy the token of the next attempt, which will not be made."""
         self.is_due = False
         self._terms.abandon(self._token)
 
@@ -225,7 +227,7 @@ class RetriedCall:
     def _name(self) -> str:
         return self._terms.name if self._terms.name is not None else name_of(self._fn)
 
-    def _tell(self, machine: CallMachine, decision: Decision, error: Exception | None) -> None:
+    def _report(self, machine: CallMachine, decision: Decision, error: Exception | None) -> None:
         name, number, scope = self._name, machine.number, self._terms.token_scope
         report: RetryReport
         if isinstance(decision, Sleep):
@@ -235,10 +237,10 @@ class RetriedCall:
             assert not isinstance(decision, AwaitStrategy)
             report = RetryGivenUp(name, number, decision.ending, error, scope)
         try:
-            tell(report, self._terms.hooks)
+            report_to_hooks(report, self._terms.hooks)
         except BaseException:
             if self.is_due:
                 self.abandon()
             raise
         if self._traced is not None:
-            self._traced.told(report)
+            self._traced.record(report)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Never, ParamSpec, TypeVar, TypeVarTuple, overload
 
 from triclinium._retry.calls import call, name_of
-from triclinium._retry.strategies import COUCHBASE, lending
+from triclinium._retry.strategies import COUCHBASE, as_token_strategy
 from triclinium_core.retry.calls import CallTerms, RetryHook, RetryOn
 from triclinium_core.retry.combined.call_strategies import AnyCallStrategy
 from triclinium_core.retry.kinds import kind_of
@@ -65,10 +65,10 @@ async def retry(
     """
     if not callable(fn):
         raise _not_async(fn, "it is not a function")
-    # Most strategies lend tokens themselves. Their calls need no name here: 28,500 instead of 30,900 instructions.
-    lender = lending(strategy, name or name_of(fn)) if kind_of(strategy) is COUCHBASE else strategy
+    # Most strategies issue tokens themselves. Their calls need no name here: 28,500 instead of 30,900 instructions.
+    token_strategy = as_token_strategy(strategy, name or name_of(fn)) if kind_of(strategy) is COUCHBASE else strategy
     return await call(
-        CallTerms(lender, on, retry_result, token_scope, name, hooks),  # type: ignore[arg-type]  # as ``lending`` says
+        CallTerms(token_strategy, on, retry_result, token_scope, name, hooks),  # type: ignore[arg-type]  # as in ``as_token_strategy``
         fn,
         args,
         {},
@@ -116,7 +116,7 @@ def retried(
         ArgumentError: an argument is wrong.
         TypeError: the decorated object is not an async function.
     """
-    terms = CallTerms(lending(strategy, name or "retried"), on, retry_result, token_scope, name, hooks)
+    terms = CallTerms(as_token_strategy(strategy, name or "retried"), on, retry_result, token_scope, name, hooks)
 
     def decorate(fn: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[object, Never, T]]:
         _check_async(fn)
@@ -133,16 +133,16 @@ def retried(
 def _check_async(fn: object) -> None:
     if inspect.isasyncgenfunction(fn):
         raise _not_async(
-            fn, "it is an async generator; what it has yielded cannot be taken back, so retry what it awaits"
+            fn, "it is an async generator, whose yielded values cannot be undone; retry the functions that it awaits"
         )
     # Check the class of an object, as Python does, so that a class does not count as its instance.
     called = getattr(type(fn), "__call__", None)  # noqa: B004 - its kind counts, not whether it is there
     if not inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(called):
-        raise _not_async(fn, "it is a class; give an object of it" if inspect.isclass(fn) else "it is not async")
+        raise _not_async(fn, "it is a class; pass an instance" if inspect.isclass(fn) else "it is not async")
 
 
 def _not_async(fn: object, why: str) -> TypeError:
     if isinstance(fn, Coroutine):
         fn.close()
-        why = "it was called already; write retry(function, arguments), not retry(function(arguments))"
+        why = "it was already called; write retry(function, arguments), not retry(function(arguments))"
     return TypeError(f"{fn!r} must be an async function to be retried: {why}")

@@ -26,8 +26,8 @@ _JITTER = random.Random()
 _NO_VALUES = MappingProxyType[str, object]({})
 
 
-def lending(strategy: AnyCallStrategy, operation: str) -> AnyRetryStrategy:
-    """Return ``strategy`` if it lends tokens, or an adapter of a Couchbase strategy that lends them, with trio's clock.
+def as_token_strategy(strategy: AnyCallStrategy, operation: str) -> AnyRetryStrategy:
+    """Return ``strategy`` if it issues tokens, or an adapter of a Couchbase strategy that issues them, with trio's clock.
 
     Args:
         operation: name of the call in the requests that a Couchbase strategy sees.

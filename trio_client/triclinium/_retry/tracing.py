@@ -118,7 +118,7 @@ class TracedCall:
         if span is not None:
             self._end(span, {}, error)
 
-    def told(self, report: RetryReport) -> None:
+    def record(self, report: RetryReport) -> None:
         """Add an event with the reason for another attempt, or for none."""
         if isinstance(report, RetryScheduled):
             self._add_event(RETRY, {REASON: _kind_of(report.error), DELAY: report.delay})

@@ -75,13 +75,13 @@ def retries(*, attempts: int | None = None, sleeps: bool = False) -> Iterator[No
         test_mode.reset(token)
 
 
-def tell(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
+def report_to_hooks(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
     """Log ``report``, and pass it to ``hooks`` and to those of the surrounding blocks."""
     _log(report)
-    tell_hooks(report, (*hooks_of_blocks.get(), *hooks))
+    call_hooks(report, (*hooks_of_blocks.get(), *hooks))
 
 
-def tell_hooks(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
+def call_hooks(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
     """Pass ``report`` to ``hooks``.
 
     An exception of a hook is logged and ignored: counting retries must not change the result of a call.
@@ -90,7 +90,7 @@ def tell_hooks(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
         try:
             hook(report)
         except Exception:
-            retry_logger.exception("the retry hook %s raised, and was skipped", shown(hook))
+            retry_logger.exception("the retry hook %s raised an exception and was skipped", shown(hook))
 
 
 def _log(report: RetryReport) -> None:

@@ -164,12 +164,12 @@ class RowResult(Generic[MetaData, Row]):
             self._driver.check_caller()
         self._check_block()
         if self._wait is not None:
-            raise trio.BusyResourceError("another task waits for these rows")
+            raise trio.BusyResourceError("another task is already waiting for these rows")
         opened = self._opened
         if self._position < len(opened.rows) or opened.result is not None:
             await trio.lowlevel.checkpoint()
         elif opened.is_over:
-            raise trio.ClosedResourceError("no more rows come: an earlier call failed or was cancelled")
+            raise trio.ClosedResourceError("no more rows are available: an earlier call failed or was cancelled")
         else:
             try:
                 with trio.CancelScope() as self._wait:
@@ -183,7 +183,7 @@ class RowResult(Generic[MetaData, Row]):
             # The block was left after the rows had arrived, too late to cancel the wait.
             self._driver.close_rows(opened)
             opened.rows = ()
-            raise trio.ClosedResourceError("the block was left while this waited for rows")
+            raise trio.ClosedResourceError("the block was left while this call waited for rows")
         return self._position < len(opened.rows)
 
     def _choose_decoder(self) -> None:
@@ -198,7 +198,7 @@ class RowResult(Generic[MetaData, Row]):
 
     def _check_block(self) -> None:
         if self._is_left:
-            raise trio.ClosedResourceError("the block was left; take its rows inside")
+            raise trio.ClosedResourceError("the block was left; read its rows inside it")
 
     def _undecodable(self, position: int, error: Exception) -> errors.DecodingFailureException:
         context: ErrorContext = self._opened.request.error_context()
@@ -207,7 +207,7 @@ class RowResult(Generic[MetaData, Row]):
             return errors.DecodingFailureException(what, context)
         lone = first_lone_surrogate(self._opened.rows[position])
         why = (
-            f"is not of the type asked for: {error}"
+            f"does not have the requested type: {error}"
             if lone is None
             else f"cannot be decoded: {lone} (byte {lone.offset})"
         )
@@ -243,7 +243,7 @@ def decoder_of(row_type: type[Row] | None) -> Callable[[bytes], Row]:
     except (TypeError, ValueError, NameError, RecursionError) as error:
         # msgspec shows the type in its error, and looks up the names in annotations.
         raise errors.InvalidArgumentException(
-            f"row_type={shown(row_type)} is not a type that JSON can be decoded into: {error}", parameter="row_type"
+            f"row_type={shown(row_type)} is not a type for decoding JSON: {error}", parameter="row_type"
         ) from error
     return decoder.decode
 
@@ -283,7 +283,7 @@ class RowsBlock(AbstractAsyncContextManager[Result]):
 
     async def __aenter__(self) -> Result:
         if self._is_entered:
-            raise RuntimeError(f"these rows had their block; ask for {self._request.name} again")
+            raise RuntimeError(f"this block was already entered; call {self._request.name} again")
         self._is_entered = True
         opened = await self._driver.open_rows(self._request, self._strategy, self._parent)
         self._result = result = self._made(opened)
@@ -299,16 +299,16 @@ class RowsBlock(AbstractAsyncContextManager[Result]):
             self._result._close()
 
     def __await__(self) -> Generator[object, None, Result]:
-        raise TypeError(f"rows are not awaited; {self._hint}")
+        raise TypeError(f"rows cannot be awaited; {self._hint}")
 
     def __aiter__(self) -> AsyncIterator[object]:
-        raise TypeError(f"rows come in a block; {self._hint}")
+        raise TypeError(f"rows are available in a block only; {self._hint}")
 
     def __getattr__(self, name: str) -> object:
         if name == "_request":
             # The constructor raised before it set any attribute, and the hint below needs one.
             raise AttributeError("the block was not initialised", name=name, obj=self)
-        raise AttributeError(f"no {name!r} outside a block; {self._hint}", name=name, obj=self)
+        raise AttributeError(f"{name!r} is available in a block only; {self._hint}", name=name, obj=self)
 
     @property
     def _hint(self) -> str:

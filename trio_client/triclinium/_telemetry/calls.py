@@ -31,7 +31,7 @@ class Calls:
         self.open: dict[Token, CallSpans | PartSpans] = {}
         self._telemetry = telemetry
 
-    def told(
+    def observed(
         self, token: Token, parent: RequestSpan | SharedCall | None, make: Callable[P, Asked]
     ) -> Callable[P, Asked]:
         """Return a function that builds an operation or a request like ``make``, and begins its call.

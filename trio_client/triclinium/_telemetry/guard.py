@@ -49,7 +49,8 @@ class Guard:
             if not self._has_failed:
                 self._has_failed = True
                 logger.exception(
-                    "%s failed; operations go on without it, and further failures are not logged", shown(self._subject)
+                    "%s failed; operations continue without it, and its further failures are not logged",
+                    shown(self._subject),
                 )
             return None
 

@@ -140,7 +140,7 @@ async def _let_go(response: _Response, error: BaseException) -> None:
         await response.aclose()
     except Exception as failure:
         # Catch any type: libraries do not translate errors of closing, and the caller's result does not depend on it.
-        error.add_note(f"the answer failed to close: {failure!r}")
+        error.add_note(f"closing the response failed: {failure!r}")
 
 
 class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
@@ -235,7 +235,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
             RuntimeError: it is not called on trio.
         """
         if not trio.lowlevel.in_trio_task():
-            raise not_on_trio("RetryTransport sleeps and counts as trio does; use its client")
+            raise not_on_trio("RetryTransport uses the clock of trio; use its client")
         facts = self._facts_of(request)
         call = RetriedCall(self._terms(request, facts))
         try:

@@ -101,7 +101,7 @@ class _OneTask:
 
     def __enter__(self) -> None:
         if self._is_busy:
-            raise trio.BusyResourceError("another task is at it already")
+            raise trio.BusyResourceError("another task is already using this stream")
         self._is_busy = True
 
     def __exit__(

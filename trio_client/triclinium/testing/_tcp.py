@@ -134,10 +134,12 @@ def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, ho
         return FakeNodes(FakeNodeOptions(host=host, replicas=replicas), nodes=nodes)
     check_type(node, "node", FakeNode, FakeNodes)
     if nodes != 1:
-        raise errors.InvalidArgumentException("nodes is how many new ones; leave it out beside node", parameter="nodes")
+        raise errors.InvalidArgumentException(
+            "nodes is the number of new nodes; omit it together with node", parameter="nodes"
+        )
     if replicas:
         raise errors.InvalidArgumentException(
-            "replicas is for new nodes; give FakeNodeOptions(replicas=...) to those of node", parameter="replicas"
+            "replicas applies to new nodes; set FakeNodeOptions(replicas=...) for those of node", parameter="replicas"
         )
     return FakeNodes.around(node) if isinstance(node, FakeNode) else node
 

@@ -28,31 +28,31 @@ VERDICT_CLAUSES: Mapping[type[cassandra.CassandraError], str] = {
 }
 """Clause of the policies' verdicts on each kind of error. The first class of an error applies."""
 
-_NOT_MENDED = "No retry can fix this, so no policy is asked"
+_NOT_FIXABLE = "No retry can fix this, so no policy is consulted"
 _ROUTES: Mapping[cassandra.Route, tuple[str, str]] = {
     cassandra.Route.ASK: (
-        "The policy is asked about such an error, whether the statement is idempotent or not",
+        "The policy decides on such an error, whether or not the statement is idempotent",
         "decision A2",
     ),
     cassandra.Route.ASK_IF_IDEMPOTENT: (
-        "The statement is not idempotent and may have been executed, so no policy is asked",
+        "The statement is not idempotent and may have been executed, so no policy is consulted",
         "decision A2",
     ),
     cassandra.Route.NEXT: (
-        "The node has certainly not executed it, so no policy is asked",
+        "The node has certainly not executed it, so no policy is consulted",
         f"{PAGE}, Hard-coded rules; decision A8",
     ),
     cassandra.Route.REPREPARE: (
-        "The node does not know the statement any more, so no policy is asked",
+        "The node no longer has the prepared statement, so no policy is consulted",
         f"{PAGE}, Hard-coded rules; decisions A8 and A10",
     ),
-    cassandra.Route.RAISE: (_NOT_MENDED, f"{PAGE}, Hard-coded rules; decision A9"),
-    cassandra.Route.RAISE_AS_PROTOCOL_ERROR: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
-    cassandra.Route.RAISE_AS_UNEXPECTED: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
+    cassandra.Route.RAISE: (_NOT_FIXABLE, f"{PAGE}, Hard-coded rules; decision A9"),
+    cassandra.Route.RAISE_AS_PROTOCOL_ERROR: (_NOT_FIXABLE, f"{PAGE}, Hard-coded rules"),
+    cassandra.Route.RAISE_AS_UNEXPECTED: (_NOT_FIXABLE, f"{PAGE}, Hard-coded rules"),
 }
 """Sentence on who decides, and its clause, for each route."""
 
-_IDEMPOTENT = "The statement is idempotent, so the policy is asked about such an error"
+_IDEMPOTENT = "The statement is idempotent, so the policy decides on such an error"
 """Sentence for a route that depends on the statement, if a policy was asked."""
 
 FAILURE_CLAUSE = "decision A12"
@@ -114,7 +114,7 @@ def explain(case: CassandraCase) -> Explanation:
     happened, (who_decides, route_clause) = _describe(case.error), _ROUTES[route]
     if is_asked and route is cassandra.Route.ASK_IF_IDEMPOTENT:
         who_decides = _IDEMPOTENT
-    clauses, told = (
+    clauses, sentences = (
         [route_clause],
         [
             Sentence(f"{happened[:1].upper()}{happened[1:]}."),
@@ -123,9 +123,9 @@ def explain(case: CassandraCase) -> Explanation:
     )
     if is_asked:
         clauses.append(FAILURE_CLAUSE if verdict is None else _verdict_clause(case.error))
-        answer = "fails to answer" if verdict is None else f"says {_words_of(verdict)}"
-        told.append(Sentence(f"{policy} {answer} ({clauses[-1]})."))
-    told.append(Sentence(_sentence_on_outcome(outcome, consistency, counted, error), outcome))
+        answer = "fails" if verdict is None else f"returns {_words_of(verdict)}"
+        sentences.append(Sentence(f"{policy} {answer} ({clauses[-1]})."))
+    sentences.append(Sentence(_sentence_on_outcome(outcome, consistency, counted, error), outcome))
     return Explanation(
         facts={
             "happened": happened,
@@ -142,7 +142,7 @@ def explain(case: CassandraCase) -> Explanation:
             "counts_as_retry": counts_as_retry,
             "error": error,
         },
-        told=tuple(told),
+        told=tuple(sentences),
         clauses=tuple(clauses),
     )
 
@@ -164,13 +164,13 @@ def _describe(error: cassandra.CassandraError) -> str:
     kind = type(error).__name__
     match error:
         case cassandra.ReadTimeout() | cassandra.WriteTimeout() | cassandra.Unavailable():
-            return f"the coordinator answered {kind}: {error}"
+            return f"the coordinator responded with {kind}: {error}"
         case cassandra.CoordinatorError():
-            return f"the coordinator answered {kind}{_in_words(error)}"
+            return f"the coordinator responded with {kind}{_in_words(error)}"
         case cassandra.FrameTooLong():
-            return "the request or its answer does not fit a frame"
+            return "the request or its response does not fit a frame"
         case _:
-            return f"no answer came, or none that can be read: {kind}{_in_words(error)}"
+            return f"no readable response arrived: {kind}{_in_words(error)}"
 
 
 def _in_words(error: cassandra.CassandraError) -> str:
@@ -187,22 +187,22 @@ def _words_of(verdict: cassandra.RetryVerdict) -> str:
 
 
 def _aside(policy: str, verdict: cassandra.RetryVerdict | None) -> str:
-    return "" if verdict is None else f" If the statement were idempotent, {policy} would say {_words_of(verdict)}."
+    return "" if verdict is None else f" If the statement were idempotent, {policy} would return {_words_of(verdict)}."
 
 
 def _sentence_on_outcome(
     outcome: Outcome, consistency: cassandra.ConsistencyLevel | None, counted: str, error: str | None
 ) -> str:
-    level = "" if consistency is None else f", at {consistency.name} from now on"
+    level = "" if consistency is None else f", at {consistency.name} from then on"
     if outcome is Outcome.SAME_NODE:
         return f"So the request is sent to the same node again{level}. {counted}"
     if outcome is Outcome.NEXT_NODE:
         return (
-            f"So the request is sent to the next node of its plan{level}; where there is none left, it fails with "
+            f"So the request is sent to the next node of its plan{level}; after the last node, it fails with "
             f"AllNodesFailed. {counted}"
         )
     if outcome is Outcome.PREPARE:
-        return f"So the statement is prepared on that node again, and the request sent there anew. {counted}"
+        return f"So the statement is prepared on that node again, and the request is sent there again. {counted}"
     if outcome is Outcome.EMPTY:
-        return "So the request counts as done, and the caller gets no rows."
+        return "So the request succeeds, and the caller gets no rows."
     return f"So the caller gets {error}."

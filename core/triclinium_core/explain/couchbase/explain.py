@@ -61,7 +61,7 @@ class DecidedBy(StrEnum):
 
 
 DECISION_CLAUSES: dict[DecidedBy, str] = {
-    DecidedBy.RESPONSE: "RFC 0049 Response Received: an answer that gives no retry reason is final",
+    DecidedBy.RESPONSE: "RFC 0049 Response Received: a response without a retry reason is final",
     DecidedBy.DEADLINE: "RFC 0049 Best Effort Retry vs. Fail Fast: retried until the timeout (decision C23)",
     DecidedBy.TERMINAL_REASON: "RFC 0049 Fail Fast (Terminal Errors); decision T1",
     DecidedBy.CONTROLLED_BACKOFF: "RFC 0049 Controlled Backoff for Always Retry",
@@ -70,6 +70,9 @@ DECISION_CLAUSES: dict[DecidedBy, str] = {
 }
 ERROR_MAP_CLAUSE = "RFC 0049 KV Error Map Handling"
 CAPPING_CLAUSE = "RFC 0049 Capping the Retry Duration; RFC 0013 Retry Intervals, max-duration"
+
+_SHARES: dict[HandedOver, str] = {HandedOver.NOTHING: "none", HandedOver.PART: "part", HandedOver.ALL: "all"}
+"""Share of a request that was written, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +134,8 @@ class CouchbaseCase:
                 _require_unsent_reason(self.service, type(self.happened), reason)
         if not fits:
             raise InvalidArgumentException(
-                f"{type(self.happened).__name__} cannot happen to a request of the service {self.service}: a KvAnswer "
-                "is for kv, an ErrorCode for query and analytics, an HttpAnswer for every service but kv",
+                f"happened={type(self.happened).__name__} does not apply to the service {self.service}: a KvAnswer is for "
+                "kv, an ErrorCode for query and analytics, an HttpAnswer for every service but kv",
                 parameter="happened",
             )
 
@@ -143,9 +146,9 @@ def _require_unsent_reason(service: Service, event: type[SocketClosed | Dispatch
     if reason not in reasons:
         what = f"a dispatch to {service} fails for"
         if event is SocketClosed:
-            what = f"a socket to {service} that closes before anything is handed over to it gives"
+            what = f"a socket to {service} that closes before anything is written gives"
         raise InvalidArgumentException(
-            f"reason={reason} is out of place; {what} one of {', '.join(reasons)}", parameter="reason"
+            f"reason={reason} is not a reason of this failure; {what} one of {', '.join(reasons)}", parameter="reason"
         )
 
 
@@ -156,15 +159,15 @@ def explain(case: CouchbaseCase) -> Explanation:
     find the reason. A token strategy has to permit the previous retries, or InvalidArgumentException is raised.
     """
     idempotent, idempotent_clause = _idempotency(case)
-    lender = _lender(case)
-    asked = cast(RetryStrategy, case.strategy) if lender is None else _tokens(case, lender, idempotent=idempotent)
+    recorder = _recorder(case)
+    asked = cast(RetryStrategy, case.strategy) if recorder is None else _tokens(case, recorder, idempotent=idempotent)
     recorded = RecordingStrategy(asked)
     reaction = _reaction_to(case, recorded, idempotent=idempotent)
     reason, retry, error = reaction.machine.last_reason, reaction.retry, reaction.error
     reason_clause = _reason_clause(case, reason)
     error_map_has_a_say = _error_map_has_a_say(case)
-    decided_by = _decided_by(reason, reaction.outcome, error, recorded, lender)
-    is_asked = lender is None or lender.shown is not None
+    decided_by = _decided_by(reason, reaction.outcome, error, recorded, recorder)
+    is_asked = recorder is None or recorder.shown is not None
     dispatches = None if retry is None else retry.dispatches
     facts: dict[str, object] = {
         "service": str(case.service),
@@ -178,7 +181,7 @@ def explain(case: CouchbaseCase) -> Explanation:
         "error_map_has_a_say": error_map_has_a_say,
         "strategy": type(case.strategy.strategy if isinstance(case.strategy, TokenScope) else case.strategy).__name__,
         "strategy_answer": recorded.words() if is_asked else None,
-        "token": None if lender is None else lender.facts(),
+        "token": None if recorder is None else recorder.facts(),
         "decided_by": str(decided_by),
         "action": str(reaction.outcome),
         "delay_ms": None if retry is None else milliseconds(retry.delay),
@@ -200,19 +203,19 @@ def explain(case: CouchbaseCase) -> Explanation:
         facts=facts,
         told=(
             Sentence(f"{case.service} {case.operation}: {facts['happened']}."),
-            Sentence(f"Sending it twice {_harm(idempotent)} ({idempotent_clause})."),
+            Sentence(_sentence_on_idempotency(idempotent, idempotent_clause)),
             Sentence(_sentence_on_reason(reason, reason_clause, error_map_has_a_say)),
             *(() if failed is None else (Sentence(_sentence_on_error(failed)),)),
-            *(() if lender is None or lender.shown is None else (Sentence(lender.words()),)),
+            *(() if recorder is None or recorder.shown is None else (Sentence(recorder.words()),)),
             Sentence(_sentence_on_decision(facts, decided_by)),
             Sentence(_sentence_on_outcome(facts, reaction.outcome), reaction.outcome),
-            *(Sentence(f"Besides, the client will {order}.") for order in cast(list[str], facts["orders"])),
+            *(Sentence(f"The client will also {order}.") for order in cast(list[str], facts["orders"])),
         ),
         clauses=(
             idempotent_clause,
             reason_clause,
             *error_clause,
-            *_shown(lender),
+            *_shown(recorder),
             *mapping,
             DECISION_CLAUSES[decided_by],
             *capping,
@@ -235,9 +238,9 @@ def _reaction_to(case: CouchbaseCase, recorded: RecordingStrategy, *, idempotent
     )
 
 
-def _shown(lender: RecordedTokens | None) -> tuple[str, ...]:
+def _shown(recorder: RecordedTokens | None) -> tuple[str, ...]:
     """Return the clause on the error that a token strategy receives, if it received one."""
-    return (SHOWN_CLAUSE,) if lender is not None and lender.shown is not None else ()
+    return (SHOWN_CLAUSE,) if recorder is not None and recorder.shown is not None else ()
 
 
 def _annotation(
@@ -253,25 +256,25 @@ def _annotation(
     )
 
 
-def _tokens(case: CouchbaseCase, lender: RecordedTokens, *, idempotent: bool) -> RetryStrategy:
+def _tokens(case: CouchbaseCase, recorder: RecordedTokens, *, idempotent: bool) -> RetryStrategy:
     """Return the permit of the request, after the strategy has permitted the previous retries, for the same failure.
 
     Raises:
         InvalidArgumentException: the strategy does not permit so many retries.
     """
-    tokens = lender.tokens()
+    tokens = recorder.tokens()
     annotation = _annotation(case, tokens, math.inf, idempotent=idempotent)
     for attempt in range(case.attempt):
         reaction = put_to_machine(case.happened, annotation, 0.0, rng=case.rng, retry_attempts=attempt)
-        if lender.shown is not None and reaction.outcome is Outcome.FAIL:
+        if recorder.shown is not None and reaction.outcome is Outcome.FAIL:
             raise InvalidArgumentException(
-                f"attempt={case.attempt}: the strategy permits no retry beyond {attempt}", parameter="attempt"
+                f"attempt={case.attempt} is too high: the strategy permits only {attempt} retries", parameter="attempt"
             )
-    lender.shown = None
+    recorder.shown = None
     return tokens
 
 
-def _lender(case: CouchbaseCase) -> RecordedTokens | None:
+def _recorder(case: CouchbaseCase) -> RecordedTokens | None:
     """Return the token strategy of a case, if it has a synchronous one."""
     decider = decider_of(case.strategy)
     if not isinstance(decider, PermitIssuer) or _awaited(case.strategy) is not None:
@@ -291,12 +294,12 @@ def _awaited(strategy: strategies.AnyRetryStrategy) -> couchbase.AsyncRetryStrat
 def _idempotency(case: CouchbaseCase) -> tuple[bool, str]:
     """Return whether the request is idempotent, and the clause or source for that."""
     if case.idempotent is not None:
-        return case.idempotent, "the caller says so"
+        return case.idempotent, "as given by the caller"
     idempotent = is_idempotent(case.service, case.operation, readonly=case.readonly, method=case.method)
     row = idempotent_row(case.service, case.operation)
     if row is None:
-        return idempotent, "RFC 0049 Idempotent Operation List: no line names it, and only listed ones are"
-    restriction = "" if idempotent else ", which does not hold here"
+        return idempotent, "RFC 0049 Idempotent Operation List: not listed"
+    restriction = "" if idempotent else ", which does not apply here"
     return idempotent, f"RFC 0049 Idempotent Operation List: {row.clause}{restriction}"
 
 
@@ -315,12 +318,12 @@ def _decided_by(
     outcome: Outcome,
     error: CouchbaseException | None,
     recorded: RecordingStrategy,
-    lender: RecordedTokens | None,
+    recorder: RecordedTokens | None,
 ) -> DecidedBy:
     """Return what determined the outcome, derived from the recorded questions and the machine's actions."""
     if reason is None:
         return DecidedBy.RESPONSE
-    if recorded.was_asked and lender is not None and lender.shown is None:
+    if recorded.was_asked and recorder is not None and recorder.shown is None:
         return DecidedBy.TERMINAL_REASON if reason in couchbase.TERMINAL_ERRORS else DecidedBy.ORCHESTRATOR
     if recorded.was_asked or outcome is Outcome.CONSULT:
         overruled = recorded.would_retry and outcome is Outcome.FAIL
@@ -336,9 +339,9 @@ def _reason_clause(case: CouchbaseCase, reason: RetryReason | None) -> str:
         return verdict.clause
     match case.happened:
         case SocketClosed(reason=unsent) if reason is not unsent:
-            return "RFC 0049 Network Time: nobody knows whether it was applied (decision C24)"
+            return "RFC 0049 Network Time: it may have been applied (decision C24)"
         case _:
-            return "RFC 0049 Client Dispatch: nothing of it was sent, so nothing was changed"
+            return "RFC 0049 Client Dispatch: nothing was sent, so nothing was changed"
 
 
 def _failed_answer(case: CouchbaseCase) -> ServiceVerdict | None:
@@ -349,23 +352,23 @@ def _failed_answer(case: CouchbaseCase) -> ServiceVerdict | None:
 
 def _sentence_on_error(verdict: ServiceVerdict) -> str:
     error = verdict.error or CouchbaseException
-    return f"The answer stands for {error.rfc_class.__name__} ({verdict.error_clause})."
+    return f"The response means {error.rfc_class.__name__} ({verdict.error_clause})."
 
 
 def _describe(happened: Happening) -> str:
     match happened:
         case KvAnswer(status, entry):
             known = status_name(status) or (entry.name if entry is not None else "")
-            return f"the node answered {known or 'an unknown status'} [0x{status:02x}]"
+            return f"the node responded with {known or 'an unknown status'} [0x{status:02x}]"
         case HttpAnswer(http_status):
-            return f"the service answered HTTP status {http_status}"
+            return f"the service responded with HTTP status {http_status}"
         case ErrorCode(code, message, http_status):
             with_status = "" if http_status is None else f" with HTTP status {http_status}"
-            return f"the service answered error {code}{with_status}" + (f", {message}" if message else "")
+            return f"the service responded with error {code}{with_status}" + (f", {message}" if message else "")
         case SocketClosed(handed_over):
-            return f"the socket closed when {handed_over.value} of the request had been handed over to it"
+            return f"the socket closed after {_SHARES[handed_over]} of the request had been written"
         case DispatchFailed(reason):
-            what = "the id of its collection could not be found out:  " if reason in OF_A_LOOKUP else ""
+            what = "the id of its collection could not be determined: " if reason in OF_A_LOOKUP else ""
             return f"it could not be dispatched, because {what}{reason.meaning}"
         case unexpected:
             assert_never(unexpected)
@@ -375,23 +378,25 @@ def _words_of(order: RefreshTopology | RefreshCollection | CloseConnection) -> s
     """Return the description of an action as the predicate of a sentence."""
     match order:
         case RefreshTopology():
-            return "bring its cluster map up to date"
+            return "refresh its cluster map"
         case RefreshCollection():
-            return "forget the collection id and ask for it again"
+            return "discard the collection id and request it again"
         case CloseConnection(why):
             return f"close the connection: {why}"
         case unexpected:
             assert_never(unexpected)
 
 
-def _harm(idempotent: bool) -> str:
-    return "does no harm: it is idempotent" if idempotent else "may do harm: it is not idempotent"
+def _sentence_on_idempotency(idempotent: bool, clause: str) -> str:
+    if idempotent:
+        return f"It is idempotent, so sending it twice is harmless ({clause})."
+    return f"It is not idempotent, so sending it twice may change data twice ({clause})."
 
 
 def _sentence_on_reason(reason: RetryReason | None, clause: str, error_map_has_a_say: bool | None) -> str:
     mapped = ""
     if error_map_has_a_say is False:
-        mapped = f" The node's error map has no say in this, because the client knows the status ({ERROR_MAP_CLAUSE})."
+        mapped = f" The node's error map does not apply, because the client knows the status ({ERROR_MAP_CLAUSE})."
     if reason is None:
         return f"There is no reason to retry it ({clause}).{mapped}"
     whom = "any request" if reason.allows_non_idempotent_retry else "an idempotent request only"
@@ -402,18 +407,18 @@ def _sentence_on_decision(facts: Mapping[str, object], decided_by: DecidedBy) ->
     strategy, answer = facts["strategy"], facts["strategy_answer"]
     match decided_by:
         case DecidedBy.RESPONSE:
-            decision = "The answer is final, and no strategy is asked"
+            decision = "The response is final, so no strategy is consulted"
         case DecidedBy.DEADLINE:
-            decision = "The request's time is up, so no strategy is asked"
+            decision = "The deadline of the request has passed, so no strategy is consulted"
         case DecidedBy.TERMINAL_REASON:
-            decision = "This reason is one of the five terminal ones, so no token strategy is asked"
+            decision = "This reason is one of the five terminal reasons, so no token strategy is consulted"
         case DecidedBy.CONTROLLED_BACKOFF:
-            decision = "This reason is always retried, so no strategy is asked; the delay is the fixed one"
+            decision = "This reason is always retried after a fixed delay, so no strategy is consulted"
         case DecidedBy.STRATEGY:
-            decision = f"{strategy} is asked, and {answer or 'decides'}"
+            decision = f"{strategy} is consulted, and {answer or 'decides'}"
         case DecidedBy.ORCHESTRATOR:
-            asked = f"{strategy} is asked, and {answer}. But no" if answer else "No"
-            decision = f"{asked} strategy may send it again, since an attempt may have been applied"
+            asked = f"{strategy} is consulted, and {answer}. But no" if answer else "No"
+            decision = f"{asked} strategy may send it again, because an attempt may have been applied"
         case unexpected:
             assert_never(unexpected)
     return f"{decision} ({DECISION_CLAUSES[decided_by]})."
@@ -423,13 +428,13 @@ def _sentence_on_outcome(facts: Mapping[str, object], outcome: Outcome) -> str:
     if outcome is Outcome.COMPLETE:
         return "So the request succeeds."
     if outcome is Outcome.CONSULT:
-        return "So the strategy is awaited, and what it answers decides."
+        return "So the client awaits the strategy, and its answer decides."
     if outcome is Outcome.RETRY and facts["dispatches"]:
         return f"So the request is sent again in {facts['delay_ms']} ms."
     failure = f"fails with {facts['error']}: {facts['message']}."
     if outcome is Outcome.FAIL:
         return f"So the request {failure}"
     return (
-        f"So the request waits {facts['delay_ms']} ms, all the time that is left, and is not sent again "
+        f"So the request waits {facts['delay_ms']} ms, which is all the time left, and is not sent again "
         f"({CAPPING_CLAUSE}). Then it {failure}"
     )

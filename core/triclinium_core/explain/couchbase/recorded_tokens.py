@@ -16,7 +16,7 @@ class RecordedTokens:
     """Wrapper of a synchronous token strategy that records the last request for a retry.
 
     Args:
-        lender: strategy, with its scope if it has one.
+        issuer: strategy, with its scope if it has one.
     """
 
     def __init__(self, issuer: PermitIssuer) -> None:

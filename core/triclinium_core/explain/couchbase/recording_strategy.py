@@ -10,7 +10,7 @@ from triclinium_core.retry import couchbase
 
 _OBSTACLES: Mapping[str, Callable[[couchbase.RetryRequest], couchbase.RetryRequest]] = {
     "the request is not idempotent": lambda request: replace(request, idempotent=True),
-    "the time of the error map's schedule is up": lambda request: replace(
+    "the schedule of the error map has ended": lambda request: replace(
         request, since_first_failure=0.0, since_this_status=None
     ),
 }
@@ -60,7 +60,7 @@ class RecordingStrategy:
             for obstacle, change in _OBSTACLES.items():
                 changed = change(request)
                 if changed != request and self._strategy.retry_after(changed, reason).delay is not None:
-                    return f"{words}, since {obstacle}"
+                    return f"{words}, because {obstacle}"
         return words
 
 
@@ -90,8 +90,8 @@ def words_of_answer(answer: object, reason: couchbase.RetryReason) -> str:
             return REFUSES
         case couchbase.RetryAction(delay=float() | int() as delay, within=within):
             limit = "" if within is None else f", but only within {milliseconds(within)} ms"
-            return f"wants a retry in {milliseconds(delay)} ms{limit}"
+            return f"requests a retry in {milliseconds(delay)} ms{limit}"
         case Exception():
             return f"raises {type(answer).__name__}"
         case _:
-            return "does not answer a RetryAction"
+            return "does not return a RetryAction"

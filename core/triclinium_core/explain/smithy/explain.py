@@ -54,7 +54,7 @@ class SmithyCase:
             )
         if not self.operations or not all(self.operations):
             raise ArgumentError(
-                f"operations={shown(self.operations)} must have a response each, and there must be one",
+                f"operations={shown(self.operations)} must be at least one, with at least one response each",
                 parameter="operations",
             )
         for response in (response for responses in self.operations for response in responses):
@@ -80,8 +80,8 @@ def explain(case: SmithyCase) -> Explanation:
         for script in case.operations
     ]
     allowed_rate = case.strategy.allowed_rate if isinstance(case.strategy, AdaptiveRetryStrategy) else None
-    told = tuple(_told(operations, before, allowed_rate))
-    words = " ".join(sentence.text for sentence in told)
+    sentences = tuple(_sentences(operations, before, allowed_rate))
+    words = " ".join(sentence.text for sentence in sentences)
     return Explanation(
         facts={
             "strategy": type(case.strategy).__name__,
@@ -98,12 +98,12 @@ def explain(case: SmithyCase) -> Explanation:
                 for attempts in operations
             ],
         },
-        told=told,
+        told=sentences,
         clauses=tuple(clause for clause in CLAUSES if f"({clause})" in words),
     )
 
 
-def _told(
+def _sentences(
     operations: Sequence[Sequence[PlayedAttempt]], before: int | None, allowed_rate: float | None
 ) -> Iterator[Sentence]:
     script = "; ".join(",".join(attempt.response for attempt in attempts) for attempts in operations)
@@ -113,12 +113,14 @@ def _told(
         for count, attempt in enumerate(attempts, start=1):
             held = ""
             if attempt.delay and count == 1:
-                held = f" waits {plain_seconds(attempt.delay)} s for the rate ({RATE_CLAUSE}), and"
+                held = f" waits {plain_seconds(attempt.delay)} s for the rate limit ({RATE_CLAUSE}), and"
             yield Sentence(f"{operation} {count}{held} {_consequence(attempt, before)}")
             before = attempt.available
         yield Sentence(_end(attempts), _outcome_of(attempts))
     if allowed_rate is not None:
-        yield Sentence(f"From now on {plain_seconds(allowed_rate)} requests a second are allowed ({RATE_CLAUSE}).")
+        yield Sentence(
+            f"Afterwards, the rate limit is {plain_seconds(allowed_rate)} requests a second ({RATE_CLAUSE})."
+        )
 
 
 def _consequence(attempt: PlayedAttempt, before: int | None) -> str:
@@ -129,7 +131,9 @@ def _consequence(attempt: PlayedAttempt, before: int | None) -> str:
         is_unsupported = attempt.response is ScriptedResponse.NOT_RETRY_SAFE
         clause = CLASSIFICATION_CLAUSE if is_unsupported else REFUSAL_CLAUSE
         return f"{ended} The strategy permits no further attempt: {attempt.refusal} ({clause})."
-    return f"{ended} It is tried again in {plain_seconds(attempt.next_delay)} s ({BACKOFF_CLAUSE}).{_quota(attempt, before)}"
+    return (
+        f"{ended} It is retried in {plain_seconds(attempt.next_delay)} s ({BACKOFF_CLAUSE}).{_quota(attempt, before)}"
+    )
 
 
 def _quota(attempt: PlayedAttempt, before: int | None) -> str:
@@ -137,7 +141,7 @@ def _quota(attempt: PlayedAttempt, before: int | None) -> str:
         return ""
     if attempt.available == before:
         return f" The quota stays at {before} ({QUOTA_CLAUSE})."
-    verb = "takes" if attempt.available < before else "gives back"
+    verb = "takes" if attempt.available < before else "returns"
     where = "from" if attempt.available < before else "to"
     return f" This {verb} {abs(attempt.available - before)} {where} the quota, which then has {attempt.available} ({QUOTA_CLAUSE})."
 
@@ -150,7 +154,7 @@ def _end(attempts: Sequence[PlayedAttempt]) -> str:
         return f"So the caller gets the result, {took}."
     if outcome is Outcome.FAIL:
         return f"So the caller gets the error of the last attempt, {took} ({END_CLAUSE})."
-    return "So there is a further attempt, and what it ends with decides."
+    return "So there is a further attempt, whose response decides."
 
 
 def _outcome_of(attempts: Sequence[PlayedAttempt]) -> Outcome:

@@ -109,15 +109,15 @@ def _check(opcode: Target, fault: object) -> None:
         )
     if isinstance(opcode, str) and opcode not in HTTP_SERVICES:
         raise errors.InvalidArgumentException(
-            f"opcode={shown(opcode)} must be an opcode, or a service over HTTP such as Service.QUERY",
+            f"opcode={shown(opcode)} must be an opcode, or an HTTP service such as Service.QUERY",
             parameter="opcode",
         )
     if opcode is not None and not isinstance(opcode, str):
         check_integer(opcode, "opcode", 0, 0xFF)
     if isinstance(fault, RefuseConnection):
         if opcode is not None:
-            raise errors.InvalidArgumentException("a refused connection has no opcode; give None", parameter="opcode")
+            raise errors.InvalidArgumentException("a refused connection has no opcode; pass None", parameter="opcode")
         return
-    kind, what = (ServiceFault, "a request over HTTP") if isinstance(opcode, str) else (CommandFault, "a command of KV")
+    kind, what = (ServiceFault, "an HTTP request") if isinstance(opcode, str) else (CommandFault, "a KV command")
     if not isinstance(fault, kind):
-        raise errors.InvalidArgumentException(f"fault={fault!r} cannot strike {what}", parameter="fault")
+        raise errors.InvalidArgumentException(f"fault={fault!r} does not apply to {what}", parameter="fault")

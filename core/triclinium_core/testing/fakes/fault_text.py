@@ -90,16 +90,16 @@ def read_fault(text: str) -> PlacedFault | NodeTrouble:
     if name in NODE_TROUBLES:
         if word or ending is not None:
             superfluous = word or text.rsplit(maxsplit=1)[-1]
-            raise _wrong(f"{name} is of a whole node, and lasts: leave {superfluous!r} out")
+            raise _wrong(f"{name} applies to a node permanently: omit {superfluous!r}")
         return make_trouble(name, given, named, node)
     if name not in FAULTS:
-        raise _wrong(f"there is no fault {name!r}{_hint(name, _names_for(target))}")
+        raise _wrong(f"unknown fault: {name!r}{_hint(name, _names_for(target))}")
     if word and name == REFUSAL:
-        raise _wrong(f"{REFUSAL} strikes connections and no command: leave {word!r} out")
+        raise _wrong(f"{REFUSAL} applies to connections, not to commands: omit {word!r}")
     if name != REFUSAL and name not in _names_for(target):
-        struck = f"a request to {target}" if isinstance(target, str) else "a command of KV"
-        other = f"; name a service in front of it: {', '.join(sorted(HTTP_SERVICES))}" if name in SERVICE_FAULTS else ""
-        raise _wrong(f"{name} cannot strike {struck}{other or f'; there is {_listed(_names_for(target))}'}")
+        struck = f"a request to {target}" if isinstance(target, str) else "a KV command"
+        other = f"; write a service before it: {', '.join(sorted(HTTP_SERVICES))}" if name in SERVICE_FAULTS else ""
+        raise _wrong(f"{name} does not apply to {struck}{other or f'; choose from {_listed(_names_for(target))}'}")
     return PlacedFault(make_fault(name, *given, **named), target, node, times)
 
 
@@ -116,7 +116,7 @@ def _target(word: str) -> Target:
 
 def _node(word: str) -> int:
     if not word.isdecimal() or len(word) > 5:
-        raise _wrong(f"@{word} names no node; write a number, @0 for the first")
+        raise _wrong(f"@{word} is not a node; write a number, @0 for the first")
     return int(word)
 
 
@@ -141,7 +141,7 @@ def _call(text: str) -> tuple[str, Sequence[object], Mapping[str, object]]:
         named = {keyword.arg or "**": ast.literal_eval(keyword.value) for keyword in call.keywords}
     except (ValueError, TypeError, RecursionError, MemoryError) as error:
         raise _wrong(
-            f"an argument of {call.func.id} has no value; write a number, text in quotes, True or False"
+            f"an argument of {call.func.id} is not a literal; write a number, text in quotes, True or False"
         ) from error
     return call.func.id, given, named
 
@@ -154,7 +154,9 @@ def _names_for(target: Target) -> Sequence[str]:
 
 def _hint(word: str, choices: Sequence[str] | Mapping[str, Target]) -> str:
     meant = get_close_matches(word, choices, n=1)
-    return f"; did you mean {meant[0]}? There is {_listed(choices)}" if meant else f"; there is {_listed(choices)}"
+    return (
+        f"; did you mean {meant[0]}? Choose from {_listed(choices)}" if meant else f"; choose from {_listed(choices)}"
+    )
 
 
 def _listed(names: Sequence[str] | Mapping[str, Target]) -> str:

@@ -59,7 +59,7 @@ def indexes_of(nodes: FakeNodes, node: int | None) -> Sequence[int]:
         return range(len(nodes))
     if node >= len(nodes):
         raise errors.InvalidArgumentException(
-            f"there is no node {node}; they are numbered from 0 to {len(nodes) - 1}", parameter="fault"
+            f"node {node} does not exist; the nodes are numbered from 0 to {len(nodes) - 1}", parameter="fault"
         )
     return [node]
 
@@ -74,7 +74,9 @@ def make_trouble(
     """
     arguments = [*given, *(value for key, value in named.items() if key == "seconds")]
     if len(arguments) != (name in TIMED) or set(named) - {"seconds"}:
-        raise errors.InvalidArgumentException(f"{name} is called so: {spelled_trouble(name)}", parameter="fault")
+        raise errors.InvalidArgumentException(
+            f"{name} has invalid arguments; write {spelled_trouble(name)}", parameter="fault"
+        )
     # The check refuses values that are not a number of seconds.
     seconds = check_duration(cast("float", arguments[0]), "seconds", most=SECONDS_MAX) if arguments else None
     return NodeTrouble(name, seconds, node)

@@ -175,7 +175,7 @@ def _check_choice(parameter: str, chosen: Iterable[object], offered: Collection[
         if item not in offered:
             found, *names = (str(getattr(each, "name", each)) for each in (item, *offered))
             raise errors.InvalidArgumentException(
-                f"{parameter} has {found}; there is {', '.join(sorted(names))}", parameter=parameter
+                f"{parameter} has {found}; choose from {', '.join(sorted(names))}", parameter=parameter
             )
 
 
@@ -214,9 +214,7 @@ def _check_tokens(tokens: object) -> None:
 
 def _check_text(parameter: str, value: str) -> None:
     if not isinstance(value, str) or not value:
-        raise errors.InvalidArgumentException(
-            f"{parameter}={value!r} must be a string that is not empty", parameter=parameter
-        )
+        raise errors.InvalidArgumentException(f"{parameter}={value!r} must be a non-empty string", parameter=parameter)
 
 
 def placed(options: FakeNodeOptions, nodes: int | Sequence[tuple[str, int]]) -> list[FakeNodeOptions]:
@@ -275,7 +273,7 @@ def _check_distinct(places: Sequence[FakeNodeOptions]) -> None:
         for host, port in (*own, *options.alternate_addresses.values()):
             if (host, port) in taken:
                 raise errors.InvalidArgumentException(
-                    f"port {port} of {host} would be taken twice; give each node an address of its own",
+                    f"two nodes have port {port} of {host}; give each node a different address",
                     parameter="nodes",
                 )
             taken.add((host, port))

@@ -46,7 +46,7 @@ class CheckedStrategy:
             else:
                 loan.raised = error
             raise
-        self._lend(loan, token)
+        self._issue(loan, token)
         return token
 
     def refresh_retry_token_for_retry(
@@ -62,7 +62,7 @@ class CheckedStrategy:
             raise
         if loan is not None:
             self.book.shown(loan, error)
-            self._lend(loan, token, error)
+            self._issue(loan, token, error)
         return token
 
     def record_success(self, *, token: smithy.RetryToken) -> None:
@@ -70,24 +70,24 @@ class CheckedStrategy:
         loan = self.book.end(token, TokenEnd.RECORDED)
         self._strategy.record_success(token=token)
         if loan is not None:
-            self._give_back(loan, _cost_of(token) or 1)
+            self._refill(loan, _cost_of(token) or 1)
 
     def abandon(self, *, token: smithy.RetryToken) -> None:
         """Take back the token of an attempt that is not made, and return its cost to the budget."""
-        loan = self.book.end(token, TokenEnd.GIVEN_BACK)
+        loan = self.book.end(token, TokenEnd.RETURNED)
         take_back: Callable[..., None] | None = getattr(self._strategy, "abandon", None)
         if take_back is not None:
             take_back(token=token)
         if loan is not None:
-            self._give_back(loan, _cost_of(token))
+            self._refill(loan, _cost_of(token))
 
-    def _lend(self, loan: Loan, token: smithy.RetryToken, error: Exception | None = None) -> None:
+    def _issue(self, loan: Loan, token: smithy.RetryToken, error: Exception | None = None) -> None:
         self._taken[loan.token_scope] += _cost_of(token)
-        self.book.lend(loan, token, error.reason if isinstance(error, FailedAttemptError) else None)
+        self.book.issue(loan, token, error.reason if isinstance(error, FailedAttemptError) else None)
         self._check_budget(loan.token_scope)
 
     def _refuse(self, loan: Loan, error: Exception, raised: Exception) -> None:
-        loan.lent[-1].end = TokenEnd.REFUSED
+        loan.issued[-1].end = TokenEnd.REFUSED
         self.book.shown(loan, error)
         if not is_refusal(raised):
             loan.raised = raised
@@ -96,16 +96,16 @@ class CheckedStrategy:
             loan.refusals.add(error.reason)
         self._check_budget(loan.token_scope)
 
-    def _give_back(self, loan: Loan, amount: int) -> None:
+    def _refill(self, loan: Loan, amount: int) -> None:
         self._taken[loan.token_scope] = max(0, self._taken[loan.token_scope] - amount)
         self._check_budget(loan.token_scope)
 
     def _check_budget(self, scope: str | None) -> None:
         left = self._left(scope)
         if not 0 <= left <= self._capacity:
-            self.book.breaks(f"{self} has {left:g} left in scope {scope!r}, of {self._capacity:g}")
+            self.book.breaks(f"{self} has {left:g} tokens in scope {scope!r}; its capacity is {self._capacity:g}")
         if isinstance(self._strategy, smithy.StandardRetryStrategy) and left != self._capacity - self._taken[scope]:
-            self.book.breaks(f"{self} has {left:g} left in scope {scope!r}, and has lent {self._taken[scope]}")
+            self.book.breaks(f"{self} has {left:g} tokens in scope {scope!r}, with {self._taken[scope]} issued")
 
 
 class AwaitedStrategy:

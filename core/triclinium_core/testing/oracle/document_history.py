@@ -47,12 +47,12 @@ class DocumentHistory:
             expiry = other.expiry()
             if expiry is not None and self._may_have_expired(other, expiry, reader):
                 return
-        raise Violation(f"{reader} found no document, but one was certainly there")
+        raise Violation(f"{reader} found no document, but one certainly existed")
 
     def check_present(self, reader: Submission) -> None:
         """Raise ``Violation`` if the document certainly did not exist."""
         if not any(other.may_create and not self._is_over(other.over_by, reader) for other in self._others(reader)):
-            raise Violation(f"{reader} found a document, but there certainly was none")
+            raise Violation(f"{reader} found a document, but certainly none existed")
 
     def check_content(self, reader: Submission, root: Submission, parts: Iterable[Submission]) -> None:
         """Raise ``Violation`` unless the document may have been created by ``root`` and then changed by ``parts``."""
@@ -61,7 +61,7 @@ class DocumentHistory:
             if writer.is_void or writer.place != reader.place:
                 raise Violation(f"{reader} found {writer}, which was never applied to this document")
         if self._is_over(root.over_by, reader):
-            raise Violation(f"{reader} found what {root} wrote, but that was certainly replaced")
+            raise Violation(f"{reader} found the value of {root}, which was certainly replaced")
         for writer in self._others(reader):
             is_part = isinstance(writer.operation, Concatenate | Count) and not writer.created
             if is_part and writer not in seen and writer.begin > root.over_by and writer.applied_by < reader.begin:
@@ -86,7 +86,7 @@ class DocumentHistory:
             is_another_change = isinstance(other.operation, CHANGES_CAS) and other is not version.mutation
             if is_another_change and other.over_by > version.begin:
                 return
-        raise Violation(f"{reader} was told that its CAS is outdated, but nobody changed the document")
+        raise Violation(f"{reader} got a CAS mismatch, but the document was not changed")
 
     def learn_cas(self, reader: Submission, cas: int, data: bytes | None) -> None:
         """Record a CAS that ``reader`` got; raise ``Violation`` if it belongs to another version."""
@@ -95,9 +95,9 @@ class DocumentHistory:
         known = self._versions.get(cas)
         if known is not None:
             if known.data is not None and data is not None and known.data != data:
-                raise Violation(f"{reader}: CAS {cas} is that of {known.data!r}, it cannot be that of {data!r}")
+                raise Violation(f"{reader}: CAS {cas} belongs to {known.data!r}, not to {data!r}")
             if known.mutation is not None and mutation is not None:
-                raise Violation(f"{reader} was told CAS {cas}, which is that of {known.mutation}")
+                raise Violation(f"{reader} got CAS {cas}, which belongs to {known.mutation}")
             version = _Version(
                 min(known.begin, reader.begin), known.settled, known.data or data, known.mutation or mutation
             )

@@ -179,13 +179,13 @@ class Excuses:
     def check_end(self, stream: int, reason: str) -> None:
         """Raise ``Violation`` if a stream ends without an excuse."""
         if stream not in self._suspect and not self._withholds:
-            raise Violation(f"stream {stream} was ended though nothing was wrong with it: {reason}")
+            raise Violation(f"the client closed stream {stream} without a cause: {reason}")
 
     def check_failure(self, submission: Submission, error: errors.CouchbaseException) -> None:
         """Raise ``Violation`` if an operation fails without an excuse."""
         self._timeouts += isinstance(error, errors.TimeoutException)
         if not isinstance(error, ANSWERS) and not self._is_excused(submission, error):
-            raise Violation(f"{submission} failed though nothing was wrong: {type(error).__name__}: {error}")
+            raise Violation(f"{submission} failed without a cause: {type(error).__name__}: {error}")
 
     def _is_excused(self, submission: Submission, error: errors.CouchbaseException) -> bool:
         outset = self._outsets[submission.token]

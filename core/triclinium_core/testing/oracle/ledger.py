@@ -125,7 +125,7 @@ class Ledger:
                 known.unsent.append((look, known.size))
             known.size += frame_size(frame)
         if known.frames.malformed is not None:
-            raise Violation(f"stream {stream}: the client sent no frame: {known.frames.malformed}")
+            raise Violation(f"stream {stream}: the client sent a malformed frame: {known.frames.malformed}")
 
     def left(self, stream: int, handed_over: int) -> None:
         """Record the total number of bytes of a stream that have left the client."""
@@ -160,7 +160,7 @@ class Ledger:
             raise Violation(f"{submission} is retried for {report.reason}: it may have been applied")
         due = now + report.delay
         if due > deadline + RESOLUTION or (report.dispatches and due >= deadline):
-            raise Violation(f"{submission} is to be sent again at {due:.6f} s, its deadline is {deadline:.6f} s")
+            raise Violation(f"{submission} is due for a retry at {due:.6f} s, after its deadline at {deadline:.6f} s")
         self._retries[submission.token].append(report)
         # A response to the collection id request is a reason too, without a frame of the operation.
         if report.reason in NEEDS_A_FRAME and submission.place.keyspace.is_default_collection:
@@ -173,14 +173,14 @@ class Ledger:
         account.completed += 1
         account.frames_least += 1
         if submission.may_change and account.completed > account.applied:
-            raise Violation(f"{submission} is acknowledged, but the node has not applied it")
+            raise Violation(f"{submission} succeeded, but the node has not applied it")
 
     def failed(self, submission: Submission, error: errors.CouchbaseException) -> None:
         """Record a failure; it must report the number of retries, and whether it may have been applied."""
         account, reports = self._account_of[submission.token], self._retries[submission.token]
         ordered = sum(report.dispatches for report in reports)
         if error.context.retry_attempts != ordered:
-            raise Violation(f"{submission} reports {error.context.retry_attempts} retries, {ordered} were ordered")
+            raise Violation(f"{submission} reports {error.context.retry_attempts} retries; the client made {ordered}")
         if _needs_a_frame(error) and submission.place.keyspace.is_default_collection:
             account.frames_least += 1
         if not may_be_applied(error):
@@ -238,9 +238,9 @@ class Ledger:
 
     def _check_applied(self, account: _Account, name: str) -> None:
         if account.applied > account.operations:
-            raise Violation(f"{name} was applied {account.applied} times, and asked for {account.operations} times")
+            raise Violation(f"{name} was applied {account.applied} times, but submitted {account.operations} times")
         if account.applied > account.operations - account.void:
-            raise Violation(f"{name} was applied, and is said not to have been")
+            raise Violation(f"{name} was applied, but its error rules that out")
 
     def _look_of(self, operation: DocumentOperation) -> _Look:
         collection_id, key = self._collection_ids[operation.keyspace], operation.key.encode()

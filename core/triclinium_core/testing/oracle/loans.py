@@ -32,15 +32,15 @@ class TokenEnd(Enum):
     RENEWED = auto()
     REFUSED = auto()
     RECORDED = auto()
-    GIVEN_BACK = auto()
+    RETURNED = auto()
 
 
 @dataclass(slots=True, eq=False)
-class LentToken:
+class IssuedToken:
     """One issued token."""
 
     token: RetryToken
-    lent_at: float
+    issued_at: float
     reason: RetryReason | None = None
     """Reason for which the previous attempt failed; None for a first token."""
     is_made: bool = False
@@ -58,7 +58,7 @@ class Loan:
     token_scope: str | None
     request: int | None = None
     """Token of the operation; None until it is known."""
-    lent: list[LentToken] = field(default_factory=list)
+    issued: list[IssuedToken] = field(default_factory=list)
     """Issued tokens, oldest first."""
     position: int = 0
     """Index of the token that the client's reports are about."""
@@ -83,7 +83,7 @@ class Loan:
     @property
     def times_recorded(self) -> int:
         """Number of its tokens that were recorded as a success."""
-        return sum(lent.end is TokenEnd.RECORDED for lent in self.lent)
+        return sum(issued.end is TokenEnd.RECORDED for issued in self.issued)
 
 
 class LoanBook:
@@ -98,7 +98,7 @@ class LoanBook:
         self.asking: int | None = None
         """Request whose awaited strategy is being called for a first token; None otherwise."""
         self._loans: dict[int, Loan] = {}
-        self._in_hand: dict[RetryToken, tuple[Loan, LentToken]] = {}
+        self._in_hand: dict[RetryToken, tuple[Loan, IssuedToken]] = {}
         self._unknown: list[Loan] = []
         """Loans of requests that are being submitted, in the order in which their strategies were called."""
         self._touched: list[Loan] = []
@@ -123,11 +123,11 @@ class LoanBook:
             self._know(loan, self.asking)
         return loan
 
-    def lend(self, loan: Loan, token: RetryToken, reason: RetryReason | None = None) -> None:
+    def issue(self, loan: Loan, token: RetryToken, reason: RetryReason | None = None) -> None:
         """Record that a token was issued."""
-        lent = LentToken(token, self.now, reason)
-        loan.lent.append(lent)
-        self._in_hand[token] = loan, lent
+        issued = IssuedToken(token, self.now, reason)
+        loan.issued.append(issued)
+        self._in_hand[token] = loan, issued
         self._touched.append(loan)
         if reason is None and token.retry_delay:
             loan.was_held_back = True
@@ -136,10 +136,10 @@ class LoanBook:
         """Record the end of a token. Return its loan, or None if the token was not in use."""
         found = self._in_hand.pop(token, None)
         if found is None:
-            self.breaks(f"a token comes back ({end.name}) that nobody has in hand: {token!r}")
+            self.breaks(f"a token is returned ({end.name}) that is not in use: {token!r}")
             return None
-        loan, lent = found
-        lent.end, lent.ended_at = end, self._step
+        loan, issued = found
+        issued.end, issued.ended_at = end, self._step
         self._touched.append(loan)
         if end is TokenEnd.ASKED:
             self._in_hand[token] = found
@@ -148,13 +148,13 @@ class LoanBook:
     def shown(self, loan: Loan, error: Exception) -> None:
         """Record the error of a failed attempt that a strategy gets."""
         if not isinstance(error, FailedAttemptError):
-            self.breaks(f"{loan}: its strategy is shown {error!r}")
+            self.breaks(f"{loan}: its strategy received {error!r}")
             return
         reason, request = error.reason, error.request
         if reason.always_retry or reason in TERMINAL_ERRORS:
-            self.breaks(f"{loan}: its strategy is asked about {reason}, which is not for it to decide")
+            self.breaks(f"{loan}: its strategy was consulted about {reason}, on which it does not decide")
         if error.is_retry_safe and not request.idempotent and not reason.allows_non_idempotent_retry:
-            self.breaks(f"{loan}: its strategy is told that {reason} is safe, and it may have been applied")
+            self.breaks(f"{loan}: its strategy received {reason} as safe, but the operation may have been applied")
 
     def breaks(self, law: str) -> None:
         """Record a breach, unless there was one before."""
@@ -166,7 +166,7 @@ class LoanBook:
         """Record the submitted requests with synchronous strategies, in the order in which a client processes them."""
         unknown, self._unknown = self._unknown, []
         if len(unknown) != len(requests):
-            raise Violation(f"{len(unknown)} first tokens were asked for, for {len(requests)} requests")
+            raise Violation(f"{len(unknown)} first tokens were requested for {len(requests)} requests")
         for loan, request in zip(unknown, requests, strict=True):
             self._know(loan, request)
 
@@ -174,15 +174,15 @@ class LoanBook:
         """Record that an attempt is made, which requires a token."""
         loan = self._loans.get(request)
         if loan is None:
-            raise Violation(f"operation {request} is sent before its strategy was asked for a token")
+            raise Violation(f"operation {request} is sent before a token was requested from its strategy")
         if loan.is_first_refused:
             return
-        lent = loan.lent[loan.position] if loan.position < len(loan.lent) else None
-        if lent is None or (lent.end is not None and lent.ended_at < self._step):
+        issued = loan.issued[loan.position] if loan.position < len(loan.issued) else None
+        if issued is None or (issued.end is not None and issued.ended_at < self._step):
             raise Violation(f"{loan} is sent without a token")
-        if self.now < lent.lent_at + lent.token.retry_delay - RESOLUTION:
-            raise Violation(f"{loan} is sent before the {lent.token.retry_delay:g} s of its token are over")
-        lent.is_made = True
+        if self.now < issued.issued_at + issued.token.retry_delay - RESOLUTION:
+            raise Violation(f"{loan} is sent before the {issued.token.retry_delay:g} s of its token have passed")
+        issued.is_made = True
         self._touched.append(loan)
 
     def retried(self, report: ReportRetry) -> None:
@@ -193,17 +193,17 @@ class LoanBook:
         if report.reason in TERMINAL_ERRORS:
             raise Violation(f"{loan} is retried for {report.reason}, which is terminal")
         loan.position += 1
-        granted = loan.lent[loan.position] if loan.position < len(loan.lent) else None
+        granted = loan.issued[loan.position] if loan.position < len(loan.issued) else None
         if granted is None or granted.reason is not report.reason:
-            raise Violation(f"{loan} is retried for {report.reason}, and its strategy has not granted it")
+            raise Violation(f"{loan} is retried for {report.reason}, but its strategy has not permitted it")
         if report.dispatches and report.delay < granted.token.retry_delay - RESOLUTION:
-            raise Violation(f"{loan} waits for {report.delay:g} s of the {granted.token.retry_delay:g} s of its token")
+            raise Violation(f"{loan} waits only {report.delay:g} s of the {granted.token.retry_delay:g} s of its token")
 
     def completed(self, request: int) -> None:
         """Record a success, which the strategy must have recorded."""
         loan = self._over(request)
-        if loan.lent and loan.times_recorded != 1:
-            raise Violation(f"{loan} succeeded, and its strategy was told of {loan.times_recorded} successes")
+        if loan.issued and loan.times_recorded != 1:
+            raise Violation(f"{loan} succeeded, but its strategy recorded {loan.times_recorded} successes")
 
     def failed(self, request: int, error: errors.CouchbaseException, *, is_well: bool, has_rows: bool = False) -> None:
         """Record a failure.
@@ -216,19 +216,19 @@ class LoanBook:
         refused = error.context.refused_reason
         reason = RetryReason[refused] if refused is not None else None
         if loan.refusals and reason not in loan.refusals and not _was_late(error):
-            raise Violation(f"{loan} was refused a retry for {_names(loan.refusals)}, and fails with {error!r}")
+            raise Violation(f"{loan} was refused a retry for {_names(loan.refusals)}, but fails with {error!r}")
         if reason is not None and not _may_be_refused(loan, reason, error, has_rows=has_rows):
-            raise Violation(f"{loan} is not retried for {reason}, and its strategy has not refused it")
-        if loan.lent and is_well and loan.times_recorded != 1:
-            raise Violation(f"{loan} was answered, and its strategy was told of {loan.times_recorded} successes")
+            raise Violation(f"{loan} is not retried for {reason}, but its strategy has not refused it")
+        if loan.issued and is_well and loan.times_recorded != 1:
+            raise Violation(f"{loan} got a response, but its strategy recorded {loan.times_recorded} successes")
         if loan.times_recorded and (refused is not None or isinstance(error, errors.TimeoutException)):
-            raise Violation(f"{loan} fails with {error!r}, and its strategy was told of a success")
+            raise Violation(f"{loan} fails with {error!r}, but its strategy recorded a success")
 
     def abandoned(self, request: int, *, has_rows: bool) -> None:
         """Record that a caller left. ``has_rows`` is whether it had got rows."""
         loan = self._over(request)
         if loan.times_recorded > has_rows:
-            raise Violation(f"{loan} was left, and its strategy was told of a success")
+            raise Violation(f"{loan} was abandoned, but its strategy recorded a success")
 
     def check(self) -> None:
         """Check the tokens after a client has finished its reaction to an event."""
@@ -237,26 +237,26 @@ class LoanBook:
         if self._broken is not None:
             raise Violation(self._broken)
         if self._unknown:
-            raise Violation(f"{len(self._unknown)} first tokens were asked for, and nobody was submitted")
+            raise Violation(f"{len(self._unknown)} first tokens were requested, but no request was submitted")
         for loan in touched:
             self._check_loan(loan)
 
     def _check_loan(self, loan: Loan) -> None:
         if loan.refusals and not loan.is_over:
-            raise Violation(f"{loan} was refused a retry for {_names(loan.refusals)}, and waits")
-        for lent in loan.lent:
-            if lent.end is TokenEnd.GIVEN_BACK and lent.is_made:
-                raise Violation(f"{loan} gave back a token whose attempt was made")
-            if lent.end is TokenEnd.RECORDED and not lent.is_made:
+            raise Violation(f"{loan} was refused a retry for {_names(loan.refusals)}, but still waits")
+        for issued in loan.issued:
+            if issued.end is TokenEnd.RETURNED and issued.is_made:
+                raise Violation(f"{loan} returned a token whose attempt was made")
+            if issued.end is TokenEnd.RECORDED and not issued.is_made:
                 raise Violation(f"{loan} recorded a token whose attempt was not made")
-            if lent.end is None and lent is not loan.lent[-1]:
-                raise Violation(f"{loan} has a token beside a newer one")
-        if loan.is_over and loan.lent and loan.lent[-1].end is None and not loan.lent[-1].is_made:
-            raise Violation(f"{loan} is over, and has kept a token whose attempt was not made")
+            if issued.end is None and issued is not loan.issued[-1]:
+                raise Violation(f"{loan} still has an older token")
+        if loan.is_over and loan.issued and loan.issued[-1].end is None and not loan.issued[-1].is_made:
+            raise Violation(f"{loan} is over, but has kept a token whose attempt was not made")
 
     def _know(self, loan: Loan, request: int) -> None:
         if request in self._loans:
-            self.breaks(f"operation {request} asks for a first token twice")
+            self.breaks(f"operation {request} requests its first token twice")
         loan.request = request
         self._loans[request] = loan
 

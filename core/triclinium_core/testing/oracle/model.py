@@ -182,7 +182,7 @@ class Model:
         except unique_values.Unreadable as error:
             raise Violation(f"{reader}: {error}") from error
         if isinstance(reader.operation, document_operations.Count) and reader is not root and reader not in parts:
-            raise Violation(f"{reader} is not in its own result")
+            raise Violation(f"the result of {reader} lacks its own change")
         history = self._histories[reader.place]
         history.check_content(reader, root, parts)
         if reader is root and isinstance(reader.operation, document_operations.Count):
@@ -205,7 +205,7 @@ class Model:
         behind = [writer for writer in writers if isinstance(writer.operation, document_operations.Append)]
         root = writers[len(before)] if len(before) < len(writers) else writers[0]
         if not isinstance(root.operation, document_operations.Store) or writers != [*before, root, *behind]:
-            raise unique_values.Unreadable(f"{data!r} is in an order that cannot come about")
+            raise unique_values.Unreadable(f"{data!r} has an impossible order")
         return root, [*before, *behind]
 
 
@@ -222,5 +222,5 @@ def _check_existence(history: DocumentHistory, submission: Submission, result: R
 
 def _void(submission: Submission) -> None:
     if submission.applied_by < submission.settled:
-        raise Violation(f"{submission} is said not to have been applied, but somebody has seen it")
+        raise Violation(f"{submission} failed as not applied, but a reader has found it")
     submission.is_void = True

@@ -141,7 +141,7 @@ class RequestBook:
             return
         asked = self._by_key[key]
         if not asked.is_open:
-            raise Violation(f"{asked} is sent although nobody waits for it")
+            raise Violation(f"{asked} is sent after its caller left or got its result")
         if stream in self._struck:
             asked.is_forged = True
         self._carried[stream], self._came[stream] = asked, 0
@@ -156,7 +156,7 @@ class RequestBook:
                 continue
             asked.times_sent += 1
             if not asked.is_idempotent and asked.times_sent > asked.times_permitted:
-                raise Violation(f"{asked} was sent {asked.times_sent} times, and may have been applied before")
+                raise Violation(f"{asked} was sent {asked.times_sent} times, although it may have been applied before")
 
     def retried(self, token: int, report: ReportRetry) -> None:
         """Record a reported retry; the rules must permit it."""
@@ -174,11 +174,11 @@ class RequestBook:
         """Record rows for a reader: they must be the next ones, and the reader must be waiting."""
         asked = self._open(token, "gets rows")
         if not asked.wants_rows or not rows:
-            raise Violation(f"{asked} hands out {len(rows)} rows, and its reader {_waits(asked)}")
+            raise Violation(f"{asked} hands out {len(rows)} rows, but its reader {_waits(asked)}")
         asked.wants_rows = False
         asked.rows += rows
         if not asked.is_forged and [*asked.drawn.rows[: len(asked.rows)]] != asked.rows:
-            raise Violation(f"{asked} handed out rows {asked.rows!r}, which are not the first of its own")
+            raise Violation(f"{asked} handed out rows {asked.rows!r}, which are not its first rows")
 
     def completed(self, token: int) -> None:
         """Record a success; a node must have applied it, and no row may be missing."""
@@ -186,11 +186,11 @@ class RequestBook:
         if asked.is_forged:
             return
         if asked.drawn.error is not None:
-            raise Violation(f"{asked} succeeded, and was to fail with {asked.drawn.error.__name__}")
+            raise Violation(f"{asked} succeeded; expected {asked.drawn.error.__name__}")
         if len(asked.rows) != len(asked.drawn.rows):
             raise Violation(f"{asked} ended after {len(asked.rows)} of {len(asked.drawn.rows)} rows")
         if not asked.times_applied:
-            raise Violation(f"{asked} succeeded, but no node has carried it out")
+            raise Violation(f"{asked} succeeded, but no node has executed it")
 
     def failed(
         self, token: int, error: errors.CouchbaseException, troubled_at: Instant, *, was_held_back: bool = False
@@ -204,7 +204,7 @@ class RequestBook:
         asked = self._close(token)
         self._timeouts += isinstance(error, errors.TimeoutException)
         if error.context.retry_attempts != asked.retries:
-            raise Violation(f"{asked} reports {error.context.retry_attempts} retries, {asked.retries} were ordered")
+            raise Violation(f"{asked} reports {error.context.retry_attempts} retries; the client made {asked.retries}")
         if not may_be_applied(error) and not asked.rows:
             self._void(asked)
         refused = error.context.refused_reason
@@ -213,7 +213,7 @@ class RequestBook:
         drawn = asked.drawn.error
         is_as_drawn = drawn is not None and isinstance(error, drawn) and len(asked.rows) == len(asked.drawn.rows)
         if not is_as_drawn and not was_held_back and not self._is_excused(asked, error, troubled_at):
-            raise Violation(f"{asked} failed though nothing was wrong: {type(error).__name__}: {error}")
+            raise Violation(f"{asked} failed without a cause: {type(error).__name__}: {error}")
 
     # Actions of nodes.
 
@@ -239,7 +239,9 @@ class RequestBook:
             return
         held = self._came[stream] - sum(map(len, asked.rows))
         if held > HELD_SIZE_MAX and not is_paused:
-            raise Violation(f"{asked} holds {held} bytes that its reader does not want, and reads on")
+            raise Violation(
+                f"{asked} holds {held} bytes that its reader has not requested, but its stream is still read"
+            )
 
     def lost(self, stream: int, instant: Instant) -> None:
         """Record the loss of a stream that the client did not close."""
@@ -263,13 +265,13 @@ class RequestBook:
     def _open(self, token: int, what: str) -> Asked:
         asked = self._asked[token]
         if not asked.is_open:
-            raise Violation(f"{asked} {what} although its caller has left, or was told of its end")
+            raise Violation(f"{asked} {what} after its caller left or got its result")
         return asked
 
     def _close(self, token: int) -> Asked:
         asked = self._open(token, "is settled")
         if not asked.wants_rows:
-            raise Violation(f"{asked} is settled, and its reader {_waits(asked)}")
+            raise Violation(f"{asked} is settled, but its reader {_waits(asked)}")
         asked.is_open = False
         return asked
 
@@ -285,7 +287,7 @@ class RequestBook:
         if times > 1:
             raise Violation(f"{asked} was applied {times} times")
         if times > 0 and asked.is_void and asked.drawn.error is None:
-            raise Violation(f"{asked} was applied, and is said not to have been")
+            raise Violation(f"{asked} was applied, but its error rules that out")
 
     def _is_excused(self, asked: Asked, error: errors.CouchbaseException, troubled_at: Instant) -> bool:
         reasons = {*error.context.retry_reasons, error.context.refused_reason}
@@ -302,7 +304,7 @@ class RequestBook:
 
 
 def _waits(asked: Asked) -> str:
-    return "waits for some" if asked.wants_rows else "has not asked for more"
+    return "waits for rows" if asked.wants_rows else "has not requested more"
 
 
 def _is_survivable(fault: faults.ServiceFault, *, is_idempotent: bool) -> bool:

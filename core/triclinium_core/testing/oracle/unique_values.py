@@ -42,7 +42,7 @@ class UniqueValues:
     def counter(self) -> tuple[int, int]:
         """Return delta and initial value for a count; raise IndexError if ``has_counters`` is false."""
         if not self.has_counters:
-            raise IndexError(f"only {COUNTERS_MAX} counts can be told apart")
+            raise IndexError(f"only {COUNTERS_MAX} counts can be distinguished")
         position = self._counters
         self._counters += 1
         return 1 << position * _DIGIT_BITS, (position + 1) << _ROOT_SHIFT
@@ -57,9 +57,9 @@ def read_fragments(data: bytes) -> Sequence[bytes]:
     """Return the values in a document, in order; raise ``Unreadable`` for other content or a duplicate."""
     fragments = _FRAGMENT.findall(data)
     if b"".join(fragments) != data or not fragments:
-        raise Unreadable(f"{data!r} is not what was written")
+        raise Unreadable(f"{data!r} does not consist of written values")
     if len(set(fragments)) < len(fragments):
-        raise Unreadable(f"{data!r} has a write twice")
+        raise Unreadable(f"{data!r} contains a write twice")
     return fragments
 
 
@@ -76,8 +76,8 @@ def read_counter(number: int, signs: Sequence[int]) -> tuple[int, Sequence[int]]
             applied.append(position)
             rest -= sign << position * _DIGIT_BITS
         elif digit:
-            raise Unreadable(f"counter {number:#x} has a count twice, or one that was never made")
+            raise Unreadable(f"counter {number:#x} contains a count twice, or one that was never made")
     root, remainder = divmod(rest, 1 << _ROOT_SHIFT)
     if remainder or not 1 <= root <= len(signs):
-        raise Unreadable(f"counter {number:#x} cannot have come about by counting")
+        raise Unreadable(f"counter {number:#x} is not a sum of counts")
     return root - 1, applied

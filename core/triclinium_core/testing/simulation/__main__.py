@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from triclinium_core.testing.simulation.history import SeedResult
 from triclinium_core.testing.simulation.simulation_command import Spread, main
 
-NOT_WRITTEN, NOBODY_READS = 74, 141
+NOT_WRITTEN, PIPE_CLOSED = 74, 141
 """Exit statuses for a failed write of the output (sysexits.h), and for a closed pipe (the status of SIGPIPE)."""
 
 
@@ -24,8 +24,8 @@ def write(line: str) -> None:
         # Flushing the buffer must not fail once more at the end of the program.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            sys.exit(NOBODY_READS)
-        print(f"standard output cannot be written: {error.strerror}", file=sys.stderr)
+            sys.exit(PIPE_CLOSED)
+        print(f"cannot write to standard output: {error.strerror}", file=sys.stderr)
         sys.exit(NOT_WRITTEN)
 
 

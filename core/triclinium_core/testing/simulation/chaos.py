@@ -97,13 +97,13 @@ class Chaos:
         if self._is_dropped:
             self._happen(self._create)
         self._nodes.rebalance()
-        self._simulation.tell("everything is in order again")
+        self._simulation.note("all disruptions are over")
         self._simulation.look_around()
 
     def _happen(self, disruption: Disruption) -> None:
         what = disruption()
         if what is not None:
-            self._simulation.tell(f"-- {what}")
+            self._simulation.note(f"-- {what}")
         self._simulation.look_around()
 
     # Changes of the map.
@@ -154,7 +154,7 @@ class Chaos:
         self._is_dropped = False
         self._changes["collections created"] += 1
         self._faults["nodes that learn late"] += len(late)
-        words = "".join(f", node {index} hears of it {seconds:g} s late" for index, seconds in late.items())
+        words = "".join(f", node {index} learns of it {seconds:g} s late" for index, seconds in late.items())
         return f"collection {self._path} is created{words}"
 
     def _draw_late(self) -> Mapping[int, float]:
@@ -189,11 +189,11 @@ class Chaos:
         index = self._any()
         if self._nodes[index].network.cuts_some:
             self._nodes.heal(index)
-            return f"node {index} is reached again"
+            return f"node {index} is reachable again"
         self._faults["partitions"] += 1
         if self._chance.happens(0.5):
             self._nodes.partition(index)
-            return f"node {index} is cut off from everybody"
+            return f"node {index} is cut off from all clients"
         clients = len(self._simulation.clients)
         client = self._chance.between(0, clients - 1)
         streams = [stream for stream in self._simulation.links if stream % clients == client]
@@ -205,7 +205,7 @@ class Chaos:
         seconds = 0.0 if self._nodes[index].network.slowness else self._chance.choose(SLOWNESSES)
         self._nodes.slow_down(index, seconds)
         self._faults["slow nodes"] += bool(seconds)
-        return f"node {index} answers {seconds:g} s late"
+        return f"node {index} responds {seconds:g} s late"
 
     def _hold_config(self) -> str:
         index = self._any()
@@ -214,7 +214,7 @@ class Chaos:
             return f"node {index} learns the newest map"
         self._nodes.hold_config(index)
         self._faults["stale maps"] += 1
-        return f"node {index} keeps to its map of revision {self._nodes[index].config_version.revision}"
+        return f"node {index} keeps its map of revision {self._nodes[index].config_version.revision}"
 
     def _set_fault(self) -> str:
         index, times = self._any(), self._chance.choose(TIMES)
@@ -223,7 +223,7 @@ class Chaos:
         self._nodes[index].faults.next(opcode, fault, times)
         name = "any command on a document" if opcode is None else Opcode(opcode).name
         often = "once" if times == 1 else f"{times} times"
-        return f"node {index} will meet {name} with {fault}, {often}"
+        return f"node {index} will apply {fault} to {name}, {often}"
 
     def _refuse(self) -> str:
         index = self._any()

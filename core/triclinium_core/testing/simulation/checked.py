@@ -234,7 +234,7 @@ class CheckedSimulation(Simulation):
         self.excuses.delivered(stream, data, self._node_of[stream], self.model.instant())
         super().deliver(stream, size)
         if stream in self.links and self.excuses.is_broken(stream):
-            raise Violation(f"the client goes on reading stream {stream}, which has bytes that are no frame")
+            raise Violation(f"the client continues to read stream {stream}, which has bytes that are not a frame")
 
     def tick(self) -> None:
         """Pass the time to client and nodes, and check that time does not stand still."""
@@ -243,7 +243,7 @@ class CheckedSimulation(Simulation):
         self._ticks = self._ticks + 1 if self._ticked_at == self.now else 0
         self._ticked_at = self.model.now = self.now
         if self._ticks > TICKS_MAX:
-            raise Violation(f"at {self.now:.6f} s the client is due again and again")
+            raise Violation(f"the client is repeatedly due at {self.now:.6f} s")
         for token, deadline in self._deadlines.items():
             if deadline < self.now:
                 raise Violation(f"{self.model.submissions.get(token, f'operation {token}')} is open after its deadline")
@@ -275,7 +275,7 @@ class CheckedSimulation(Simulation):
         self.flow()
         while not self.is_healthy or self.open_operations:
             if self.now >= give_up:
-                raise Violation(f"not serving {RECOVERY_SECONDS:g} s after the last fault: {self.describe()}")
+                raise Violation(f"no recovery {RECOVERY_SECONDS:g} s after the last fault: {self.describe()}")
             if submit is not None and not self.is_healthy:
                 submit()
             self.flow_for(RECOVERY_STEP)
@@ -342,14 +342,14 @@ class CheckedSimulation(Simulation):
         """Record the requests that acquired a first token in this event, in the order in which clients process them."""
         submitted = event.submissions if isinstance(event, couchbase.OperationsSubmitted) else [event]
         borrowers = [
-            each.token for each in submitted if isinstance(_lender(self._strategies[each.token]), CheckedStrategy)
+            each.token for each in submitted if isinstance(_decider(self._strategies[each.token]), CheckedStrategy)
         ]
         # A batch is split by client; sorting keeps the order within each part.
         self.loans.submitted(sorted(borrowers, key=lambda token: token % len(self.clients)))
 
     def _take_strategy(self, token: neutral.Token, strategy: AnyRetryStrategy) -> None:
         self._strategies[token] = strategy
-        if isinstance(_lender(strategy), CheckedStrategy | AwaitedStrategy):
+        if isinstance(_decider(strategy), CheckedStrategy | AwaitedStrategy):
             self._borrowers.add(token)
 
     def _submitted_together(self, submissions: Sequence[couchbase.OperationSubmitted]) -> None:
@@ -382,7 +382,7 @@ class CheckedSimulation(Simulation):
             self._deadlines.pop(action.token, None)
         match action:
             case neutral.SendBytes(stream) if self._is_closing:
-                raise Violation(f"stream {stream} is sent {action!r} while its client is closed")
+                raise Violation(f"the client, which is closed, orders {action!r} on stream {stream}")
             case neutral.SendBytes(stream, data) if stream in self._of_services:
                 self.requests.ordered(stream, data)
             case neutral.CloseStream(stream) if stream in self._of_services:
@@ -437,7 +437,7 @@ class CheckedSimulation(Simulation):
             case neutral.ReportDecoderFault(_, node, fault):
                 raise Violation(f"{node}: {fault}") from fault
             case neutral.ReportStrategyError(token, error):
-                raise Violation(f"operation {token}: its strategy was told of a success, and raised {error!r}")
+                raise Violation(f"operation {token}: its strategy raised {error!r} while it recorded a success")
             case _:
                 pass
 
@@ -460,7 +460,7 @@ class CheckedSimulation(Simulation):
             ) if token in self._borrowers:
                 self._consult(token, permit.retry_after(request, reason))
             case neutral.RecordSuccess(token, AsyncPermit() as permit) if token in self._borrowers:
-                self.consultations.tell(permit.record())
+                self.consultations.record(permit.record())
             case _:
                 super()._ask(action)
 
@@ -497,7 +497,7 @@ class CheckedSimulation(Simulation):
     def _settled(self, token: neutral.Token) -> Submission:
         submission = self.model.submissions[token]
         if not submission.is_open:
-            raise Violation(f"{submission} is settled although its caller has left")
+            raise Violation(f"{submission} is settled, although its caller has left")
         return submission
 
     def _abandon(self, token: neutral.Token) -> None:
@@ -517,7 +517,7 @@ class CheckedSimulation(Simulation):
     def _check_excuse(self, submission: Submission, error: errors.CouchbaseException) -> None:
         self._check_refusal(submission, error.context.refused_reason)
         if isinstance(error, errors.AmbiguousTimeoutException) and not submission.may_change:
-            raise Violation(f"{submission} changes nothing, and still its timeout is called ambiguous")
+            raise Violation(f"{submission} changes nothing, but its timeout is ambiguous")
         self.look_around()
         if not self._was_held_back(submission.token):
             self.excuses.check_failure(submission, error)
@@ -536,7 +536,7 @@ class CheckedSimulation(Simulation):
             is_forbidden = submission.may_change and not reason.allows_non_idempotent_retry
             is_terminal = isinstance(strategy, FastFailOnTerminalErrorRetryStrategy) and reason in TERMINAL_ERRORS
             if not is_forbidden and not is_terminal:
-                raise Violation(f"{submission} is not retried for {reason}, although its strategy wants it")
+                raise Violation(f"{submission} is not retried for {reason}, although its strategy requests it")
 
     def _revision_known(self, client: int) -> Revision | None:
         connections = self.clients[client].statistics().connections
@@ -560,6 +560,6 @@ def _open_breakers(connections: Sequence[ConnectionStatistics]) -> list[BreakerS
     return [breaker.state for breaker in breakers if breaker and breaker.state is not BreakerState.CLOSED]
 
 
-def _lender(strategy: AnyRetryStrategy) -> object:
+def _decider(strategy: AnyRetryStrategy) -> object:
     """Return the strategy that issues the tokens, without a token scope around it."""
     return strategy.strategy if isinstance(strategy, TokenScope) else strategy

@@ -70,13 +70,13 @@ class Consultations:
             del self._thinking[token]
             question.close()
 
-    def tell(self, told: Coroutine[Any, Any, None]) -> None:
+    def record(self, recording: Coroutine[Any, Any, None]) -> None:
         """Notify a strategy of a success, without waiting for its end."""
         try:
-            told.send(None)
+            recording.send(None)
         except StopIteration:
             return
-        told.close()
+        recording.close()
 
 
 @types.coroutine

@@ -7,7 +7,7 @@ and the collection is dropped and created; nodes may learn late of a new one. Th
 operation must succeed: no failure has an excuse. Every law of ``CheckedSimulation`` holds throughout.
 
 In most histories callers also query services and read rows: ``readers``. In many, clients and callers have token
-strategies: ``lenders``. In some, applications close a client during its work: ``endings``.
+strategies: ``token_strategies``. In some, applications close a client during its work: ``endings``.
 """
 
 from __future__ import annotations
@@ -29,10 +29,14 @@ from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.chaos import Chaos, late_chance
 from triclinium_core.testing.simulation.endings import Endings, endings_chance, has_endings
 from triclinium_core.testing.simulation.figures import Figures
-from triclinium_core.testing.simulation.lenders import Lenders, has_lenders, lenders_chance
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 from triclinium_core.testing.simulation.readers import Readers, asks_all, has_readers, readers_chance
 from triclinium_core.testing.simulation.simulation import client_options
+from triclinium_core.testing.simulation.token_strategies import (
+    TokenStrategies,
+    has_token_strategies,
+    token_strategies_chance,
+)
 
 BUCKET = "travel"
 DEFAULT, NAMED = Keyspace(BUCKET), Keyspace(BUCKET, "inventory", "hotel")
@@ -115,18 +119,20 @@ class ClusterHistory:
         client = replace(client_options(self.nodes), circuit_breaker=breaker)
         if reads:
             client = replace(client, timeouts=SERVICE_TIMEOUTS)
-        self.lenders: Lenders | None = (
-            Lenders(lenders_chance(seed), lambda: self.simulation.now) if has_lenders(seed) else None
+        self.token_strategies: TokenStrategies | None = (
+            TokenStrategies(token_strategies_chance(seed), lambda: self.simulation.now)
+            if has_token_strategies(seed)
+            else None
         )
-        if self.lenders is not None and self.lenders.own is not None:
-            client = replace(client, retry_strategy=self.lenders.own)
+        if self.token_strategies is not None and self.token_strategies.own is not None:
+            client = replace(client, retry_strategy=self.token_strategies.own)
         self.simulation: LoggedSimulation = LoggedSimulation(
             self.nodes,
             client,
             COLLECTION_IDS,
             rng=self._chance.fork(),
             clients=self._chance.between(1, 3),
-            loans=None if self.lenders is None else self.lenders.book,
+            loans=None if self.token_strategies is None else self.token_strategies.book,
         )
         self.readers: Readers | None = (
             Readers(
@@ -153,7 +159,7 @@ class ClusterHistory:
     def run(self) -> None:
         """Run the history; raise ``Violation`` if a law is broken."""
         simulation = self.simulation
-        simulation.tell(f"nodes: {len(self.nodes)}, clients: {len(simulation.clients)}")
+        simulation.note(f"nodes: {len(self.nodes)}, clients: {len(simulation.clients)}")
         simulation.tick()
         simulation.flow()
         for _ in range(ROUNDS):
@@ -161,21 +167,21 @@ class ClusterHistory:
             self.chaos.calm_down()
             if self.readers is not None:
                 self.readers.finish()
-            if self.lenders is not None:
-                self.lenders.finish(simulation)
+            if self.token_strategies is not None:
+                self.token_strategies.finish(simulation)
             self._recover()
             self._live_in_peace()
 
     def _live_in_storm(self) -> None:
         """Run the storm."""
-        if self.lenders is not None:
-            self.lenders.begin_storm(self.simulation.consultations)
+        if self.token_strategies is not None:
+            self.token_strategies.begin_storm(self.simulation.consultations)
         for _ in range(STORM_STEPS):
             self._chance.weigh(self._storm)()
             if self.readers is not None:
                 self.readers.live_in_storm()
-            if self.lenders is not None:
-                self.lenders.live_in_storm(self.simulation)
+            if self.token_strategies is not None:
+                self.token_strategies.live_in_storm(self.simulation)
             if self.endings is not None:
                 self.endings.live_in_storm()
 
@@ -202,7 +208,7 @@ class ClusterHistory:
 
     def _brought(self, drawn: AnyRetryStrategy | None) -> AnyRetryStrategy | None:
         """Return the retry strategy of a caller, given the Couchbase strategy that was drawn for it."""
-        return drawn if self.lenders is None else self.lenders.strategy(drawn)
+        return drawn if self.token_strategies is None else self.token_strategies.strategy(drawn)
 
     def _leave(self) -> None:
         callers = self.simulation.model.open
@@ -230,7 +236,7 @@ class ClusterHistory:
             breaker = self.simulation.options.circuit_breaker
             self.simulation.flow_for(breaker.sleep_window + breaker.canary_timeout)
             self.simulation.requests.recovered()
-        self.simulation.tell("everybody is served")
+        self.simulation.note("all operations succeed again")
 
     def _live_in_peace(self) -> None:
         """Work while the map changes, then read everything back."""

@@ -38,16 +38,18 @@ class LoggedSimulation(CheckedSimulation):
         self.timeline: list[str] = []
         self.figures: Figures = Figures()
 
-    def tell(self, what: str) -> None:
+    def note(self, what: str) -> None:
         """Add a line about the current step."""
         self.timeline.append(f"{self.now:10.3f}  {what}")
 
     def close_client(self, index: int) -> None:
         """Close a client, and count it and its open operations."""
         self.figures.changes["clients closed"] += 1
-        self.tell(f"-- client {index} is closed amid {self.clients[index].statistics().open_operations} operations")
+        self.note(
+            f"-- client {index} is closed with {self.clients[index].statistics().open_operations} open operations"
+        )
         super().close_client(index)
-        self.tell(f"-- client {index} is another one now")
+        self.note(f"-- client {index} is replaced")
 
     def open(self, stream: StreamId) -> None:
         """Open a connection, and count it if it is refused."""
@@ -59,36 +61,36 @@ class LoggedSimulation(CheckedSimulation):
     def _handle(self, event: couchbase.Event) -> Sequence[couchbase.Action]:
         if isinstance(event, couchbase.RequestSubmitted):
             self.figures.requests += 1
-            self.tell(f"{self._who(event.token)} asks for {event.token}: {_request_named(event.request)}")
+            self.note(f"{self._who(event.token)} submits {event.token}: {_request_named(event.request)}")
         elif isinstance(event, couchbase.OperationAbandoned):
-            self._outcomes(event.token)["left by their callers"] += 1
-            self.tell(f"{self._who(event.token)} leaves {event.token}")
+            self._outcomes(event.token)["abandoned by their callers"] += 1
+            self.note(f"{self._who(event.token)} abandons {event.token}")
         return super()._handle(event)
 
     def _submitted(self, event: couchbase.OperationSubmitted, ill: AbstractSet[int], known: Revision | None) -> None:
         self.figures.operations += 1
-        self.tell(f"{self._who(event.token)} asks for {event.token}: {_named(event.operation)}")
+        self.note(f"{self._who(event.token)} submits {event.token}: {_named(event.operation)}")
         super()._submitted(event, ill, known)
 
     def _carry_out(self, action: couchbase.Action) -> None:
         match action:
             case couchbase.CompleteOperation(token, result):
                 self.figures.outcomes["done"] += 1
-                self.tell(f"{self._who(token)} is told of {token}: {_content(result)}")
+                self.note(f"{self._who(token)} gets the result of {token}: {_content(result)}")
             case couchbase.RowsReceived(token, rows):
                 self.figures.rows += len(rows)
-                self.tell(f"{self._who(token)} reads {len(rows)} rows of {token}")
+                self.note(f"{self._who(token)} reads {len(rows)} rows of {token}")
             case couchbase.CompleteRequest(token):
                 self.figures.request_outcomes["done"] += 1
-                self.tell(f"{self._who(token)} is told of {token}: done")
+                self.note(f"{self._who(token)} gets the result of {token}: done")
             case couchbase.FailOperation(token, error) if token in self.requests:
                 self.figures.request_outcomes[_kind_of_request_failure(error)] += 1
-                self.tell(f"{self._who(token)} is told of {token}: {type(error).__name__}: {error}")
+                self.note(f"{self._who(token)} gets the error of {token}: {type(error).__name__}: {error}")
             case couchbase.FailOperation(token, error):
                 self.figures.outcomes[_kind_of_failure(error)] += 1
-                self.tell(f"{self._who(token)} is told of {token}: {type(error).__name__}: {error}")
+                self.note(f"{self._who(token)} gets the error of {token}: {type(error).__name__}: {error}")
             case ReportConnection(stream, node, text):
-                self.tell(f"{self._who(stream)}, stream {stream} to {node}: {text}")
+                self.note(f"{self._who(stream)}, stream {stream} to {node}: {text}")
             case _:
                 pass
         super()._carry_out(action)
@@ -143,4 +145,4 @@ def _kind_of_failure(error: errors.CouchbaseException) -> str:
         return "timed out, ambiguous"
     if isinstance(error, errors.TimeoutException):
         return "timed out, not applied"
-    return "given up in trouble"
+    return "failed in trouble"

@@ -150,11 +150,11 @@ class Readers:
         else:
             self._simulation.nodes.plans.go_stale(code)
         self._simulation.figures.changes["plans gone stale"] += 1
-        self._simulation.tell("-- plans of prepared statements go stale")
+        self._simulation.note("-- plans of prepared statements become stale")
 
     def _set_fault(self) -> None:
         index = self._chance.between(0, len(self._simulation.nodes) - 1)
         service = self._chance.choose(self._services)
         fault, times = self._chance.choose(self._chance.choose(SERVICE_FAULTS)), self._chance.choose(TIMES)
         self._simulation.nodes[index].faults.next(service, fault, times)
-        self._simulation.tell(f"-- node {index} will meet {times} requests to {service} with {fault}")
+        self._simulation.note(f"-- node {index} will apply {fault} to {times} requests to {service}")

@@ -34,7 +34,7 @@ STEPS_MAX = 100_000
 """Maximum number of steps in a test; more are a livelock."""
 READ_SIZE = 64 * 1024
 """Number of bytes that a driver reads in one call."""
-LIVELOCK = "client and node keep each other busy without time passing"
+LIVELOCK = "client and node keep each other busy while the time does not pass"
 
 
 def client_options(nodes: FakeNodes) -> ClientOptions:
@@ -194,7 +194,7 @@ class Simulation:
     def replace_client(self, index: int) -> None:
         """Replace a client: cut its streams with all bytes in transit, and create a new one at its index."""
         for stream in [stream for stream in self.links if stream % len(self.clients) == index]:
-            self._tell_of_loss(stream, self.links.pop(stream))
+            self._report_loss(stream, self.links.pop(stream))
         if not isinstance(self.machine, Clients):
             self.machine = Clients(self.clients, opened=self._streams_opened)
         client = ClientMachine(self._options, rng=self._rng)
@@ -242,7 +242,7 @@ class Simulation:
     def lose(self, stream: neutral.StreamId, cause: neutral.LossCause = neutral.LossCause.RESET) -> None:
         """Break a stream: the bytes in transit are lost in both directions."""
         link = self.links.pop(stream)
-        self._tell_of_loss(stream, link)
+        self._report_loss(stream, link)
         self.feed(neutral.StreamLost(stream, cause, handed_over=link.handed_over))
 
     def advance(self, seconds: float) -> None:
@@ -328,7 +328,7 @@ class Simulation:
                 if self.services is not None:
                     self._answers.append(couchbase.ServiceLookedUp(service, self.services.get(service, ())))
             case neutral.SendBytes(stream, data, unless_readable):
-                assert stream in self.links, f"bytes are ordered for stream {stream}, which is not there"
+                assert stream in self.links, f"bytes are ordered for stream {stream}, which does not exist"
                 link = self.links[stream]
                 if unless_readable and (link.incoming or link.is_hung_up):
                     self._drop(
@@ -337,7 +337,7 @@ class Simulation:
                 else:
                     link.outgoing += data
             case neutral.CloseStream(stream):
-                assert stream in self.links, f"stream {stream} is to be closed, and is not there"
+                assert stream in self.links, f"stream {stream} is to be closed, but does not exist"
                 self._drop(stream, neutral.LossCause.CLOSED_BY_US)
             case couchbase.CompleteOperation(token, result):
                 self._settle(token)
@@ -359,16 +359,16 @@ class Simulation:
             case neutral.ReportStrategyError():
                 self.strategy_errors.append(action)
             case couchbase.ReportDispatch(token, _, stream):
-                assert token not in self.settled_at, f"operation {token} is settled, and an attempt of it is told"
-                told = self.attempts.setdefault(token, set())
-                assert stream not in told, f"operation {token} has an attempt on stream {stream}, and another one"
-                told.add(stream)
+                assert token not in self.settled_at, f"operation {token} is settled, but an attempt of it is reported"
+                streams = self.attempts.setdefault(token, set())
+                assert stream not in streams, f"operation {token} has two attempts on stream {stream}"
+                streams.add(stream)
             case couchbase.ReportAnswer(token, _, stream):
-                told = self.attempts.get(token, set())
-                assert stream in told, f"an attempt of operation {token} is over that was not begun"
-                told.remove(stream)
+                streams = self.attempts.get(token, set())
+                assert stream in streams, f"an attempt of operation {token} ends that was not begun"
+                streams.remove(stream)
             case couchbase.ReportEnd(token):
-                assert not self.attempts.pop(token, None), f"request {token} is over, and an attempt of it is not"
+                assert not self.attempts.pop(token, None), f"request {token} is over, but an attempt of it is not"
             case couchbase.ReportRetry():
                 self.retries.append(action)
             case couchbase.ReportRefusal():
@@ -387,7 +387,7 @@ class Simulation:
     def _drop(self, stream: neutral.StreamId, cause: neutral.LossCause) -> None:
         """Close a stream, and report its loss after the current event."""
         link = self.links.pop(stream)
-        self._tell_of_loss(stream, link)
+        self._report_loss(stream, link)
         self._answers.append(neutral.StreamLost(stream, cause, handed_over=link.handed_over))
 
     def _ask(self, action: neutral.ConsultStrategy | neutral.AcquirePermit | neutral.RecordSuccess) -> None:
@@ -402,7 +402,7 @@ class Simulation:
             return self.nodes.find(host, port, tls=tls)
         return NodePort(self.node, self.node.options.service_at(port, tls=tls) or Service.KV)
 
-    def _tell_of_loss(self, stream: neutral.StreamId, link: SimulatedStream) -> None:
+    def _report_loss(self, stream: neutral.StreamId, link: SimulatedStream) -> None:
         if link.node is not None and link.is_open and not link.is_hung_up:
             link.node.connection_lost(stream, self.now)
 

@@ -16,10 +16,10 @@ from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.history import MakeNodes, SeedResult, play
 
 REGRESSIONS: Mapping[int, str] = {
-    5_007: "a seed of the connection string that was no node any more, and an operation that failed fast",
-    29_922_058: "a client that knew no map yet, of a cluster in which the document has no node",
-    154_160_002: "a breaker whose canary was answered, though not as it should be, and that stayed open",
-    182_691_722: "a service that refused connections beside a busy one, and was asked for them again without a pause",
+    5_007: "a seed address that was no longer a node, and an operation that failed fast",
+    29_922_058: "a client without a map, of a cluster in which the document has no node",
+    154_160_002: "a breaker that stayed open after an invalid response to its canary",
+    182_691_722: "a service that refused connections beside a busy one, and got further ones without a pause",
 }
 """Regressions by seed, with the new condition that each history met."""
 
@@ -112,30 +112,31 @@ def _show_success(title: str, figures: Figures, write: Callable[[str], object]) 
 def _show_failure(outcome: SeedResult, steps: Sequence[str], write: Callable[[str], object]) -> None:
     left_out = len(outcome.timeline) - len(steps)
     write(f"\nseed {outcome.seed} breaks a law:\n  {outcome.law}\n")
-    write(f"after {left_out:,} earlier steps:" if left_out else "what happened:")
+    write(f"after {left_out:,} earlier steps:" if left_out else "steps:")
     for line in steps:
         write(line)
-    write(f"\nto see all of it again:\n  {PROGRAM} --seed {outcome.seed}")
+    write(f"\nto replay it:\n  {PROGRAM} --seed {outcome.seed}")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
-        description="Plays eventful histories of clients and a fake cluster in virtual time, and holds them to their laws.",
-        epilog="The same seed is the same history, everywhere.",
+        description="Simulate clients and a fake cluster under disruptions, in virtual time, and check every law.",
+        epilog="The same seed gives the same history on every machine.",
         allow_abbrev=False,
     )
-    parser.add_argument("--seeds", type=_positive, metavar="N", help=f"how many histories (default: {SEEDS_DEFAULT})")
+    parser.add_argument("--seeds", type=_positive, metavar="N", help=f"number of histories (default: {SEEDS_DEFAULT})")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--seed", type=_natural, metavar="S", help="the first seed (default: 0); alone: this one, step by step"
+        "--seed",
+        type=_natural,
+        metavar="S",
+        help="first seed (default: 0); without --seeds, show the steps of this one",
     )
     where.add_argument(
-        "--draw", type=_natural, metavar="D", help="draw the seeds from D, after those that ever broke a law"
+        "--draw", type=_natural, metavar="D", help="draw the seeds from D, after the known seeds that once broke a law"
     )
-    parser.add_argument(
-        "--jobs", type=_positive, metavar="J", default=1, help="how many processes share the work (default: 1)"
-    )
+    parser.add_argument("--jobs", type=_positive, metavar="J", default=1, help="number of processes (default: 1)")
     return parser
 
 

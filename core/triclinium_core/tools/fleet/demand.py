@@ -85,7 +85,7 @@ class Spike(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="
         check_number(self.factor, "factor", 0.0, FACTOR_MAX)
         if self.end <= self.start:
             raise errors.InvalidArgumentException(
-                f"end={self.end!r} of a spike must come after its start, {self.start!r}", parameter="end"
+                f"end={self.end!r} of a spike must be later than its start, {self.start!r}", parameter="end"
             )
 
 
@@ -115,7 +115,8 @@ class Ramp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="r
             later <= earlier for (earlier, _), (later, _) in zip(self.points, self.points[1:], strict=False)
         ):
             raise errors.InvalidArgumentException(
-                f"points={self.points!r} must be at least one, in the order of their seconds", parameter="points"
+                f"points={self.points!r} must have at least one pair, in increasing order of seconds",
+                parameter="points",
             )
 
 

@@ -53,7 +53,7 @@ def simulate(scenario: Scenario, strategy: str, *, rng: Random, on_progress: OnP
         make_process = STRATEGIES[strategy].make_process
     else:
         raise errors.InvalidArgumentException(
-            f"there is no strategy {strategy!r}; there is {', '.join([*own, *STRATEGIES])}", parameter="strategy"
+            f"unknown strategy: {strategy!r}; choose from {', '.join([*own, *STRATEGIES])}", parameter="strategy"
         )
     return play(scenario, strategy, make_process, rng, on_progress)
 
@@ -118,7 +118,7 @@ class _Player:
             if isinstance(what, int):
                 self._begin(what, now)
             elif callable(what):
-                self._serve_nobody(what, now)
+                self._serve_abandoned(what, now)
         elif what is None:
             if call.resume(now):
                 self._send(call, now)
@@ -163,12 +163,12 @@ class _Player:
             else:
                 call.expire(call.deadline)
                 self._fail(call, call.deadline)
-        elif fate is AttemptOutcome.ANSWERED and not call.hears_success:
+        elif fate is AttemptOutcome.ANSWERED and not call.records_success:
             self._succeed(call, at)
         else:
             self._push(at, call, fate)
 
-    def _serve_nobody(self, later: Later, now: float) -> None:
+    def _serve_abandoned(self, later: Later, now: float) -> None:
         """Let the service continue a request whose client has left."""
         fate, at = self._service.ask(later, now)
         if fate is AttemptOutcome.ANSWERED:

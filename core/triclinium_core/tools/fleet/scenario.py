@@ -88,8 +88,8 @@ class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         check_flag(self.idempotent, "idempotent")
         if isinstance(self.arrivals, ClosedLoop) and not isinstance(self.trend, Steady):
             raise errors.InvalidArgumentException(
-                f"trend={self.trend!r} cannot be followed by a closed loop, whose clients begin when they are answered; "
-                "take other arrivals",
+                f"trend={self.trend!r} has no effect on a closed loop, whose clients begin after each response; "
+                "use other arrivals",
                 parameter="trend",
             )
 
@@ -196,7 +196,7 @@ class Outage(Struct, frozen=True, forbid_unknown_fields=True):
             check_seconds(value, name)
         if self.end <= self.start:
             raise errors.InvalidArgumentException(
-                f"end={self.end!r} of an outage must come after its start, {self.start!r}", parameter="end"
+                f"end={self.end!r} of an outage must be later than its start, {self.start!r}", parameter="end"
             )
         check_choice(self.kind, "kind", OutageKind)
 
@@ -226,23 +226,24 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.outage is not None and self.outage.end > self.duration:
             raise errors.InvalidArgumentException(
                 f"the outage ends at {self.outage.end:g} s, after the duration of {self.duration:g} s; "
-                "let it end earlier, or simulate for longer",
+                "end it earlier, or simulate for longer",
                 parameter="outage",
             )
         names = [retries.name for retries in self.strategies]
         if len(set(names)) < len(names):
             raise errors.InvalidArgumentException(
-                f"strategies: two have the same name; the names are {', '.join(names)}", parameter="strategies"
+                f"strategies has the same name twice: {', '.join(names)}", parameter="strategies"
             )
         operations = self.fleet.operations(self.duration)
         # At most as many operations are concurrent as begin within one timeout. A trend may begin all in one instant.
         waiting = min(self.fleet.demand * self.fleet.timeout, operations)
         for parameter, value, name, most, next_step in (
             ("duration", operations, "operations", OPERATIONS_MAX, "simulate fewer clients, or less time"),
-            ("timeout", waiting, "operations under way", WAITING_MAX, "shorten the timeout"),
+            ("timeout", waiting, "operations in flight", WAITING_MAX, "shorten the timeout"),
             ("bucket", self.duration / self.bucket, "buckets", BUCKETS_MAX, "make buckets wider"),
         ):
             if value > most:
                 raise errors.InvalidArgumentException(
-                    f"these are {value:,.0f} {name}, and {most:,} at most; {next_step}", parameter=parameter
+                    f"{parameter} leads to {value:,.0f} {name}, the maximum is {most:,}; {next_step}",
+                    parameter=parameter,
                 )

@@ -42,7 +42,7 @@ class Call:
 
     __slots__ = ("began", "client", "deadline", "gives_up_at")
 
-    hears_success: bool = False
+    records_success: bool = False
     """Whether ``succeed`` must be called, in chronological order, because a success affects other operations."""
     attempt_timeout: float = math.inf
     """Timeout of one attempt in seconds; ``inf`` if the strategy supports none."""
@@ -217,7 +217,7 @@ class SmithyCall(Call):
     """One operation with Smithy retries. It has a token, and creates its machine at the first failure."""
 
     __slots__ = ("_machine", "_process", "_token", "attempt_timeout")
-    hears_success = True
+    records_success = True
 
     def __init__(self, process: SmithyProcess, began: float, deadline: float) -> None:
         super().__init__(began, deadline)
@@ -277,7 +277,7 @@ class CouchbaseTokenCall(CouchbaseCall):
     """One operation with a permit of a token strategy. The RFC's rules apply first, then those of the strategy."""
 
     __slots__ = ("_delay", "_permit", "_process")
-    hears_success = True
+    records_success = True
 
     def __init__(self, process: SmithyProcess, machines: _Machines, began: float, deadline: float) -> None:
         permit = Permit(process.strategy, None)
@@ -397,15 +397,15 @@ STRATEGIES: Mapping[str, NamedStrategy] = {
         couchbase_clients(lambda: couchbase.BestEffortRetryStrategy(exponential(jitter=1.0))),
     ),
     "fast_fail_on_terminal_error": NamedStrategy(
-        "retries as best_effort does, and gives up where a retry cannot help",
+        "retries as best_effort does, but fails immediately if a retry cannot help",
         couchbase_clients(couchbase.FastFailOnTerminalErrorRetryStrategy),
     ),
     "couchbase_standard": NamedStrategy(
-        "retries as Couchbase's operations do under standard: two retries at most, while a shared quota lasts",
+        "makes at most two retries, as Couchbase operations do under standard, while a shared quota lasts",
         couchbase_token_clients(lambda rng, clock: smithy.StandardRetryStrategy(rng=rng)),
     ),
     "couchbase_adaptive": NamedStrategy(
-        "does the same, and sends no more than a throttling service bears",
+        "does the same, and limits its rate to what a throttling service accepts",
         couchbase_token_clients(lambda rng, clock: smithy.AdaptiveRetryStrategy(rng=rng, clock=clock)),
     ),
     "fail_fast": NamedStrategy("retries nothing", couchbase_clients(couchbase.FailFastRetryStrategy)),
@@ -417,13 +417,13 @@ STRATEGIES: Mapping[str, NamedStrategy] = {
         smithy_clients(lambda rng, clock: smithy.StandardRetryStrategy(rng=rng)),
     ),
     "standard_2020": NamedStrategy(
-        "does as standard with the numbers of 2020, from 1 s apart",
+        "retries as standard does with the numbers of 2020, from 1 s apart",
         smithy_clients(
             lambda rng, clock: smithy.StandardRetryStrategy(rng=rng, numbers=smithy.AwsRetryNumbers.OF_2020)
         ),
     ),
     "adaptive": NamedStrategy(
-        "retries as standard does, and sends no more than a throttling service bears",
+        "retries as standard does, and limits its rate to what a throttling service accepts",
         smithy_clients(lambda rng, clock: smithy.AdaptiveRetryStrategy(rng=rng, clock=clock)),
     ),
 }

@@ -76,7 +76,7 @@ class UniformTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
         check_number(self.most, "most", 0.0, SECONDS_MAX)
         if self.most < self.least:
             raise errors.InvalidArgumentException(
-                f"most={self.most!r} must not be below least={self.least!r}", parameter="most"
+                f"most={self.most!r} must not be less than least={self.least!r}", parameter="most"
             )
 
 

@@ -77,11 +77,11 @@ def test_sentences_contain_all_facts(case: CassandraCase, clauses: list[str]) ->
     words = " ".join(sentences)
     facts = [str(told["happened"])[1:], *explanation.clauses, *clauses]
     if told["is_policy_asked"]:
-        facts += [str(told["policy"]), str(told["decision"] or "fails to answer")]
+        facts += [str(told["policy"]), str(told["decision"] or "fails")]
     if told["decision_if_idempotent"] is not None:
         facts += ["If the statement were idempotent", str(told["decision_if_idempotent"])]
     if told["consistency"] is not None:
-        facts.append(f"at {told['consistency']} from now on")
+        facts.append(f"at {told['consistency']} ")
     if told["error"] is not None:
         facts.append(str(told["error"]))
     if told["action"] in {"same_node", "next_node", "prepare"}:

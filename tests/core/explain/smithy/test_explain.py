@@ -46,14 +46,14 @@ def standard(quota: int = 500) -> smithy.StandardRetryStrategy:
                     "takes 5",
                     "has 481",
                 ),
-                *("gives back 5", "the result, after 3 attempts and 1.025 s"),
+                *(" 5 to the quota", "the result, after 3 attempts and 1.025 s"),
             ],
         ),
         (
             SmithyCase(strategy=standard(14), operations=[[E, TO], [N, OK], [OK]]),
             [
                 *("E,TO; N; ok", "Operation 1, attempt 2", "timeout", "has 0 of 14 left"),
-                *("Operation 2", "is_retry_safe is False", "after 1 attempt and", "Operation 3", "gives back 1 "),
+                *("Operation 2", "is_retry_safe is False", "after 1 attempt and", "Operation 3", " 1 to the quota"),
             ],
         ),
         (
@@ -155,9 +155,10 @@ def test_adaptive_strategy_delays_the_next_operation() -> None:
     assert clock() == pytest.approx(sum(step["delay_s"] for steps in operations for step in steps))
     assert strategy.allowed_rate == explanation.facts["allowed_rate"]
     *_, second, end, rate = explanation.sentences()
-    assert f"Operation 2, attempt 1 waits {held_back['delay_s']} s for the rate (decision S9), and succeeds." in second
+    assert f"Operation 2, attempt 1 waits {held_back['delay_s']} s" in second
+    assert "(decision S9)" in second
     assert f"after 1 attempt and {held_back['delay_s']} s of waiting." in end
-    assert f"From now on {strategy.allowed_rate} requests a second are allowed (decision S9)." == rate
+    assert f" {strategy.allowed_rate} requests a second (decision S9)." in rate
     assert "decision S9" in explanation.clauses
 
 

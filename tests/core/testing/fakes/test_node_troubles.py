@@ -16,7 +16,7 @@ from triclinium_core.testing.fakes.node_troubles import NODE_TROUBLES, spelled_t
 
 def lateness(node: FakeNode) -> float:
     """Return the delay with which a node learns of collections."""
-    return -node.cluster.buckets.lateness.heard_at(node.cluster.nodes.index(node.options))
+    return -node.cluster.buckets.lateness.learned_until(node.cluster.nodes.index(node.options))
 
 
 @rows(
@@ -41,7 +41,7 @@ def test_trouble_starts_at_one_node_or_all(text: str, is_in_trouble: Callable[[F
 
 def test_unknown_node_is_refused() -> None:
     """The error gives the range of the node numbers."""
-    with pytest.raises(errors.InvalidArgumentException, match="there is no node 3; they are numbered from 0 to 2"):
+    with pytest.raises(errors.InvalidArgumentException, match="node 3.* from 0 to 2"):
         read_fault("@3: learn_late(1)").place(FakeNodes(nodes=3))
 
 

@@ -13,9 +13,9 @@ from triclinium_core.kv.operation.document_operations import DocumentOperation, 
 from triclinium_core.testing.oracle.submissions import NEVER, Submission, Violation
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
-THERE = "found no document, but one was certainly there"
-NOT_THERE = "found a document, but there certainly was none"
-REPLACED = "wrote, but that was certainly replaced"
+THERE = "found no document"
+NOT_THERE = "found a document"
+REPLACED = "certainly replaced"
 
 
 def test_first_there_is_no_document() -> None:
@@ -228,7 +228,7 @@ def test_lost_part(operation: DocumentOperation) -> None:
 CAS = 7
 OTHER_CAS = 8
 WAS_REPLACED = "succeeded with a CAS that operation 3 .* had replaced"
-NOT_OUTDATED = "was told that its CAS is outdated, but nobody changed the document"
+NOT_OUTDATED = "CAS .* the document"
 
 CHANGES = [
     asked.upsert(),
@@ -324,7 +324,7 @@ def test_two_contents_of_one_cas() -> None:
     scene.history.learn_cas(readers[2], CAS, None)
     scene.history.learn_cas(readers[2], OTHER_CAS, b"<2>")
 
-    with pytest.raises(Violation, match="CAS 7 is that of b'<1>', it cannot be that of b'<2>'"):
+    with pytest.raises(Violation, match="CAS 7 .* b'<1>', .* b'<2>'"):
         scene.history.learn_cas(readers[3], CAS, b"<2>")
 
 
@@ -335,7 +335,7 @@ def test_two_changes_with_one_cas(change: DocumentOperation) -> None:
     other = scene.acknowledged(change, 3, 4)
     scene.history.learn_cas(other, OTHER_CAS, None)
 
-    with pytest.raises(Violation, match=r"was told CAS 7, which is that of operation 1 \(upsert 'ada'\)"):
+    with pytest.raises(Violation, match=r"CAS 7, which .* operation 1 \(upsert 'ada'\)"):
         scene.history.learn_cas(other, CAS, None)
 
 

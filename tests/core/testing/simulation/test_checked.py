@@ -21,7 +21,7 @@ from triclinium_core.testing.oracle.submissions import Violation
 TIMEOUT = 2.5
 SERVER_TIME_SIZE = 3
 """Bytes at the start of each response with the server's duration."""
-DENIED = "was applied, and is said not to have been"
+DENIED = "was applied, "
 
 
 def test_real_client() -> None:
@@ -71,7 +71,7 @@ def test_write_is_sent_twice() -> None:
     simulation.client.distort = distorted.sends_twice
     token = simulation.submit(append(simulation.model.unique_values.fragment()))
 
-    with pytest.raises(Violation, match="APPEND.* b'ada' was applied 2 times, and asked for 1 times"):
+    with pytest.raises(Violation, match="APPEND.* b'ada' was applied 2 times, .* 1 times"):
         simulation.flow()
     assert token not in simulation.settled_at
 
@@ -80,7 +80,7 @@ def test_write_is_acknowledged_and_lost() -> None:
     """Completing a write that the node has not applied is a violation."""
     simulation = distorted.ready(distorted.acknowledges_at_once)
 
-    with pytest.raises(Violation, match="is acknowledged, but the node has not applied it"):
+    with pytest.raises(Violation, match="the node has not applied it"):
         simulation.submit(upsert(simulation.model.unique_values.fragment()))
 
 
@@ -97,7 +97,7 @@ def test_late_write(is_quiet: bool) -> None:
     simulation.client.distort = distorted.always_finds(b"<1>")
 
     if is_quiet:
-        with pytest.raises(Violation, match=r"found what operation 2 \(upsert 'ada'\) wrote, but that was certainly"):
+        with pytest.raises(Violation, match=r"operation 2 \(upsert 'ada'\).* certainly replaced"):
             simulation.serve(get())
     else:
         assert b"<1>" == distorted.content(simulation, simulation.serve(get()))
@@ -116,7 +116,7 @@ def test_forged_response() -> None:
 
     simulation.client.distort = distorted.always_finds(b"<")
 
-    with pytest.raises(Violation, match="b'<' is not what was written"):
+    with pytest.raises(Violation, match="b'<' "):
         simulation.serve(get())
 
 
@@ -133,7 +133,7 @@ def test_settled_after_it_was_abandoned() -> None:
     simulation = distorted.ready(distorted.fails_when_abandoned)
     token = simulation.submit(get())
 
-    with pytest.raises(Violation, match=r"operation 2 \(get 'ada'\) is settled although its caller has left"):
+    with pytest.raises(Violation, match=r"operation 2 \(get 'ada'\) is settled"):
         simulation.abandon(token)
 
 
@@ -154,7 +154,7 @@ def test_timeout_of_a_read() -> None:
     simulation.node.faults.next(Opcode.GET_META, faults.drop_response())
     simulation.serve(exists())
 
-    with pytest.raises(Violation, match="changes nothing, and still its timeout is called ambiguous"):
+    with pytest.raises(Violation, match="changes nothing, .*ambiguous"):
         simulation.flow_for(TIMEOUT)
 
 
@@ -167,7 +167,7 @@ def test_client_that_is_always_due() -> None:
     simulation.tick()
     simulation.client.stand_still()
 
-    with pytest.raises(Violation, match=r"at 0\.100000 s the client is due again and again"):
+    with pytest.raises(Violation, match=r"at 0\.100000 s"):
         simulation.flow()
 
 
@@ -178,7 +178,7 @@ def test_reading_after_an_invalid_frame(fault: faults.Fault) -> None:
     simulation.node.faults.next(Opcode.GET, fault)
     simulation.submit(get())
 
-    with pytest.raises(Violation, match=f"the client goes on reading stream {simulation.newest}"):
+    with pytest.raises(Violation, match=f"stream {simulation.newest}, "):
         simulation.flow()
 
 
@@ -188,7 +188,7 @@ def test_closing_without_a_reason() -> None:
     stream = simulation.newest
     simulation.client.distort = lambda event, actions: [*actions, CloseStream(stream, "it was Monday")]
 
-    with pytest.raises(Violation, match=f"stream {stream} was ended though nothing was wrong with it: it was Monday"):
+    with pytest.raises(Violation, match=f"stream {stream} .*: it was Monday"):
         simulation.submit(get())
 
 
@@ -198,11 +198,11 @@ def test_node_that_closes_without_a_reason() -> None:
     stream = simulation.newest
     simulation.links[stream].is_hung_up = True
 
-    with pytest.raises(Violation, match=f"stream {stream} was ended though .*: the node hung up"):
+    with pytest.raises(Violation, match=f"stream {stream} .*: the node hung up"):
         simulation.flow()
 
 
-NO_EXCUSE = "failed though nothing was wrong"
+NO_EXCUSE = " failed "
 BREAKER = couchbase.CircuitBreakerOptions(volume_threshold=4)
 
 
@@ -224,7 +224,7 @@ def test_failure_without_a_reason(error: errors.CouchbaseException) -> None:
     """A failure without a fault is a violation, which names the operation and the error."""
     simulation = distorted.ready(distorted.fails_with(error))
 
-    with pytest.raises(Violation, match=rf"operation 2 \(get 'ada'\) {NO_EXCUSE}: {type(error).__name__}: {error}"):
+    with pytest.raises(Violation, match=rf"operation 2 \(get 'ada'\){NO_EXCUSE}.*: {type(error).__name__}: {error}"):
         simulation.submit(get())
 
 
@@ -306,7 +306,7 @@ def test_refusing_what_the_strategy_wants(
     if is_lawful:
         assert simulation.submit(operation, retry_strategy=strategy) in simulation.errors
     else:
-        with pytest.raises(Violation, match=f"is not retried for {reason}, although its strategy wants it"):
+        with pytest.raises(Violation, match=f"is not retried for {reason}, although "):
             simulation.submit(operation, retry_strategy=strategy)
 
 

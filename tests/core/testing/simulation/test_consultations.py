@@ -81,6 +81,6 @@ def test_reported_success(thinks: bool) -> None:
             await think()
             told.append("thought about it")
 
-    Consultations(LoanBook()).tell(record())
+    Consultations(LoanBook()).record(record())
 
     assert ["success"] == told

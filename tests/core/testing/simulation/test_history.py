@@ -79,7 +79,7 @@ def test_missing_recovery_is_found() -> None:
     outcome = next(outcome for seed in range(9) if (outcome := play(seed, Dead)).law is not None)
 
     assert outcome.law is not None
-    assert outcome.law.startswith("not serving 60 s after the last fault: ")
+    assert "60 s after the last fault: " in outcome.law
     assert len(outcome.timeline) > 9
 
 

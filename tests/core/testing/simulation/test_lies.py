@@ -107,11 +107,11 @@ def cluster_of(liar: type[FakeNode]) -> type[FakeNodes]:
 @pytest.mark.parametrize(
     ("cluster", "words"),
     [
-        (LosesAtFailover, "found no document, but one was certainly there|but that was certainly replaced"),
-        (cluster_of(Forgetful), "is acknowledged, but the node has not applied it"),
-        (cluster_of(Twice), "has a write twice|has a count twice"),
-        (cluster_of(Stale), "certainly replaced|certainly applied|CAS is outdated|with a CAS that|cannot be that of"),
-        (cluster_of(Silent), "failed though nothing was wrong: (Una|A)mbiguousTimeoutException"),
+        (LosesAtFailover, "found no document|certainly replaced"),
+        (cluster_of(Forgetful), "the node has not applied it"),
+        (cluster_of(Twice), "a write twice|a count twice"),
+        (cluster_of(Stale), "certainly replaced|certainly applied|CAS mismatch|with a CAS that|: CAS "),
+        (cluster_of(Silent), " failed .*: (Una|A)mbiguousTimeoutException"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -136,4 +136,4 @@ def test_command_reproduces_a_lie() -> None:
     assert 1 == status
     assert found[0] in one
     assert len(one) > len(many)
-    assert "what happened:\n     0.000  " in one
+    assert ":\n     0.000  " in one

@@ -52,9 +52,9 @@ def test_operations_are_logged(simulation: LoggedSimulation, operation: Operatio
     token = simulation.submit(operation)
     simulation.flow()
 
-    assert [f"     0.000  client 0 asks for {token}: {asked}", f"     0.000  client 0 is told of {token}: {told}"] == (
-        simulation.timeline
-    )
+    for line, text in zip(simulation.timeline, (asked, told), strict=True):
+        assert line.startswith("     0.000  client 0 ")
+        assert line.endswith(f" {token}: {text}")
     value = simulation.model.unique_values.fragment()
     for later in (simulated.upsert("read", value=value), Exists(simulated.TRAVEL, "read"), simulated.get("read")):
         simulation.submit(later)
@@ -83,10 +83,10 @@ def test_outcomes_are_counted(simulation: LoggedSimulation) -> None:
     assert {
         "done": 1,
         "refused by the document": 1,
-        "left by their callers": 1,
+        "abandoned by their callers": 1,
         "timed out, not applied": 1,
         "timed out, ambiguous": 1,
-        "given up in trouble": 1,
+        "failed in trouble": 1,
     } == simulation.figures.outcomes - before
     assert 8 - 1 == simulation.figures.operations
 
@@ -95,7 +95,7 @@ def test_connections_are_logged(simulation: LoggedSimulation) -> None:
     """The log names a lost connection's client, address and cause; only a living node's refusals are counted."""
     simulation.node.faults.next(None, refuse_connection())
     simulation.lose(min(simulation.links))
-    simulation.tell("-- something happens")
+    simulation.note("-- something happens")
     simulation.flow_for(0.1)
     simulation.node.kill()
     simulation.look_around()

@@ -36,7 +36,7 @@ def test_every_kind_of_request_ends(histories: list[ClusterHistory]) -> None:
     assert {(True, True), (True, False), (False, True), (False, False)} == {(q.readonly, q.adhoc) for q in queries}
     assert 3 == len({type(each.drawn.request) for each in asked if isinstance(each.drawn.request, ManagementRequest)})
     assert len(asked) == figures.total() == sum(history.figures().requests for history in histories)
-    assert {"done", "refused by the service", "left by their callers", "given up in trouble"} <= set(figures)
+    assert {"done", "refused by the service", "abandoned by their callers", "failed in trouble"} <= set(figures)
     assert [] == [each for each in asked if each.is_open]
 
 

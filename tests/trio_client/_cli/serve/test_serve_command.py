@@ -315,7 +315,7 @@ def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
 
             assert (1, "") == (result.exit_code, result.stdout)
             assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in result.stderr
-            assert "0 takes any" in result.stderr
+            assert "port 0" in result.stderr
             assert 1 == len(result.stderr.splitlines())
 
 
@@ -334,8 +334,8 @@ def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
         (["--nodes", "3", "--port", "65535"], "65531"),
         (["--token", "not a token"], "tokens"),
         (["--tls-cert", "nowhere.pem"], "nowhere.pem"),
-        (["--tls-cert", __file__], "cannot be read from"),
-        (["--tls-cert", __file__, "--tls-key", __file__], "cannot be read from"),
+        (["--tls-cert", __file__], __file__),
+        (["--tls-cert", __file__, "--tls-key", __file__], f"{__file__} and {__file__}"),
         (["--tls-key", __file__], "--tls-key has no effect without --tls-cert"),
         (["--client-ca", __file__], "--client-ca has no effect without --tls-cert"),
         (["--services", "kv,sql"], "sql"),
@@ -343,7 +343,7 @@ def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
         (["--script", "nowhere.json"], "nowhere.json"),
         (["--script", __file__], "the script is not a JSON"),
         (["--fault", "gett: garble"], "did you mean get?"),
-        (["--fault", "get@1: garble"], "there is no node 1"),
+        (["--fault", "get@1: garble"], "node 1"),
         (["--fault", "garble", "--fault", "query: locked"], "--fault 'query: locked'"),
         (["--tls-port", "11207"], "--tls-port has no effect without --tls-cert"),
     ],
@@ -362,4 +362,4 @@ def test_a_client_ca_file_without_certificates(tmp_path: Path, authority: trustm
     result = CliRunner().invoke(main, ["serve", "--tls-cert", cert, "--client-ca", __file__])
 
     assert 2 == result.exit_code
-    assert "no authority can be read from" in result.output
+    assert __file__ in result.output

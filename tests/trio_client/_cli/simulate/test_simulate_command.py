@@ -39,8 +39,10 @@ def test_strategies_are_compared() -> None:
     lines = simulate("--strategy", "none", "--strategy", "best_effort").output.splitlines()
     summary = [line.split()[:4] for line in lines if line.startswith(("none  ", "best_effort  "))]
 
-    assert lines[0].startswith("50 clients ask every 1 s, for 12 s: 50 operations a second. The service can serve 75.")
-    assert lines[0].endswith("From 3 s to 5 s it refuses connections.")
+    assert all(
+        fact in lines[0] for fact in ("50 clients", "every 1 s, for 12 s", "50 operations a second", "can serve 75")
+    )
+    assert lines[0].endswith("refuses connections.")
     assert [["none", "83.2%", "1.00", "x"]] == summary[:1]
     assert "best_effort" == summary[1][0]
     assert "none sends once:" in lines
@@ -131,20 +133,20 @@ def test_recovery_is_reported() -> None:
 @rows(
     ("arguments", "words"),
     [
-        ("--strategy best_efort", "there is no strategy 'best_efort'; did you mean best_effort"),
-        ("--strategy hope", f"there is no strategy 'hope'; there is {', '.join(STRATEGIES)}"),
+        ("--strategy best_efort", "'best_efort'; did you mean best_effort"),
+        ("--strategy hope", ", ".join(STRATEGIES)),
         ("--outage 20", "such as 20-30, or none"),
         ("--outage 5-3", "end=3.0"),
         ("--outage 5-30", "ends at 30 s, after the duration of 12 s"),
-        ("--outage-kind away", "there is no kind of outage 'away'; there is refuses, closes, silent, denies"),
-        ("--overload away", "there is no kind of overload 'away'; there is throttles, silent"),
+        ("--outage-kind away", "refuses, closes, silent, denies"),
+        ("--overload away", "throttles, silent"),
         ("--clients 0", "'--clients': 0"),
         ("--clients 2000000", "clients=2000000"),
         ("--period nan", "'--period': nan"),
         ("--capacity 0", "'--capacity': 0.0"),
         ("--rejection-cost 2", "'--rejection-cost': 2.0"),
-        ("--step 0.00001", "1,200,000 buckets, and 100,000 at most"),
-        ("--duration 9000000", "operations, and 20,000,000 at most"),
+        ("--step 0.00001", "1,200,000 buckets"),
+        ("--duration 9000000", "20,000,000"),
         ("--seed x", "Invalid value for '--seed'"),
     ],
 )

@@ -93,8 +93,8 @@ def _of_the_other_words(play: Play) -> Iterator[Check]:
     if context is not None:
         reasons = sorted({decision.reason for decision in decisions})
         logged = retried.total(), reasons, decisions[-1].reason if decisions else None
-        told = context.retry_attempts, sorted(context.retry_reasons), context.refused_reason
-        yield _equal("error context", logged, told, lambda story: _story(*story))
+        reported = context.retry_attempts, sorted(context.retry_reasons), context.refused_reason
+        yield _equal("error context", logged, reported, lambda story: _story(*story))
 
 
 def _equal(name: str, demanded: T, observed: T, shown: Callable[[T], str] = str) -> Check:

@@ -22,16 +22,16 @@ LIMIT_SECONDS = 14.0
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Tell all of it as one JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def demo(ctx: click.Context, *, as_json: bool) -> None:
     """Watch the client decide while everything goes wrong.
 
-    A fake node is started on a free port of 127.0.0.1, and the client works with it over TCP: connections are refused
-    and lost, requests answered with errors, the password is wrong. For each operation you see what happened, what was
-    decided, how long was waited, and what came of it.
+    A fake node listens on a free port of 127.0.0.1, and the client uses it over TCP: the node refuses and closes
+    connections, returns errors, and rejects a wrong password. For each operation, the command shows the events, the
+    decisions, the delays and the result.
 
-    Exit status: 0 when the client's reports, the node's own log and RFC 0049 agree on all of it, else 1.
+    Exit status: 0 if the client's reports, the node's log and RFC 0049 agree in every detail, else 1.
     """
     screen = None if as_json else Screen()
     judged: list[Judged] = []

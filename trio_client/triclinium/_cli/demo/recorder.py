@@ -27,7 +27,7 @@ class NodeTook:
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectionTold:
+class ConnectionReported:
     """Client's report of an event of a connection."""
 
     at: float
@@ -49,7 +49,7 @@ class ClientDecided:
     """Whether the request is sent again after the delay, if there is one."""
 
 
-Entry = NodeTook | ConnectionTold | ClientDecided
+Entry = NodeTook | ConnectionReported | ClientDecided
 
 
 class RecordedNode(FakeNode):
@@ -82,7 +82,7 @@ class Recorder(logging.Handler):
         """Record a log record; a retry or a refusal by the attributes that ``triclinium.retry`` promises."""
         at = trio.current_time()
         if record.name != retry_logger.name:
-            self.entries.append(ConnectionTold(at, _news(record)))
+            self.entries.append(ConnectionReported(at, _news(record)))
             self._news.set()
             return
         fields = vars(record)

@@ -54,8 +54,8 @@ class Screen:
         """Print the introduction."""
         self._print(
             Text(
-                "A fake node on this machine, and the trio client over TCP. Things go wrong on purpose: the client "
-                "reports what it decides, the node's own log tells whether it did so, and RFC 0049 what is right."
+                "A fake node on this machine, and the trio client over TCP. Things go wrong on purpose. The client "
+                "reports its decisions, the node's log shows its actions, and RFC 0049 defines what is right."
             )
         )
 

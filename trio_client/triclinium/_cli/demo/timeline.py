@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 
-from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook, Play
+from triclinium._cli.demo.recorder import ClientDecided, ConnectionReported, NodeTook, Play
 from triclinium._cli.demo.scenarios import SUCCESS
 from triclinium_core.explain.explanation import milliseconds
 from triclinium_core.kv.wire.constants import Opcode
@@ -57,18 +57,18 @@ def rows_of(play: Play) -> list[TimelineRow]:
 
 
 def _rows_between(play: Play) -> Iterator[TimelineRow]:
-    told: set[object] = set()
+    reported: set[object] = set()
     for entry in play.entries:
         at_ms = _ms(entry.at - play.began)
         match entry:
             case NodeTook(_, command) if play.is_about(command):
                 yield TimelineRow(at_ms, Source.NODE, _deed(command))
-            case NodeTook(_, command) if command.status == Status.AUTH_ERROR and command.status not in told:
+            case NodeTook(_, command) if command.status == Status.AUTH_ERROR and command.status not in reported:
                 # Both of the client's connections have the same event. Show it once.
-                told.add(command.status)
+                reported.add(command.status)
                 yield TimelineRow(at_ms, Source.NODE, _deed(command))
-            case ConnectionTold(_, text) if text not in told:
-                told.add(text)
+            case ConnectionReported(_, text) if text not in reported:
+                reported.add(text)
                 # Leave out the system's error text, which is in brackets.
                 yield TimelineRow(at_ms, Source.NETWORK, text.partition(" (")[0])
             case ClientDecided(_, key, age, reason, delay) if key == play.scenario.logged_key:
@@ -88,8 +88,8 @@ def _outcome(play: Play) -> str:
 
 _ENDINGS: Mapping[type, str] = {
     HangUpBeforeApplying: "hangs up",
-    HangUpAfterApplying: "hangs up without an answer",
-    HangUpMidReply: "hangs up in the middle of its reply",
+    HangUpAfterApplying: "hangs up without a response",
+    HangUpMidReply: "hangs up in the middle of its response",
 }
 _NAMES_IN_THE_MAP: Mapping[int, str] = {row.code: row.name for row in ERROR_MAP.rows}
 
@@ -99,17 +99,17 @@ def _deed(command: LoggedCommand | LoggedRequest) -> str:
     if isinstance(command, LoggedRequest):
         return _deed_of_service(command)
     if command.status is None:
-        ending = _ENDINGS.get(type(command.fault), "does not answer")
+        ending = _ENDINGS.get(type(command.fault), "does not respond")
     else:
         name = status_name(command.status) or _NAMES_IN_THE_MAP.get(command.status, "an unknown status")
-        ending = f"answers {name}" + ("" if command.status == Status.SUCCESS else f" [0x{command.status:02x}]")
+        ending = f"returns {name}" + ("" if command.status == Status.SUCCESS else f" [0x{command.status:02x}]")
     applied = ", applies it" if command.applied else ""
-    return f"takes {_opcode_name(command.opcode)}{applied} and {ending}"
+    return f"receives {_opcode_name(command.opcode)}{applied} and {ending}"
 
 
 def _deed_of_service(request: LoggedRequest) -> str:
     taken = "the name of a plan" if b'"prepared":' in request.body else "a statement to prepare"
-    return f"takes {taken}{', executes it' if request.applied else ''} and answers HTTP status {request.status}"
+    return f"receives {taken}{', executes it' if request.applied else ''} and returns HTTP status {request.status}"
 
 
 def _opcode_name(opcode: int) -> str:

@@ -12,7 +12,7 @@ import click
 
 from triclinium._cli._input import WrongInput, choose, choose_name, spelled
 from triclinium._cli._options import COUNT, given, option, takes
-from triclinium._cli.explain.telling import retries, tell
+from triclinium._cli.explain.explanation_text import print_explanation, retries
 from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, kind_of
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
 from triclinium_core.retry import cassandra
@@ -33,22 +33,24 @@ LEVEL_DEFAULT = cassandra.ConsistencyLevel.QUORUM
 class CassandraOptions:
     """Options of the command; None for an option that was not given."""
 
-    policy: str = option(metavar="NAME", default="default", help=f"Who decides: {', '.join(POLICIES)}.")
-    consistency: str | None = option(metavar="LEVEL", help="The level that the error names.  [default: QUORUM]")
-    received: int | None = option(**COUNT, help="Replicas that answered in time.")
-    block_for: int | None = option(**COUNT, help="Answers that the level needs.")
+    policy: str = option(metavar="NAME", default="default", help=f"Retry policy: {', '.join(POLICIES)}.")
+    consistency: str | None = option(metavar="LEVEL", help="Consistency level in the error.  [default: QUORUM]")
+    received: int | None = option(**COUNT, help="Number of replicas that answered in time.")
+    block_for: int | None = option(**COUNT, help="Number of responses that the level requires.")
     data_present: bool | None = option(
         "--data-present/--no-data-present",
         default=None,
-        help="Whether one of the answers to a read had the data.  [default: no-data-present]",
+        help="Whether one of the responses to a read had the data.  [default: no-data-present]",
     )
-    write_type: str | None = option(metavar="TYPE", help="What kind of write timed out.  [default: SIMPLE]")
-    required: int | None = option(**COUNT, help="Replicas that the level needs.")
-    alive: int | None = option(**COUNT, help="Replicas that the coordinator believes alive.")
-    error: str | None = option(metavar="NAME", help="What the coordinator answered, or why its answer is missing.")
-    retry_count: int = option(**COUNT, default=0, help="Retries that verdicts have asked for already.")
+    write_type: str | None = option(metavar="TYPE", help="Type of the write that timed out.  [default: SIMPLE]")
+    required: int | None = option(**COUNT, help="Number of replicas that the level requires.")
+    alive: int | None = option(**COUNT, help="Number of replicas that the coordinator considers alive.")
+    error: str | None = option(
+        metavar="NAME", help="Error from the coordinator, or the reason for its missing response."
+    )
+    retry_count: int = option(**COUNT, default=0, help="Number of retries that verdicts have already requested.")
     idempotent: bool = option(
-        "--idempotent/--not-idempotent", default=False, help="Whether the statement may be executed twice without harm."
+        "--idempotent/--not-idempotent", default=False, help="Whether executing the statement twice is harmless."
     )
 
 
@@ -72,13 +74,13 @@ def build_case(event_name: str, options: CassandraOptions) -> CassandraCase:
     """
     name = choose_name(event_name, EVENTS, "event")
     event = EVENTS[name]
-    telling = given(options, TELLING)
-    for each in telling:
+    event_options = given(options, EVENT_OPTIONS)
+    for each in event_options:
         if each not in event.needs and each not in event.details:
-            raise WrongInput(f"{spelled(each)} says nothing about {name}; leave it out")
-    missing = [spelled(each) for each in event.needs if each not in telling]
+            raise WrongInput(f"{spelled(each)} does not apply to {name}; omit it")
+    missing = [spelled(each) for each in event.needs if each not in event_options]
     if missing:
-        raise WrongInput(f"{name} needs {' and '.join(missing)}; --help says what they are")
+        raise WrongInput(f"{name} requires {' and '.join(missing)}; --help explains them")
     return CassandraCase(
         error=event.build(options),
         policy=choose(options.policy, POLICIES, "policy")(),
@@ -107,12 +109,12 @@ def _asked(event: str) -> Callable[[CassandraOptions], StatementFailure]:
 
 def _request_aborted(options: CassandraOptions) -> StatementFailure:
     name = options.error or ""
-    return (kind_of(name, ABORTS) or choose(name, _ABORTED, "error that aborts a request"))()
+    return (kind_of(name, ABORTS) or choose(name, _ABORTED, "error of request-aborted"))()
 
 
 def _error_response(options: CassandraOptions) -> StatementFailure:
     name = options.error or ""
-    return (kind_of(name, ANSWERS) or choose(name, _ANSWERED, "error that a coordinator answers"))()
+    return (kind_of(name, ANSWERS) or choose(name, _ANSWERED, "error of error-response"))()
 
 
 _ABORTED: Mapping[str, Callable[[], StatementFailure]] = {
@@ -122,7 +124,7 @@ _ABORTED: Mapping[str, Callable[[], StatementFailure]] = {
 }
 _ANSWERED: Mapping[str, Callable[[], StatementFailure]] = {
     **ANSWERS,
-    OTHER: lambda: cassandra.CoordinatorError("a code that is not known"),
+    OTHER: lambda: cassandra.CoordinatorError("an unknown code"),
 }
 
 EVENTS: Mapping[str, StatementEvent] = {
@@ -137,14 +139,14 @@ EVENTS: Mapping[str, StatementEvent] = {
     "error-response": StatementEvent(_error_response, ("error",)),
 }
 
-TELLING = frozenset[str]().union(*(event.details.union(event.needs) for event in EVENTS.values()))
+EVENT_OPTIONS = frozenset[str]().union(*(event.details.union(event.needs) for event in EVENTS.values()))
 """All options that describe the event."""
 
 
 def circumstances(case: CassandraCase) -> str:
     """Return the other circumstances of the decision as a sentence."""
     idempotent = "idempotent" if case.idempotent else "not idempotent"
-    return f"Until then: {retries(case.retry_count)}. The statement is {idempotent}; its policy is {type(case.policy).__name__}."
+    return f"So far: {retries(case.retry_count)}. The statement is {idempotent}; its policy is {type(case.policy).__name__}."
 
 
 EPILOG = f"""\b
@@ -159,29 +161,29 @@ Consistency levels: {", ".join(LEVELS)}.
 
 Write types: {", ".join(WRITE_TYPES)}.
 
-Errors of request-aborted: {", ".join(ABORTS)}, FrameTooLong, and other for any other.
+Errors of request-aborted: {", ".join(ABORTS)}, FrameTooLong, and "other" for any other error.
 
-Errors of error-response: {", ".join(ANSWERS)}, and other for any other.
+Errors of error-response: {", ".join(ANSWERS)}, and "other" for any other error.
 
-Clauses: "driver's page" is that of the Cassandra Java driver on retries; "decision A2" has the heading A2 on the page
+Clauses: "driver's page" is the page of the Cassandra Java driver on retries; decisions such as A2 are on the page
 "Decisions" of this project's documentation, docs/explanation/decisions.md.
 
-Exit status: 0 when there is an answer, whatever it says; 2 when something could not be understood.
+Exit status: 0 if the command prints an explanation, whatever the decision; 2 if the input is invalid.
 """
 
 
 @click.command("cassandra", epilog=EPILOG)
 @click.argument("event", required=False)
 @takes(CassandraOptions)
-@click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on one line.")
 def explain_cassandra(*, event: str | None, as_json: bool, options: CassandraOptions) -> None:
-    """Explain why a statement would be retried, or not, as the Cassandra driver does.
+    """Explain why the Cassandra driver would or would not retry a statement.
 
-    Name the EVENT (read-timeout, write-timeout, unavailable, request-aborted, error-response) and what it brings
-    along. The answer comes from the policies and the request machine of the core; beside each step stands the section
-    of the driver's page, or the decision of this project.
+    Name the EVENT (read-timeout, write-timeout, unavailable, request-aborted, error-response) and give its details.
+    The policies and the request machine of the core decide. Each step names its section of the driver's page, or its
+    decision of this project.
     """
     if event is None:
-        raise WrongInput(f"name an event: {', '.join(EVENTS)}")
+        raise WrongInput(f"EVENT is missing; choose from {', '.join(EVENTS)}")
     case = build_case(event, options)
-    tell(explain(case), circumstances(case), as_json=as_json)
+    print_explanation(explain(case), circumstances(case), as_json=as_json)

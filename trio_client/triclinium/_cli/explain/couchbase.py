@@ -11,7 +11,7 @@ from pathlib import Path
 
 from triclinium._cli._input import DurationParameter, WholeNumber, WrongInput, choose, choose_name, spelled
 from triclinium._cli._options import COUNT, given, option
-from triclinium._cli.explain.telling import retries
+from triclinium._cli.explain.explanation_text import retries
 from triclinium_core import errors
 from triclinium_core.explain.couchbase.explain import CouchbaseCase
 from triclinium_core.explain.couchbase.happenings import ErrorCode, Happening, HttpAnswer, KvAnswer
@@ -69,43 +69,43 @@ OPERATIONS: tuple[str, ...] = tuple(sorted(_operations()))
 class CaseOptions:
     """Options of the command that describe a case; None for an option that was not given."""
 
-    status: str | None = option(metavar="STATUS", help="A KV node answered this: 0x86, or TEMPORARY_FAILURE.")
+    status: str | None = option(metavar="STATUS", help="Status from a KV node: 0x86, or TEMPORARY_FAILURE.")
     error_map_entry: str | None = option(
-        metavar="JSON", help="What the node's error map says of that status; or @FILE."
+        metavar="JSON", help="Entry of the node's error map for that status; or @FILE."
     )
-    event: str | None = option(metavar="EVENT", help=f"No answer came: {' or '.join(EVENTS)}.")
+    event: str | None = option(metavar="EVENT", help=f"Event instead of a response: {' or '.join(EVENTS)}.")
     handed_over: str | None = option(
         metavar="SHARE",
-        help=f"How much of the request a socket that closed had been given: {', '.join(HANDED_OVER)}.  [default: all]",
+        help=f"Share of the request that was written before the socket closed: {', '.join(HANDED_OVER)}.  [default: all]",
     )
-    reason: str | None = option(metavar="REASON", help="Why nothing was sent.  [default: SOCKET_NOT_AVAILABLE]")
-    code: int | None = option(type=WholeNumber(min=0), metavar="CODE", help="Query or analytics answered this error.")
-    message: str | None = option(metavar="TEXT", help="The text of that error.")
+    reason: str | None = option(metavar="REASON", help="Reason why nothing was sent.  [default: SOCKET_NOT_AVAILABLE]")
+    code: int | None = option(type=WholeNumber(min=0), metavar="CODE", help="Error code from query or analytics.")
+    message: str | None = option(metavar="TEXT", help="Text of that error.")
     http_status: int | None = option(
-        type=WholeNumber(100, 599), metavar="STATUS", help="A service other than kv answered this."
+        type=WholeNumber(100, 599), metavar="STATUS", help="HTTP status from a service other than kv."
     )
-    body: str | None = option(metavar="TEXT", help="The body of that answer.")
+    body: str | None = option(metavar="TEXT", help="Body of that response.")
     strategy: str = option(
         metavar="NAME",
         default="fast_fail_on_terminal_error",
-        help=f"{', '.join(STRATEGIES)}; or one with tokens: {', '.join(TOKEN_STRATEGIES)}.",
+        help=f"Retry strategy: {', '.join(STRATEGIES)}; or one with tokens: {', '.join(TOKEN_STRATEGIES)}.",
     )
-    quota: int | None = option(**COUNT, help="What the quota of standard or adaptive has.  [default: 500]")
-    attempt: int = option(**COUNT, default=0, help="Retries that were done already.")
+    quota: int | None = option(**COUNT, help="Capacity of the quota of standard or adaptive.  [default: 500]")
+    attempt: int = option(**COUNT, default=0, help="Number of previous retries.")
     elapsed_ms: float = option(
         type=DurationParameter(endless=False, unit=0.001),
         metavar="MS",
         default=0.0,
-        help="Milliseconds since the request was made.",
+        help="Milliseconds since the request was submitted.",
     )
     timeout_ms: float | None = option(
         type=DurationParameter(unit=0.001),
         metavar="MS",
-        help=f"Milliseconds that it may take in all, or inf.  [default: {TimeoutOptions().kv * 1000:g} for kv, else "
+        help=f"Timeout of the request in milliseconds, or inf.  [default: {TimeoutOptions().kv * 1000:g} for kv, else "
         f"{TimeoutOptions().query * 1000:g}]",
     )
-    readonly: bool = option(is_flag=True, help="The query or analytics request is marked as read-only.")
-    method: str | None = option(metavar="METHOD", help="HTTP method of a request about management.")
+    readonly: bool = option(is_flag=True, help="Mark the query or analytics request as read-only.")
+    method: str | None = option(metavar="METHOD", help="HTTP method of a management request.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
         if error.parameter == "reason":
             raise WrongInput(_reason_out_of_place(options.reason or "", error.message)) from error
         raise WrongInput(
-            f"{spelled(happening)} cannot happen to {service}; it happens to {HAPPENINGS[happening].services}"
+            f"{spelled(happening)} does not apply to {service}, only to {HAPPENINGS[happening].services}"
         ) from error
 
 
@@ -156,13 +156,11 @@ def _strategy(options: CaseOptions) -> AnyRetryStrategy:
     chosen = choose(options.strategy, known, "strategy")
     if not isinstance(chosen, str):
         if options.quota is not None:
-            raise WrongInput(
-                f"--quota says nothing about the strategy {options.strategy}, which has none; leave it out"
-            )
+            raise WrongInput(f"--quota does not apply to the strategy {options.strategy}, which has no quota; omit it")
         return chosen
     if chosen == "simple":
         if options.quota is not None:
-            raise WrongInput("--quota says nothing about the strategy simple, which has none; leave it out")
+            raise WrongInput("--quota does not apply to the strategy simple, which has no quota; omit it")
         return SimpleRetryStrategy(rng=LONGEST)
     if chosen == "standard":
         return StandardRetryStrategy(rng=LONGEST, quota_capacity=options.quota)
@@ -173,12 +171,10 @@ def _operation(service: couchbase.Service, name: str | None) -> str:
     if service is not couchbase.Service.KV:
         known = (OPERATION_OF[service], *NAMED_OPERATIONS.get(service, ()))
         if name is not None and name.casefold() not in {UNNAMED_OPERATION, *known}:
-            raise WrongInput(
-                f"there is no operation of {service} {name!r}; there is {', '.join(known)}, and it may be left out"
-            )
+            raise WrongInput(f"unknown operation of {service}: {name!r}; choose from {', '.join(known)}, or omit it")
         return UNNAMED_OPERATION if name is None else name.casefold()
     if name is None:
-        raise WrongInput("name an operation of kv, such as get or upsert; --help lists them")
+        raise WrongInput("OPERATION is missing; kv requires one, such as get or upsert; --help lists them")
     if name.casefold().startswith(couchbase.DCP_PREFIX):
         return name.casefold()
     return choose_name(name, OPERATIONS, "operation of kv")
@@ -188,16 +184,16 @@ def _refuse_useless_flags(service: couchbase.Service, operation: str, options: C
     """Refuse flags that the operation's row of the idempotent list does not use."""
     row = couchbase.idempotent_row(service, operation)
     subject = f"{service} {operation}" if service is couchbase.Service.KV else str(service)
-    for flag, said, idempotency in (
+    for flag, is_given, idempotency in (
         ("--readonly", options.readonly, couchbase.Idempotency.IF_READONLY),
         ("--method", options.method, couchbase.Idempotency.IF_GET),
     ):
-        if said and (row is None or row.idempotency is not idempotency):
+        if is_given and (row is None or row.idempotency is not idempotency):
             looking = dict.fromkeys(
                 str(row.service) for row in couchbase.IDEMPOTENT_OPERATIONS if row.idempotency is idempotency
             )
             services = " and ".join(looking)
-            raise WrongInput(f"{flag} says nothing about {subject}, only about {services}; leave it out")
+            raise WrongInput(f"{flag} does not apply to {subject}, only to {services}; omit it")
 
 
 def _reason_out_of_place(name: str, message: str) -> str:
@@ -213,25 +209,25 @@ def _reason_out_of_place(name: str, message: str) -> str:
     if reason is couchbase.RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT:
         origins.append("--event socket-closed")
     if origins:
-        return f"--reason {reason} does not keep a request from being sent; it comes of {origins[0]}"
+        return f"--reason {reason} does not prevent a request from being sent; it results from {origins[0]}"
     return f"--reason {message.removeprefix('reason=')}"
 
 
 def _option_of_happening(options: CaseOptions) -> str:
     """Return the only option that describes the event, after checking that no other contradicts it."""
-    telling = given(options, TELLING)
-    told = [name for name in telling if name in HAPPENINGS]
+    event_options = given(options, EVENT_OPTIONS)
+    happenings = [name for name in event_options if name in HAPPENINGS]
     # An error code is in a response with an HTTP status, so --http-status is a detail in that case.
-    told = [name for name in told if not any(name in HAPPENINGS[other].details for other in told)]
+    happenings = [name for name in happenings if not any(name in HAPPENINGS[other].details for other in happenings)]
     ways = ", ".join(spelled(name) for name in HAPPENINGS)
-    if not told:
-        raise WrongInput(f"say what happened, with one of {ways}")
-    if len(told) > 1:
-        raise WrongInput(f"{' and '.join(map(spelled, told))} are two happenings; give one of {ways}")
-    (happening,) = told
-    for name in telling:
+    if not happenings:
+        raise WrongInput(f"the failure is missing; give one of {ways}")
+    if len(happenings) > 1:
+        raise WrongInput(f"{' and '.join(map(spelled, happenings))} are alternatives; give one of {ways}")
+    (happening,) = happenings
+    for name in event_options:
         if name != happening and name not in HAPPENINGS[happening].details:
-            raise WrongInput(f"{spelled(name)} says nothing about {spelled(happening)}; leave it out")
+            raise WrongInput(f"{spelled(name)} does not apply to {spelled(happening)}; omit it")
     return happening
 
 
@@ -247,7 +243,7 @@ def _status(text: str) -> int:
             return couchbase.Status[
                 choose_name(text, couchbase.Status.__members__, "status", otherwise="write its number, such as 0x86")
             ]
-        raise WrongInput(f"--status {quote(text)} is not 0x and hexadecimal digits, such as 0x86")
+        raise WrongInput(f"--status {quote(text)} must be 0x and hexadecimal digits, such as 0x86")
     status = int(digits, 16)
     if has_prefix and status <= STATUS_MAX:
         return status
@@ -285,11 +281,11 @@ def _event(options: CaseOptions) -> couchbase.SocketClosed | couchbase.DispatchF
         handed_over = choose(share or couchbase.HandedOver.ALL.value, HANDED_OVER, "share")
         if options.reason is not None and handed_over is not couchbase.HandedOver.NOTHING:
             raise WrongInput(
-                "--reason says why nothing was sent; with --event socket-closed it needs --handed-over nothing"
+                "--reason explains why nothing was sent; with --event socket-closed it requires --handed-over nothing"
             )
         return couchbase.SocketClosed(handed_over, reason=reason)
     if share is not None:
-        raise WrongInput("--handed-over says nothing about --event dispatch-failed, where nothing is; leave it out")
+        raise WrongInput("--handed-over does not apply to --event dispatch-failed, which sends nothing; omit it")
     return couchbase.DispatchFailed(reason)
 
 
@@ -310,7 +306,7 @@ HAPPENINGS: Mapping[str, HappeningOption] = {
     "http_status": HappeningOption(_http_answer, frozenset({"body"}), "every service but kv"),
 }
 
-TELLING = frozenset(HAPPENINGS).union(*(option.details for option in HAPPENINGS.values()))
+EVENT_OPTIONS = frozenset(HAPPENINGS).union(*(option.details for option in HAPPENINGS.values()))
 """All options that describe the event."""
 
 
@@ -318,5 +314,5 @@ def circumstances(case: CouchbaseCase) -> str:
     """Return the progress of the request as a sentence."""
     elapsed = milliseconds(case.elapsed)
     if math.isinf(case.timeout):
-        return f"Until then: {retries(case.attempt)}, and {elapsed} ms have passed; no timeout ends it."
-    return f"Until then: {retries(case.attempt)}, and {elapsed} ms of {milliseconds(case.timeout)} ms have passed."
+        return f"So far: {retries(case.attempt)}, and {elapsed} ms have passed, without a timeout."
+    return f"So far: {retries(case.attempt)}, and {elapsed} ms of {milliseconds(case.timeout)} ms have passed."

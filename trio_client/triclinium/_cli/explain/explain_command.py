@@ -17,7 +17,7 @@ from triclinium._cli._input import WrongInput, choose_name
 from triclinium._cli._options import takes
 from triclinium._cli.explain import couchbase
 from triclinium._cli.explain.couchbase import NAMED_OPERATIONS, OPERATION_OF, OPERATIONS
-from triclinium._cli.explain.telling import tell
+from triclinium._cli.explain.explanation_text import print_explanation
 from triclinium_core import errors
 from triclinium_core.explain.couchbase.explain import explain as explain_case
 from triclinium_core.retry.couchbase import DispatchFailed, Service, unsent_reasons
@@ -81,24 +81,24 @@ Examples:
   triclinium explain --batch decisions.jsonl
 
 \b
-A question, as a line of such a file:
+Example of a line in such a file:
   {QUESTION}
 
 \b
-The other two traditions of the core have options of their own:
+The other two traditions of the core have other options:
   triclinium explain cassandra --help
   triclinium explain smithy --help
 
-Operations of kv: {", ".join(OPERATIONS)}; and whatever begins with dcp. Of another service it may be left out:
-{", ".join(f"{service} {operation}" for service, operation in OPERATION_OF.items())}. Some answers mean something of
-their own to these: {"; ".join(f"{service} {', '.join(names)}" for service, names in NAMED_OPERATIONS.items())}.
+Operations of kv: {", ".join(OPERATIONS)}; and any name that begins with dcp. The operation of another service may be
+omitted: {", ".join(f"{service} {operation}" for service, operation in OPERATION_OF.items())}. Some responses have a
+special meaning for these: {"; ".join(f"{service} {', '.join(names)}" for service, names in NAMED_OPERATIONS.items())}.
 
-Reasons why nothing of a kv request is sent: {", ".join(unsent_reasons(Service.KV, DispatchFailed))}.
+Reasons why a kv request is not sent: {", ".join(unsent_reasons(Service.KV, DispatchFailed))}.
 
-Clauses: where the RFCs are silent or leave a choice, this project has decided; "decision C24" has the heading C24 on
-the page "Decisions" of its documentation, docs/explanation/decisions.md.
+Clauses: this project decides the questions that the RFCs leave open. Decisions such as C24 are on the page "Decisions"
+of its documentation, docs/explanation/decisions.md.
 
-Exit status: 0 when there is an answer, whatever it says; 2 when something could not be understood.
+Exit status: 0 if the command prints an explanation, whatever the decision; 2 if the input is invalid.
 """
 
 
@@ -106,12 +106,12 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
 @click.argument("service", required=False)
 @click.argument("operation", required=False)
 @takes(couchbase.CaseOptions)
-@click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on one line.")
 @click.option(
     "--batch",
     type=QuestionFile("rb"),
     metavar="FILE",
-    help="Answer questions instead: one JSON object a line, in and out; - for standard input.",
+    help="Answer the questions in FILE instead: one JSON object per line, in and out; - for standard input.",
 )
 @click.pass_context
 def explain(
@@ -123,27 +123,28 @@ def explain(
     batch: BinaryIO | None,
     options: couchbase.CaseOptions,
 ) -> None:
-    """Explain why a request would be retried, or not.
+    """Explain why a request would or would not be retried.
 
-    Name the SERVICE (kv, query, analytics, search, views, management), the OPERATION where it is one of kv or of
-    management, and what befell it: --status, --event, --code or --http-status. The answer is what the client would do, for it comes from
-    the objects that the client runs; beside each step stands the clause of an SDK-RFC, or the decision of this
-    project.
+    Name the SERVICE (kv, query, analytics, search, views, management), the OPERATION of kv or management, and the
+    failure: --status, --event, --code or --http-status. The objects that the client runs decide, so the client would
+    decide the same. Each step names its clause of an SDK-RFC, or its decision of this project.
     """
     if batch is not None:
         _refuse_options_beside_batch(ctx)
         answer_batch(ctx, batch)
     elif service is None:
-        raise WrongInput(f"name a service ({', '.join(SERVICES)}), or a file of questions with --batch")
+        raise WrongInput(
+            f"SERVICE is missing; choose from {', '.join(SERVICES)}, or give a file of questions with --batch"
+        )
     else:
         if choose_name(service, [*SERVICES, *FAMILIES], "service") in FAMILIES:
-            raise WrongInput(f"write {service} first, and its options behind it: triclinium explain {service} --help")
+            raise WrongInput(f"{service} must come before its options; see triclinium explain {service} --help")
         case = couchbase.build_case(service, operation, options)
         try:
             explanation = explain_case(case)
         except errors.InvalidArgumentException as error:
             raise WrongInput(f"--{error.message}") from error
-        tell(explanation, couchbase.circumstances(case), as_json=as_json)
+        print_explanation(explanation, couchbase.circumstances(case), as_json=as_json)
 
 
 def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:
@@ -170,4 +171,4 @@ def _refuse_options_beside_batch(ctx: click.Context) -> None:
         name = parameter.name or ""
         if name in {"batch", "as_json"} or ctx.get_parameter_source(name) in {None, ParameterSource.DEFAULT}:
             continue
-        raise WrongInput(f"--batch reads whole questions, and does not go with {name.replace('_', '-')}")
+        raise WrongInput(f"--batch reads complete questions and cannot be combined with {name.replace('_', '-')}")

@@ -13,7 +13,7 @@ import click
 
 from triclinium._cli._input import DurationParameter, WrongInput, choose, choose_name
 from triclinium._cli._options import COUNT, option, takes
-from triclinium._cli.explain.telling import tell
+from triclinium._cli.explain.explanation_text import print_explanation
 from triclinium_core.explain.explanation import Explanation
 from triclinium_core.explain.smithy.explain import SmithyCase, explain
 from triclinium_core.explain.smithy.script import ScriptedClock, ScriptedResponse
@@ -29,21 +29,21 @@ class SmithyOptions:
     responses: tuple[str, ...] = option(
         metavar="LIST",
         multiple=True,
-        help="What the attempts of an operation end with, such as E,T,ok; once more for an operation after it.",
+        help="Responses to the attempts of an operation, such as E,T,ok; repeat it for further operations.",
     )
-    strategy: str = option(metavar="NAME", default="standard", help=f"{', '.join(STRATEGIES)}.")
+    strategy: str = option(metavar="NAME", default="standard", help=f"Retry strategy: {', '.join(STRATEGIES)}.")
     numbers: str | None = option(
-        metavar="YEAR", help=f"Whose costs and delays: {', '.join(NUMBERS)}.  [default: {[*NUMBERS][-1]}]"
+        metavar="YEAR", help=f"Year of the costs and delays: {', '.join(NUMBERS)}.  [default: {[*NUMBERS][-1]}]"
     )
     max_attempts: int | None = option(
-        **COUNT, help="Attempts of one operation, the first among them.  [default: 3; 5 for simple]"
+        **COUNT, help="Maximum number of attempts of an operation, including the first.  [default: 3; 5 for simple]"
     )
-    quota: int | None = option(**COUNT, help="What the shared quota begins with.  [default: 500]")
+    quota: int | None = option(**COUNT, help="Capacity of the shared quota.  [default: 500]")
     random: float = option(
-        type=click.FloatRange(0, 1), metavar="SHARE", default=0.5, help="What every draw for a jittered delay gives."
+        type=click.FloatRange(0, 1), metavar="SHARE", default=0.5, help="Result of every random draw for a delay."
     )
     retry_after: float | None = option(
-        type=DurationParameter(endless=False), metavar="S", help="Seconds that every error asks for."
+        type=DurationParameter(endless=False), metavar="S", help="Delay in seconds that every error requests."
     )
 
 
@@ -54,7 +54,7 @@ def build_case(options: SmithyOptions) -> SmithyCase:
         WrongInput: a name is unknown, options are missing, or options contradict each other.
     """
     if not options.responses:
-        raise WrongInput("say with --responses what the attempts end with, such as E,T,ok; --help says what they are")
+        raise WrongInput("--responses is missing; give the response to each attempt, such as E,T,ok; --help lists them")
     if math.isnan(options.random):
         raise WrongInput("--random nan is not a number from 0 to 1")
     operations = [_operation(text) for text in options.responses]
@@ -67,7 +67,7 @@ def build_case(options: SmithyOptions) -> SmithyCase:
 def _operation(text: str) -> Sequence[ScriptedResponse]:
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise WrongInput(f"--responses {text!r} has an empty place; write it like E,T,ok")
+        raise WrongInput(f"--responses {text!r} has an empty name; write it like E,T,ok")
     return [choose(name, RESPONSES, "response") for name in names]
 
 
@@ -86,7 +86,7 @@ def _strategy(
         )
     for flag, value in (("--numbers", options.numbers), ("--quota", quota)):
         if value is not None:
-            raise WrongInput(f"{flag} says nothing about the strategy {name}, which has none; leave it out")
+            raise WrongInput(f"{flag} does not apply to the strategy {name}; omit it")
     return (
         smithy.SimpleRetryStrategy(rng=rng)
         if attempts is None
@@ -107,7 +107,9 @@ def circumstances(explanation: Explanation, random: float) -> str:
     """
     facts = explanation.facts
     quota = "no quota" if facts["quota_capacity"] is None else f"a quota of {facts['quota_capacity']}"
-    return f"{facts['strategy']}: {facts['max_attempts']} attempts at most, {quota}; every draw gives {random:g}."
+    return (
+        f"{facts['strategy']}: at most {facts['max_attempts']} attempts, {quota}; every random draw gives {random:g}."
+    )
 
 
 EPILOG = f"""\b
@@ -123,21 +125,21 @@ Examples:
 Responses:
 {chr(10).join(f"  {response:<3} {response.meaning}" for response in ScriptedResponse)}
 
-Clauses: "design page" is that of Smithy's retries for Python; "decision S4" has the heading S4 on the page "Decisions"
-of this project's documentation, docs/explanation/decisions.md.
+Clauses: "design page" is the page on the design of Smithy's retries for Python; decisions such as S4 are on the
+page "Decisions" of this project's documentation, docs/explanation/decisions.md.
 
-Exit status: 0 when there is an answer, whatever it says; 2 when something could not be understood.
+Exit status: 0 if the command prints an explanation, whatever the decision; 2 if the input is invalid.
 """
 
 
 @click.command("smithy", epilog=EPILOG)
 @takes(SmithyOptions)
-@click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on one line.")
 def explain_smithy(*, as_json: bool, options: SmithyOptions) -> None:
-    """Explain how often an operation would be tried, and when, as Smithy's clients and the AWS SDKs do.
+    """Explain how often and when Smithy's clients and the AWS SDKs would attempt an operation.
 
-    Say with --responses what its attempts end with. The answer comes from the strategies of the core; beside each step
-    stands the section of Smithy's design page, or the decision of this project.
+    Give the responses to its attempts with --responses. The strategies of the core decide. Each step names its section
+    of Smithy's design page, or its decision of this project.
     """
     explanation = explain(build_case(options))
-    tell(explanation, circumstances(explanation, options.random), as_json=as_json)
+    print_explanation(explanation, circumstances(explanation, options.random), as_json=as_json)

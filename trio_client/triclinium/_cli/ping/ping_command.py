@@ -27,37 +27,37 @@ from triclinium_core.shown import printable
 class PingOptions(TargetOptions):
     """Credentials, targets and time limit of a ping."""
 
-    bucket: str | None = option(metavar="NAME", help="Open a connection to this bucket too.")
+    bucket: str | None = option(metavar="NAME", help="Also connect to this bucket.")
     timeout: float = option(
-        type=DurationParameter(min_open=True), metavar="SECONDS", default=10.0, help="What a node may take in all."
+        type=DurationParameter(min_open=True), metavar="SECONDS", default=10.0, help="Time limit for each node."
     )
     service: tuple[str, ...] = option(
         multiple=True,
         type=click.Choice([service.value for service in Service]),
-        help="Ask this service alone; may be given several times.  [default: all that the cluster has]",
+        help="Ping only this service; repeatable.  [default: all services of the cluster]",
     )
-    as_json: bool = option("--json", is_flag=True, help="Answer with one JSON object on one line.")
+    as_json: bool = option("--json", is_flag=True, help="Print one JSON object on one line.")
 
 
-@click.command(short_help="Ask each node and service of CONNSTR whether it answers.")
+@click.command(short_help="Ping each node and each service of CONNSTR.")
 @click.argument("connstr")
 @takes(PingOptions)
 @click.pass_context
 def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
-    """Connect to the nodes of CONNSTR, tell what they negotiate, and have their services answer.
+    """Connect to the nodes of CONNSTR, show the features they negotiate, and ping their services.
 
-    CONNSTR is couchbase://HOST, couchbases://HOST for TLS, or memcached://HOST for a plain memcached; with :PORT where
-    it is not the usual one, and further hosts after commas. Each is asked on its own, and so are the nodes of the
-    cluster that they tell of; then every service over HTTP of every node.
+    CONNSTR is couchbase://HOST, couchbases://HOST for TLS, or memcached://HOST for a plain memcached. Add :PORT for a
+    non-default port, and separate further hosts by commas. The command pings each of these nodes, then the other nodes
+    in their cluster configs, and then every HTTP service of every node.
 
-    Exit status: 0 when every node and service answered, 1 when one did not, 2 when the arguments are wrong.
+    Exit status: 0 if every node and service answered, 1 if one did not, 2 if the arguments are invalid.
     """
     try:
         target = parse_connection_string(connstr)
         # Check names and passwords before anything is sent.
         Keyspace(options.bucket)
         if options.bucket is not None and target.scheme is Scheme.MEMCACHED:
-            raise WrongInput("--bucket is of no use with memcached://, which has none; use couchbase://")
+            raise WrongInput("--bucket has no effect with memcached://, which has no buckets; use couchbase://")
         authenticator = authenticator_for(target, options)
         check_authenticator(authenticator, target)
     except errors.InvalidArgumentException as error:
@@ -65,7 +65,7 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
     plan = Plan(authenticator, options.bucket, ssl_context_for(target, options.ca_file), options.timeout)
     services = {Service(name) for name in options.service} or set(Service)
     if target.scheme is Scheme.MEMCACHED and Service.KV not in services:
-        raise WrongInput("--service is of no use with memcached://, which has none; use couchbase://")
+        raise WrongInput("--service has no effect with memcached://, which has no services; use couchbase://")
     found = run_trio(_ping_all, target, plan, services)
     if options.as_json:
         click.echo(as_json(found))
@@ -93,8 +93,8 @@ async def _ping_nodes(target: ConnectionString, plan: Plan) -> list[PingedNode]:
     """Return the responses of the connection string's nodes in its order, then those of the other nodes they list."""
     answers = await _ping_each(target, target.addresses, plan)
     asked = {*target.addresses, *(answer.itself for answer in answers)}
-    told = dict.fromkeys(address for answer in answers for address in answer.cluster)
-    return [*answers, *await _ping_each(target, [address for address in told if address not in asked], plan)]
+    listed = dict.fromkeys(address for answer in answers for address in answer.cluster)
+    return [*answers, *await _ping_each(target, [address for address in listed if address not in asked], plan)]
 
 
 async def _ping_each(target: ConnectionString, addresses: Sequence[Address], plan: Plan) -> list[PingedNode]:

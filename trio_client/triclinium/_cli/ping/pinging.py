@@ -114,7 +114,7 @@ async def ping_node(target: connection_string.ConnectionString, plan: Plan) -> P
     if text is None:
         node = printable(str(target.addresses[0]))
         return PingedNode(
-            node, (), f"{node}: not asked, because a connection string cannot name this host of the config"
+            node, (), f"{node}: not pinged, because a connection string cannot name this host from the config"
         )
     connector = _NotingConnector(plan.ssl_context)
     connections: list[PingedConnection] = []
@@ -140,7 +140,7 @@ async def ping_node(target: connection_string.ConnectionString, plan: Plan) -> P
                 problem = describe_error(error, target)
         if scope.cancelled_caught:
             problem = describe_silence(_own_connections(cluster, target), plan.limit, tls=target.tls)
-        itself, nodes = _nodes_told(cluster, tls=target.tls)
+        itself, nodes = _nodes_in_config(cluster, tls=target.tls)
     return PingedNode(str(target.addresses[0]), tuple(connections), problem, itself, nodes)
 
 
@@ -150,7 +150,7 @@ def _own_connections(cluster: Cluster, target: connection_string.ConnectionStrin
     return [connection for connection in found if connection.node == str(target.addresses[0])] or found
 
 
-def _nodes_told(cluster: Cluster, *, tls: bool) -> tuple[Address | None, Sequence[Address]]:
+def _nodes_in_config(cluster: Cluster, *, tls: bool) -> tuple[Address | None, Sequence[Address]]:
     """Return the address of the node that sent the cluster's config, and the addresses of all nodes."""
     topology = next((found for found in cluster.statistics().topologies if found.bucket is None), None)
     if topology is None:
@@ -194,7 +194,7 @@ async def ping_services(
     """Ping the HTTP services of the whole cluster. Return their reports, which include failures."""
     limit = min(plan.limit, SECONDS_MAX)
     text = written(target)
-    assert text is not None, "the hosts are those of a connection string that was read"
+    assert text is not None, "the hosts are from a parsed connection string"
     async with open_cluster(
         text,
         plan.authenticator,
@@ -208,14 +208,14 @@ async def ping_services(
 
 
 NEXT_STEPS: tuple[tuple[str, str], ...] = (
-    ("hostname mismatch", "connect under a name that the certificate has"),
-    ("IP address mismatch", "connect under a name that the certificate has"),
-    ("CERTIFICATE_VERIFY_FAILED", "pass the authority that signed the certificate with --ca-file"),
-    ("TLS failed", "if the port does not speak TLS, connect with couchbase://"),
+    ("hostname mismatch", "connect with a host name from the certificate"),
+    ("IP address mismatch", "connect with a host name from the certificate"),
+    ("CERTIFICATE_VERIFY_FAILED", "pass the certificate of its CA with --ca-file"),
+    ("TLS failed", "if the port does not use TLS, connect with couchbase://"),
     ("host name not resolved", "check the host name"),
     ("ports of the web console", ""),
-    ("refused the credentials", "check user name and password"),
-    ("before it responded to HELLO", "if the port speaks TLS, with couchbases://"),
+    ("refused the credentials", "check the user name and the password"),
+    ("before it responded to HELLO", "if the port uses TLS, with couchbases://"),
 )
 """Next step for a text in the problem; the first match applies. Other messages of the client include their next step."""
 
@@ -226,7 +226,7 @@ NOTHING_LISTENS: Mapping[Scheme, str] = {
 }
 """Usual ports by scheme."""
 
-IF_NOT_MEMCACHED = "if it is not a plain memcached, connect with couchbase://"
+IF_NOT_MEMCACHED = "if the server is not a plain memcached, connect with couchbase://"
 
 
 def describe_error(error: errors.CouchbaseException, target: connection_string.ConnectionString) -> str:
@@ -246,16 +246,16 @@ def _next_step(text: str, scheme: Scheme) -> str:
 
 
 SILENCE: Mapping[str, str] = {
-    ConnectionState.CONNECTING.name: "took no connection; a firewall may swallow it",
-    ConnectionState.NEGOTIATING.name: "took a connection and did not answer HELLO; a plain memcached needs memcached://, a "
-    "port with TLS couchbases://",
+    ConnectionState.CONNECTING.name: "accepted no connection; a firewall may block the port",
+    ConnectionState.NEGOTIATING.name: "accepted a connection but did not answer HELLO; use memcached:// for a plain "
+    "memcached, and couchbases:// for a TLS port",
     ConnectionState.AUTHENTICATING.name: "did not finish authentication",
-    ConnectionState.JOINING.name: "did not answer with a bucket and a cluster config",
+    ConnectionState.JOINING.name: "did not select the bucket and send a cluster config",
     ConnectionState.READY.name: "did not answer a NOOP",
 }
 """Step that a node failed to complete in time, by the state of its connection."""
 
-SILENCE_BEFORE_TLS = "took no connection with TLS; if the port does not speak TLS, connect with couchbase://"
+SILENCE_BEFORE_TLS = "completed no TLS handshake; if the port does not use TLS, connect with couchbase://"
 
 
 def describe_silence(connections: Sequence[ConnectionStatistics], limit: float, *, tls: bool) -> str:
@@ -264,7 +264,7 @@ def describe_silence(connections: Sequence[ConnectionStatistics], limit: float, 
     silence = SILENCE.get(newest.state)
     if silence is None:
         reason = (newest.last_error or "the connection was lost").removeprefix(f"{newest.node}: ")
-        return _one_line(f"{newest.node}: {reason}; not done within {limit:g} s")
+        return _one_line(f"{newest.node}: {reason}; not ready within {limit:g} s")
     if tls and newest.state == ConnectionState.CONNECTING.name:
         silence = SILENCE_BEFORE_TLS
     return _one_line(f"{newest.node}: within {limit:g} s it {silence}")

@@ -63,7 +63,7 @@ def facts(pinged: PingedConnection) -> Iterator[tuple[str, str]]:
         yield "error map", "none"
     else:
         yield "error map", f"version {found.error_map_version}, revision {found.error_map_revision}"
-    offered = ", ".join(found.sasl_mechanisms) or "nothing said"
+    offered = ", ".join(found.sasl_mechanisms) or "none listed"
     yield "mechanism", f"{found.sasl_mechanism} (offered: {offered})"
     if found.config_revision is None:
         yield "config", "none"

@@ -30,14 +30,14 @@ class QueryOptions(TargetOptions):
         "--param",
         multiple=True,
         metavar="NAME=VALUE",
-        help="A named parameter, as often as the statement has some; a VALUE that is not JSON is a string.",
+        help="Named parameter; repeatable. A VALUE that is not JSON is a string.",
     )
-    readonly: bool = option(is_flag=True, help="Have the service refuse a statement that changes anything.")
+    readonly: bool = option(is_flag=True, help="Make the service refuse statements that change data.")
     timeout: float = option(
         type=DurationParameter(min_open=True),
         metavar="SECONDS",
         default=75.0,
-        help="What the first rows may take, and then each further piece.",
+        help="Time limit for the first rows, and then for each further piece.",
     )
     as_json: bool = option("--json", is_flag=True, help="Print each row as JSON on one line.")
 
@@ -52,20 +52,20 @@ class QueryFailed(click.ClickException):
 @click.argument("values", nargs=-1)
 @takes(QueryOptions)
 def query(*, connstr: str, statement: str, values: Sequence[str], options: QueryOptions) -> None:
-    """Run STATEMENT on the query service of CONNSTR, and print its rows as they come.
+    """Run STATEMENT on the query service of CONNSTR, and print its rows as they arrive.
 
-    CONNSTR is couchbase://HOST, or couchbases://HOST for TLS; with :PORT of KV where it is not the usual one, and further
-    hosts after commas. STATEMENT is SQL++. VALUES stand for its $1, $2 … or for each ? in it; with --param age=30 it may
-    say $age. After -- a VALUE may begin with a dash. What goes wrong is told at once, and nothing is tried again.
+    CONNSTR is couchbase://HOST, or couchbases://HOST for TLS. Add :PORT for a non-default port of KV, and separate
+    further hosts by commas. STATEMENT is SQL++. VALUES replace $1, $2 … or each ? in it; --param age=30 replaces $age.
+    Write -- before a VALUE that begins with a dash. Nothing is retried: the first error ends the command.
 
-    Exit status: 0 when all rows are printed, 1 when something went wrong, 2 when the arguments are wrong.
+    Exit status: 0 if all rows were printed, 1 after an error, 2 if the arguments are invalid.
     """
     try:
         target = parse_connection_string(connstr)
         if target.scheme is Scheme.MEMCACHED:
             raise WrongInput("memcached:// has no query service; use couchbase://")
         authenticator = authenticator_for(target, options)
-        assert authenticator is not None, "only memcached:// has none"
+        assert authenticator is not None, "only memcached:// has no credentials"
         parameters = Typed(tuple(map(read_value, values)), read_parameters(options.params, statement))
         ssl_context = ssl_context_for(target, options.ca_file)
         opening = open_cluster(
@@ -121,7 +121,7 @@ def read_parameters(params: Sequence[str], statement: str) -> Mapping[str, objec
         if name in read:
             raise WrongInput(f"--param {name} is given twice")
         if not stands_in(statement, name):
-            raise WrongInput(f"--param {name} has no use: ${name} is not in the statement")
+            raise WrongInput(f"--param {name} has no effect: ${name} is not in the statement")
         read[name] = read_value(value)
     return read
 

@@ -18,7 +18,7 @@ from triclinium_core.shown import json_text
 def describe_as_json(fake: FakeCluster) -> str:
     """Return the connection details as JSON on one line."""
     options = fake.node.options
-    said: dict[str, object] = {
+    details: dict[str, object] = {
         "connection_string": fake.connection_string,
         "username": options.username,
         "password": options.password,
@@ -26,9 +26,9 @@ def describe_as_json(fake: FakeCluster) -> str:
         "endpoints": endpoints(fake),
     }
     if fake.tls_connection_string is not None:
-        said["tls_connection_string"] = fake.tls_connection_string
-        said["tls_endpoints"] = endpoints(fake, tls=True)
-    return json_text(said)
+        details["tls_connection_string"] = fake.tls_connection_string
+        details["tls_endpoints"] = endpoints(fake, tls=True)
+    return json_text(details)
 
 
 def endpoints(fake: FakeCluster, *, tls: bool = False) -> dict[str, list[str]]:
@@ -61,7 +61,7 @@ def describe(fake: FakeCluster) -> None:
     for client, program in (("triclinium", triclinium_program(fake)), ("the official client", official_program(fake))):
         console.print(f"\nWith {client}:\n", style="bold")
         console.print(Syntax("", "python", theme="ansi_dark").highlight(indent(program, "    ")), end="")
-    console.print("\nAll of it lives in memory. Stop it with Control-C.")
+    console.print("\nAll data is in memory. Stop it with Control-C.")
 
 
 def triclinium_program(fake: FakeCluster) -> str:

@@ -38,7 +38,7 @@ class ServeLog:
         self._waiting_size = 0
         self._lines, self._waiting = trio.open_memory_channel[str](LINES_WAITING_MAX)
         for number, node in enumerate(nodes):
-            node.set_log_listener(partial(self._tell, number))
+            node.set_log_listener(partial(self._log, number))
 
     async def print_lines(self) -> None:
         """Print the lines as they arrive, until ``end``.
@@ -59,7 +59,7 @@ class ServeLog:
             await trio.to_thread.run_sync(click.echo, "\n".join(lines), abandon_on_cancel=True)
             lost, self._lost = self._lost, 0
             if lost:
-                await trio.to_thread.run_sync(click.echo, self._told_of(lost), abandon_on_cancel=True)
+                await trio.to_thread.run_sync(click.echo, self._lost_line(lost), abandon_on_cancel=True)
 
     def end(self) -> None:
         """Stop recording. ``print_lines`` ends after it has printed the queue."""
@@ -67,7 +67,7 @@ class ServeLog:
             node.set_log_listener(None)
         self._lines.close()
 
-    def _tell(self, number: int, logged: Logged) -> None:
+    def _log(self, number: int, logged: Logged) -> None:
         text = (json_line if self._as_json else line)(number, logged)
         if self._waiting_size + len(text) > LINES_WAITING_SIZE_MAX:
             self._lost += 1
@@ -79,10 +79,10 @@ class ServeLog:
         else:
             self._waiting_size += len(text)
 
-    def _told_of(self, lost: int) -> str:
+    def _lost_line(self, lost: int) -> str:
         if self._as_json:
             return json_text({"event": "lines_lost", "lines": lost})
-        return f"{lost} lines are missing here: they came faster than they were read"
+        return f"{lost} lines are missing here, because they arrived faster than they were read"
 
 
 def line(node: int, logged: Logged) -> str:
@@ -104,22 +104,22 @@ def line(node: int, logged: Logged) -> str:
         if logged.statement is not None:
             what += f" {shown(logged.statement)}"
         answer = None if logged.status is None else str(logged.status)
-    said = f"{where} {what} -> {'no answer' if answer is None else answer}"
+    text = f"{where} {what} -> {'no answer' if answer is None else answer}"
     if logged.fault is None:
-        return said
-    return f"{said}, {'applied' if logged.applied else 'not applied'}: {spelled(logged.fault)}"
+        return text
+    return f"{text}, {'applied' if logged.applied else 'not applied'}: {spelled(logged.fault)}"
 
 
 def json_line(node: int, logged: Logged) -> str:
     """Return a command or request and its response as a JSON object on one line."""
-    told: dict[str, object] = {
+    entry: dict[str, object] = {
         "event": "command" if isinstance(logged, LoggedCommand) else "request",
         "seconds": logged.now,
         "node": node,
         "connection": logged.connection,
     }
     if isinstance(logged, LoggedCommand):
-        told |= {
+        entry |= {
             "command": command_name(logged.opcode),
             "bucket": logged.bucket,
             "collection_id": logged.collection_id,
@@ -131,16 +131,16 @@ def json_line(node: int, logged: Logged) -> str:
             "status_name": None if logged.status is None else status_name(logged.status),
         }
     else:
-        told |= {
+        entry |= {
             "service": logged.service.value,
             "method": logged.method,
             "target": logged.target,
             "statement": logged.statement,
             "status": logged.status,
         }
-    told["applied"] = logged.applied
-    told["fault"] = None if logged.fault is None else described(logged.fault)
-    return json_text(told)
+    entry["applied"] = logged.applied
+    entry["fault"] = None if logged.fault is None else described(logged.fault)
+    return json_text(entry)
 
 
 def command_name(opcode: int) -> str:

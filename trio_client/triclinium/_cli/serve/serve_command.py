@@ -39,58 +39,62 @@ class ServeOptions:
     """Number, addresses and accepted credentials of the nodes."""
 
     nodes: int = option(
-        type=WholeNumber(1, NODES_MAX), metavar="N", default=1, help="How many; they share one map of vbuckets."
+        type=WholeNumber(1, NODES_MAX), metavar="N", default=1, help="Number of nodes. They share one vbucket map."
     )
     replicas: int = option(
         type=WholeNumber(0, REPLICAS_MAX),
         metavar="N",
         default=0,
-        help="How many of each vbucket; no more than there are other nodes.",
+        help="Number of replicas of each vbucket; less than the number of nodes.",
     )
     port: int = option(
         type=WholeNumber(0, 0xFFFF),
         metavar="PORT",
         default=0,
-        help="Of the first node, the others' two apart after it; 0 for any that are free.",
+        help="Port of the first node; each further node's port is two higher. 0 picks free ports.",
     )
-    username: str = option(metavar="NAME", default=DEFAULTS.username, help="Whom the nodes let in.")
-    password: str = option(metavar="SECRET", default=DEFAULTS.password, help="What that user proves.")
-    bucket: str = option(metavar="NAME", default=DEFAULTS.buckets[0], help="The bucket that there is at first.")
+    username: str = option(metavar="NAME", default=DEFAULTS.username, help="User name the nodes accept.")
+    password: str = option(metavar="SECRET", default=DEFAULTS.password, help="Password of that user.")
+    bucket: str = option(metavar="NAME", default=DEFAULTS.buckets[0], help="Bucket that exists from the start.")
     tokens: tuple[str, ...] = option(
-        "--token", metavar="TOKEN", multiple=True, help="A JSON Web Token that is accepted too; may be repeated."
+        "--token", metavar="TOKEN", multiple=True, help="JSON Web Token that the nodes also accept; repeatable."
     )
     tls_cert: str | None = option(
-        type=FILE, help="Speak TLS as well: a file in PEM format with the nodes' certificate."
+        type=FILE, help="PEM file with the nodes' certificate; the nodes then listen with TLS too."
     )
-    tls_key: str | None = option(type=FILE, help="Its private key; unless given, that is in the same file.")
+    tls_key: str | None = option(
+        type=FILE, help="PEM file with its private key.  [default: the file of the certificate]"
+    )
     tls_port: int = option(
         type=WholeNumber(0, 0xFFFF),
         metavar="PORT",
         default=0,
-        help="For TLS, of the first node, the others' two apart after it; 0 for any that are free.",
+        help="TLS port of the first node; each further node's port is two higher. 0 picks free ports.",
     )
-    client_ca: str | None = option(type=FILE, help="Demand certificates of clients over TLS, signed by this authority.")
+    client_ca: str | None = option(
+        type=FILE, help="PEM file of a CA; over TLS, clients must then present a certificate from it."
+    )
     services: str = option(
         default=",".join(Service),
         show_default=True,
         metavar="NAMES",
-        help="Of every node, with commas between them; kv has to be among them.",
+        help="Services of every node, separated by commas; kv is required.",
     )
     script: str | None = option(
-        type=FILE, help="What the services answer: a file in JSON, as the page on the command line describes it."
+        type=FILE, help="JSON file with the responses of the services; the page on the command line describes it."
     )
     faults: tuple[str, ...] = option(
         "--fault",
         multiple=True,
         metavar="FAULT",
-        help="Have something go wrong, as below; may be repeated: those for the same command strike in turn.",
+        help="Inject a fault, as described below; repeatable. Faults for the same command apply in turn.",
     )
     log: bool = option(
         "--log",
         is_flag=True,
-        help="Print a line for each command and each request, with what was answered; with --json, an object of JSON.",
+        help="Print a line for each command and each request, with its response; with --json, a JSON object.",
     )
-    as_json: bool = option("--json", is_flag=True, help="Print one line of JSON that tells how to connect.")
+    as_json: bool = option("--json", is_flag=True, help="Print the connection details as one line of JSON.")
 
 
 def _fault_help() -> str:
@@ -102,13 +106,13 @@ def _fault_help() -> str:
     shared = [name for name in COMMAND_FAULTS if name in SERVICE_FAULTS]
     return f"""\b
 Faults: --fault '{FAULT_GRAMMAR}'
-  --fault 'get: delay(0.4)'            the next get is answered 0.4 s late
+  --fault 'get: delay(0.4)'            the next get is delayed by 0.4 s
   --fault 'upsert: hang_up x2'         two writes lose their connection
-  --fault 'query: http_status(503) x3' three queries are answered 503
+  --fault 'query: http_status(503) x3' three queries get HTTP status 503
   --fault 'set@1: locked always'       the second node refuses every write
   --fault 'temporary_failure'          the next command on any document
-TARGET is a command of the protocol or the operation that travels as it, or a
-service: {", ".join(sorted(HTTP_SERVICES))}.
+TARGET is a command of the protocol, an operation that uses it, or a service:
+{", ".join(sorted(HTTP_SERVICES))}.
 
 \b
 Faults of commands and of services:
@@ -118,7 +122,7 @@ Of commands only:
 Of services only:
 {listed([name for name in SERVICE_FAULTS if name not in shared])}
 Of connections, without a TARGET: {REFUSAL}
-Of whole nodes, without a TARGET, from the beginning and for good, such as
+Of nodes, without a TARGET, permanent from the start, such as
 --fault '@1: learn_late(3)':
 {listed(NODE_TROUBLES, spelled_trouble)}
 """
@@ -129,13 +133,13 @@ Of whole nodes, without a TARGET, from the beginning and for good, such as
 def serve(*, options: ServeOptions) -> None:
     """Serve a fake Couchbase node, or a cluster, on 127.0.0.1.
 
-    Any client of Couchbase can read and write documents in it, manage buckets and collections, and ask the services
-    over HTTP, which answer constants and what a script says. All of it lives in memory and ends with it. Stop it with
-    Control-C or SIGTERM.
+    Any Couchbase client can read and write documents in it, manage buckets and collections, and send requests to the
+    HTTP services, which return constants and the responses in a script. All data is in memory and is lost when the
+    command ends. Stop it with Control-C or SIGTERM.
     """
     replicas = options.replicas
     if replicas >= options.nodes:
-        raise WrongInput(f"--replicas {replicas} needs as many nodes beside the first: add --nodes {replicas + 1}")
+        raise WrongInput(f"--replicas {replicas} requires more than {options.nodes} nodes: add --nodes {replicas + 1}")
     try:
         of_each = FakeNodeOptions(
             username=options.username,
@@ -179,10 +183,10 @@ def read_services(names: str) -> frozenset[Service]:
     services = set()
     for name in names.split(","):
         if name.strip() not in list(Service):
-            raise WrongInput(f"--services has {name.strip()!r}; there is {', '.join(Service)}")
+            raise WrongInput(f"--services has an unknown service: {name.strip()!r}; choose from {', '.join(Service)}")
         services.add(Service(name.strip()))
     if Service.KV not in services:
-        raise WrongInput(f"--services {names} lacks kv, where every client begins: add it")
+        raise WrongInput(f"--services {names} lacks kv, which every client uses first; add it")
     return frozenset(services)
 
 
@@ -204,12 +208,12 @@ def server_context(options: ServeOptions) -> ssl.SSLContext | None:
         context.load_cert_chain(cert, key, password="")
     except (OSError, ValueError) as error:
         files = cert if key is None else f"{cert} and {key}"
-        raise click.UsageError(f"a certificate and its key cannot be read from {files}: {error}") from error
+        raise click.UsageError(f"cannot read a certificate and its key from {files}: {error}") from error
     if client_ca is not None:
         try:
             context.load_verify_locations(client_ca)
         except (OSError, ValueError) as error:
-            raise click.UsageError(f"no authority can be read from {client_ca}: {error}") from error
+            raise click.UsageError(f"cannot read a CA certificate from {client_ca}: {error}") from error
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
@@ -230,7 +234,7 @@ async def _serve(nodes: FakeNodes, ssl_context: ssl.SSLContext | None, options: 
                 ]
                 ports = ", ".join(map(str, taken or [0]))
                 raise click.ClickException(
-                    f"cannot listen on 127.0.0.1:{ports}: {error.strerror or error}; port 0 takes any that is free"
+                    f"cannot listen on 127.0.0.1:{ports}: {error.strerror or error}; port 0 picks a free port"
                 ) from error
             if options.as_json:
                 click.echo(describe_as_json(fake))

@@ -29,7 +29,7 @@ class Advice:
     """Reason in complete sentences."""
 
     def __str__(self) -> str:
-        return f"Take {self.strategy}: {self.reason}"
+        return f"Use {self.strategy}: {self.reason}"
 
 
 def advise(scenario: Scenario, figures: Sequence[FleetFigures]) -> Advice | None:
@@ -46,7 +46,7 @@ def advise(scenario: Scenario, figures: Sequence[FleetFigures]) -> Advice | None
     sentences = [_praise(scenario, chosen, is_last_resort=not recovering)]
     if _percent(rival) != _percent(chosen):
         sentences.append(
-            f"{rival.strategy} gets {_percent(rival)}, for a peak of {rival.peak_sent:,.0f}/s"
+            f"{rival.strategy} reaches {_percent(rival)}, with a peak of {rival.peak_sent:,.0f}/s"
             f"{_beyond(scenario, rival)}."
         )
     lost = [found.strategy for found in begun if not has_recovered(scenario, found)]
@@ -64,13 +64,13 @@ def _praise(scenario: Scenario, chosen: FleetFigures, *, is_last_resort: bool) -
     served = f"{_percent(chosen)} of the operations succeed"
     peak = f"at no more than {chosen.peak_sent:,.0f} requests/s"
     if is_last_resort:
-        return f"no strategy recovers, and with this one {served}."
+        return f"no strategy recovers; with this one, {served}."
     if chosen.strategy in SEND_ONCE:
-        return f"retries do not pay here. {served}, {peak}."
+        return f"retries do not pay off here. {served}, {peak}."
     if scenario.outage is None:
         return f"{served}, {peak}."
     after = found if (found := chosen.recovered_after) else 0.0
-    return f"it recovers {f'{after:g} s after the outage' if after else 'at once'}, and {served}, {peak}."
+    return f"it recovers {f'{after:g} s after the outage' if after else 'immediately'}, and {served}, {peak}."
 
 
 def _beyond(scenario: Scenario, found: FleetFigures) -> str:
@@ -78,7 +78,7 @@ def _beyond(scenario: Scenario, found: FleetFigures) -> str:
     capacity = capacity_of(scenario)
     if capacity is None or found.peak_sent < 1.05 * capacity:
         return ""
-    return f", {found.peak_sent / capacity:.1f} times what the service can serve"
+    return f", {found.peak_sent / capacity:.1f} times the capacity"
 
 
 def _failures(found: FleetFigures) -> float:

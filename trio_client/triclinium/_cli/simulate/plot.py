@@ -207,7 +207,7 @@ def _add_legend(figure: Figure, scenario: Scenario, theme: Theme) -> None:
         Line2D([], [], color=theme.grey, linewidth=0.9, linestyle=DASHES_OF_DEMAND, label="demand"),
     ]
     if capacity_of(scenario) is not None:
-        label = "what the service can serve"
+        label = "capacity of the service"
         handles.append(Line2D([], [], color=theme.ink, linewidth=0.8, linestyle=DASHES_OF_CAPACITY, label=label))
     if scenario.outage is not None:
         handles.insert(0, Patch(facecolor=theme.outage, edgecolor=theme.lines, linewidth=0.4, label="outage"))

@@ -54,7 +54,7 @@ def show_fleet(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
     if advice is not None:
         console.print()
         console.print(
-            Text.assemble("Take ", plain(advice.strategy, "bold green"), plain(f": {advice.reason}")),
+            Text.assemble("Use ", plain(advice.strategy, "bold green"), plain(f": {advice.reason}")),
             soft_wrap=is_endless,
         )
     for found in figures:
@@ -69,7 +69,7 @@ def show_fleet(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
 def meaning(scenario: Scenario, strategy: str) -> str:
     """Return the description of a strategy. Strategies of the scenario are described there."""
     if any(retries.name == strategy for retries in scenario.strategies):
-        return "does what the scenario says"
+        return "is defined in the scenario"
     return STRATEGIES[strategy].meaning
 
 
@@ -78,10 +78,10 @@ def story(scenario: Scenario) -> str:
     fleet, service, outage = scenario.fleet, scenario.service, scenario.outage
     away = "There is no outage."
     if outage is not None:
-        away = f"From {outage.start:g} s to {outage.end:g} s it {_AWAY[outage.kind]}."
+        away = f"From {outage.start:g} s to {outage.end:g} s the service {_AWAY[outage.kind]}."
     match service:
         case SimulatedService(capacity=capacity):
-            serves = f"The service can serve {capacity:,.0f}."
+            serves = f"The service can serve {capacity:,.0f} a second."
         case ParallelService():
             serves = "The service serves all requests at the same time."
         case ContendedRow():
@@ -89,14 +89,14 @@ def story(scenario: Scenario) -> str:
         case _:
             assert_never(service)
     return (
-        f"{fleet.clients:,} clients ask every {fleet.period:g} s, for {scenario.duration:g} s: {fleet.demand:,.0f} "
+        f"{fleet.clients:,} clients begin an operation every {fleet.period:g} s, for {scenario.duration:g} s: {fleet.demand:,.0f} "
         f"operations a second. {serves} {away}"
     )
 
 
 _AWAY = {
     "refuses": "refuses connections",
-    "closes": "closes connections without an answer",
+    "closes": "closes connections without a response",
     "silent": "is silent",
     "denies": "refuses all credentials",
 }

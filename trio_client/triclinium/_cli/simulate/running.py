@@ -18,7 +18,7 @@ from triclinium_core.tools.fleet import FleetFigures, Scenario, simulate
 OnProgress = Callable[[float], None]
 """Callback with the number of simulated virtual seconds of all strategies together."""
 
-TELL_EVERY = 0.1
+PROGRESS_SECONDS = 0.1
 """Interval of progress reports in seconds."""
 
 
@@ -60,13 +60,13 @@ def _simulate_in_processes(
             runs = [
                 pool.submit(_simulate_one, scenario, seed, strategy, index) for index, strategy in enumerate(strategies)
             ]
-            while wait(runs, TELL_EVERY).not_done:
+            while wait(runs, PROGRESS_SECONDS).not_done:
                 report(sum(reached))
             report(sum(reached))
             return [run.result() for run in runs]
         except BrokenProcessPool as error:
             raise click.ClickException(
-                "a process of the simulation died; try fewer clients, or --jobs 1 to have all in one"
+                "a process of the simulation died; try fewer clients, or --jobs 1 for a single process"
             ) from error
 
 

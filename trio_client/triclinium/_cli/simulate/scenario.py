@@ -26,46 +26,48 @@ HEADROOM = 1.5
 class ScenarioOptions:
     """Options of the command that describe a scenario; None for an option that was not given."""
 
-    clients: int = option(type=WholeNumber(min=1), metavar="N", default=1_000)
-    period: float = option(**SECONDS, default=10.0, help="Each client begins an operation so often.")
-    duration: float = option(**SECONDS, default=60.0, help="How long they do.")
-    outage: str = option(metavar="FROM-TO", default="20-30", help="Seconds between which the service is away, or none.")
+    clients: int = option(type=WholeNumber(min=1), metavar="N", default=1_000, help="Number of clients.")
+    period: float = option(**SECONDS, default=10.0, help="Seconds between the operations of a client.")
+    duration: float = option(**SECONDS, default=60.0, help="Seconds during which clients begin operations.")
+    outage: str = option(metavar="FROM-TO", default="20-30", help="Start and end of the outage in seconds, or none.")
     outage_kind: str = option(
-        metavar="KIND", default=str(OutageKind.REFUSES), help=f"What the service does then: {', '.join(OutageKind)}."
+        metavar="KIND",
+        default=str(OutageKind.REFUSES),
+        help=f"Behaviour of the service during the outage: {', '.join(OutageKind)}.",
     )
     capacity: float | None = option(
         type=SECONDS["type"],
         metavar="RATE",
-        help="Requests that the service can serve in a second.  [default: half as many again as clients ask for]",
+        help="Requests that the service can serve per second.  [default: 1.5 times the demand]",
     )
     latency: float = option(
         type=DurationParameter(endless=False),
         metavar="SECONDS",
         default=0.01,
-        help="From a request to its answer, beside the wait in the queue and the work.",
+        help="Seconds from a request to its response, without the queue and the work.",
     )
-    queue: float = option(**SECONDS, default=1.0, help="How much work may wait at the service.")
+    queue: float = option(**SECONDS, default=1.0, help="Maximum work in the queue of the service, in seconds.")
     overload: str = option(
         metavar="KIND",
         default=str(Overload.THROTTLES),
-        help=f"What it does with a request beyond that: {', '.join(Overload)}.",
+        help=f"Behaviour of the service when its queue is full: {', '.join(Overload)}.",
     )
     rejection_cost: float = option(
         type=click.FloatRange(0, 1),
         metavar="SHARE",
         default=0.1,
-        help="Work of turning a request away, as a share of the work of serving it.",
+        help="Work of rejecting a request, as a share of the work of serving it.",
     )
-    timeout: float = option(**SECONDS, default=2.5, help="What an operation may take, retries included.")
+    timeout: float = option(**SECONDS, default=2.5, help="Timeout of an operation in seconds, including its retries.")
     attempt_timeout: float | None = option(
         **SECONDS,
-        help="What one attempt may take, for strategies that retry timeouts.  [default: as long as the operation]",
+        help="Timeout of an attempt in seconds, for strategies that retry timeouts.  [default: that of the operation]",
     )
     per_process: int = option(
-        type=WholeNumber(min=1), metavar="N", default=100, help="Clients that share a strategy, and so its quota."
+        type=WholeNumber(min=1), metavar="N", default=100, help="Number of clients that share a strategy and its quota."
     )
-    writes: bool = option(is_flag=True, help="Operations must not be applied twice.")
-    step: float = option(**SECONDS, default=1.0, help="Width of time steps.")
+    writes: bool = option(is_flag=True, help="Make the operations not idempotent.")
+    step: float = option(**SECONDS, default=1.0, help="Width of a time step in seconds.")
 
 
 def choose_strategies(names: Sequence[str], scenario: Scenario) -> Sequence[str]:
@@ -87,7 +89,7 @@ def capacity_of(scenario: Scenario) -> float | None:
     return service.capacity if isinstance(service, SimulatedService) else None
 
 
-TOLD_AS_THEY_ARE: Mapping[str, tuple[str, ...]] = {
+COPIED_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "clients": ("fleet", "clients"),
     "period": ("fleet", "period"),
     "timeout": ("fleet", "timeout"),
@@ -141,7 +143,7 @@ def change_scenario(scenario: Scenario, options: ScenarioOptions, given: Collect
 
 def _change(table: Table, options: ScenarioOptions, given: Collection[str]) -> None:
     """Write the values of the given options into a scenario's table."""
-    for name, (*path, key) in TOLD_AS_THEY_ARE.items():
+    for name, (*path, key) in COPIED_OPTIONS.items():
         value = getattr(options, name)
         if name in given and value is not None:
             (table[path[0]] if path else table)[key] = value
@@ -164,7 +166,5 @@ def _read_outage(text: str, before: Table) -> Table | None:
     number = r"(\d+(?:\.\d+)?)"
     match = re.fullmatch(rf"{number}\s*-\s*{number}", text, re.ASCII)
     if match is None:
-        raise WrongInput(
-            f"--outage {text!r} is not an outage: write the seconds between which it lasts, such as 20-30, or none"
-        )
+        raise WrongInput(f"--outage {text!r} must be its start and end in seconds, such as 20-30, or none")
     return {**before, "start": float(match[1]), "end": float(match[2])}

@@ -84,15 +84,15 @@ def _problem_of_keys(place: Place, kinds: Sequence[Any], table: Mapping[str, obj
     chosen = _chosen(kinds, table)
     if chosen is None:
         key, tags = kinds[0].tag_field, ", ".join(str(kind.tag) for kind in kinds)
-        told = f"{key} = {shown(table[key])} is unknown" if key in table else f"{key} is missing"
-        return f"{told} in {_name(place)}; write one of {tags}"
+        fault = f"{key} = {shown(table[key])} is unknown" if key in table else f"{key} is missing"
+        return f"{fault} in {_name(place)}; write one of {tags}"
     known = [field.encode_name for field in chosen.fields]
     for key, value in table.items():
         if key not in known and key != getattr(chosen, "tag_field", None):
-            return f"{key} = {shown(value)} in {_name(place)}: there is no such key{suggestion(key, known)}"
+            return f"{key} = {shown(value)} in {_name(place)} is unknown{suggestion(key, known)}"
     for field in chosen.fields:
         if field.required and field.encode_name not in table:
-            return f"{field.encode_name} is missing in {_name(place)}, and has no default"
+            return f"{field.encode_name} is missing in {_name(place)} and has no default"
         if isinstance(field.type, msgspec.inspect.EnumType):
             value, choices = table.get(field.encode_name), [each.value for each in field.type.cls]
             if isinstance(value, str) and value not in choices:

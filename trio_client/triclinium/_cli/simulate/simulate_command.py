@@ -35,26 +35,26 @@ Examples:
   triclinium simulate --scenario outage.toml --plot outage.svg --theme both
   triclinium simulate --validate
 
-Strategies: {"; ".join(f"{name}, which {strategy.meaning}" for name, strategy in STRATEGIES.items())}.
+Strategies: {"; ".join(f"{name} {strategy.meaning}" for name, strategy in STRATEGIES.items())}.
 
-Time is virtual, and the same seed gives the same figures. This looks at load; python -m
-triclinium_core.testing.simulation, which looks for bugs in the client, is another thing.
+Time is virtual, and the same seed gives the same figures. This command simulates load; to search for bugs in the
+client, run python -m triclinium_core.testing.simulation.
 
-Exit status: 0 when there are figures, whatever they say; 1 when --validate finds that some differ; 2 when something
-could not be understood.
+Exit status: 0 if the command prints figures, whatever they show; 1 if --validate finds different figures; 2 if the
+input is invalid.
 """
 
 PLOTS = (".svg", ".png")
 THEMES: Mapping[str, Sequence[str]] = {"light": ("light",), "dark": ("dark",), "both": ("light", "dark")}
 
 
-@click.command(epilog=EPILOG, short_help="Play an outage on many clients that retry.")
+@click.command(epilog=EPILOG, short_help="Simulate an outage for many clients that retry.")
 @click.option(
     "--scenario",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Take the scenario from a TOML file; options that are given as well change it.",
+    help="Read the scenario from a TOML file; other options override it.",
 )
 @takes(ScenarioOptions)
 @click.option(
@@ -62,31 +62,31 @@ THEMES: Mapping[str, Sequence[str]] = {"light": ("light",), "dark": ("dark",), "
     "strategies",
     multiple=True,
     metavar="NAME",
-    help="Of all clients; several are played each by itself, with the same clients.",
+    help="Retry strategy of all clients; repeatable: each is simulated separately, with the same clients.",
 )
-@click.option("--seed", type=int, metavar="SEED", default=1)
+@click.option("--seed", type=int, metavar="SEED", default=1, help="Seed of all random numbers.")
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
-    help="Draw a picture as well: .svg or .png. Needs triclinium[plot].",
+    help="Also draw a picture: .svg or .png. Requires triclinium[plot].",
 )
 @click.option(
     "--theme",
     type=click.Choice(list(THEMES)),
     metavar="THEME",
     default="light",
-    help="Of the picture: light, dark, or both; then the dark one is FILE with -dark in its name.",
+    help="Theme of the picture: light, dark, or both; of both, the dark one has -dark in its file name.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on one line.")
 @click.option(
     "--validate",
     "validates",
     is_flag=True,
-    help="Play published simulations instead, and compare: takes a minute or two, and --seed, --plot, --theme, --json "
-    "and --jobs.",
+    help="Repeat published simulations instead, and compare the figures. It takes a minute or two, and supports only "
+    "--seed, --plot, --theme, --json and --jobs.",
 )
-@click.option("--jobs", type=WholeNumber(min=1), metavar="N", help="Processes.  [default: one for each processor]")
+@click.option("--jobs", type=WholeNumber(min=1), metavar="N", help="Number of processes.  [default: one per processor]")
 def simulate(
     *,
     file: Path | None,
@@ -99,11 +99,10 @@ def simulate(
     jobs: int | None,
     options: ScenarioOptions,
 ) -> None:
-    """Simulate many clients over an outage of the service that they ask.
+    """Simulate many clients during an outage of their service.
 
-    Each client begins an operation every so often, and retries as its strategy says, through the very objects that a
-    client runs. Shown are the demand, the load that the service is offered, the goodput, how many attempts there were
-    for each operation, and how long it took to recover.
+    Each client begins operations at an interval, and its retry strategy is the object that a real client uses. The
+    command shows the demand, the offered load, the goodput, the attempts per operation, and the time to recover.
     """
     if validates:
         validate_simulator(seed=seed, jobs=jobs, plot=plot, themes=THEMES[theme], as_json=as_json)
@@ -147,9 +146,7 @@ def validate_simulator(*, seed: int, jobs: int | None, plot: Path | None, themes
     """
     others = [name for name in typed_options() if name not in VALIDATION_OPTIONS]
     if others:
-        raise WrongInput(
-            f"--validate plays scenarios of its own; leave out --{others[0].replace('_', '-')}, or --validate"
-        )
+        raise WrongInput(f"--validate has its scenarios built in; omit --{others[0].replace('_', '-')}, or --validate")
     draw = None if plot is None else drawing_to(plot, themes, "validation_plot", "draw_validation")
     with showing_progress(count_runs(), "runs") as on_run:
         rows = validate(seed=seed, jobs=jobs, on_run=on_run or (lambda runs: None))
@@ -195,11 +192,11 @@ def drawing_to(path: Path, themes: Sequence[str], module: str = "plot", function
     if path.suffix.lower() not in PLOTS:
         raise WrongInput(f"--plot {str(path)!r} must end in {' or '.join(PLOTS)}")
     if not path.parent.is_dir():
-        raise WrongInput(f"--plot {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
+        raise WrongInput(f"--plot {str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first")
     try:
         draw = getattr(import_module(f"triclinium._cli.simulate.{module}"), function)
     except ImportError as error:
-        raise WrongInput(f"--plot needs matplotlib; install it with triclinium[plot] ({error})") from error
+        raise WrongInput(f"--plot requires matplotlib; install it with triclinium[plot] ({error})") from error
 
     def draw_all(*shown: object) -> None:
         for number, theme in enumerate(themes):

@@ -81,7 +81,7 @@ def _play_in_processes(runs: Sequence[tuple[int, int]], seed: int, processes: in
             for done in as_completed(pending):
                 yield pending[done], done.result()
         except BrokenProcessPool as error:
-            raise click.ClickException("a process of the validation died; try --jobs 1 to have all in one") from error
+            raise click.ClickException("a process of the validation died; try --jobs 1 for a single process") from error
 
 
 def show_rows(rows: Sequence[Row]) -> None:

@@ -42,11 +42,11 @@ PANELS: Sequence[Sequence[Panel]] = (
     ),
     (
         Panel("retries under failures", "success", "retries under failures: share of calls that succeed"),
-        Panel("retries under failures", "attempts", "retries under failures: attempts for each call"),
+        Panel("retries under failures", "attempts", "retries under failures: attempts per call"),
     ),
     (
-        Panel("collapse by retries", "runs", "collapse by retries: runs that serve nobody in the end"),
-        Panel("collapse by retries", "goodput/s", "collapse by retries: goodput/s of the others"),
+        Panel("collapse by retries", "runs", "collapse by retries: runs without goodput at the end"),
+        Panel("collapse by retries", "goodput/s", "collapse by retries: goodput/s of the other runs"),
     ),
 )
 """Rows of adjacent panels from the top. The last row of the picture shows all figures."""
@@ -123,7 +123,7 @@ def _draw_figures(axes: Axes, panel: Panel, rows: Sequence[Row], theme: Theme) -
 def _draw_distances(axes: Axes, references: Sequence[str], rows: Sequence[Row], theme: Theme) -> None:
     # Break a long name into two lines.
     labels = [reference.replace(", ", ",\n") for reference in references]
-    _style(axes, "all figures: distance from what is expected, in tolerances", labels, theme)
+    _style(axes, "all figures: distance from the expected value, in tolerances", labels, theme)
     axes.axvspan(-1, 1, color=theme.outage, linewidth=0, zorder=0)
     for line, reference in enumerate(references):
         found = [row for row in rows if row.reference == reference]
@@ -147,7 +147,7 @@ def _add_legend(figure: Figure, theme: Theme) -> None:
             Line2D([], [], color=theme.goodput, marker="o", markersize=OURS_SIZE, linewidth=0),
             Line2D([], [], color=theme.load, marker="o", markersize=OURS_SIZE, linewidth=0),
         ],
-        labels=["theirs", "within the tolerance", "ours", "ours, and different"],
+        labels=["published", "within the tolerance", "simulated", "simulated, different"],
         loc="lower left",
         bbox_to_anchor=(0.0, 0.0),
         ncols=4,

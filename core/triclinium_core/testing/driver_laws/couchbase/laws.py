@@ -27,22 +27,22 @@ async def look_ups_are_answered_once(open_driver: OpenDriver) -> None:
     async with on_trial(CouchbaseBench(open_driver)) as trial:
         looked_up = couchbase.ServiceLookedUp("_couchbase._tcp.cluster.invalid")
         await trial.order(couchbase.LookUpService(looked_up.service))
-        count = await count_of(trial, looked_up, 1, "LookUpService was not answered with ServiceLookedUp")
-        ensure(count == 1, f"LookUpService was answered {count} times")
+        count = await count_of(trial, looked_up, 1, "the driver did not answer LookUpService with ServiceLookedUp")
+        ensure(count == 1, f"the driver answered LookUpService {count} times")
 
 
 async def readers_are_settled_at_the_close(open_driver: OpenDriver) -> None:
     """When the driver closes, a reader that reads on gets an error, and so does a later request to a service."""
     async with on_trial(CouchbaseBench(open_driver)) as trial:
         reader, _ = await ask(trial, lambda token: couchbase.RowsReceived(token, [b"1"]))
-        await trial.until(lambda: bool(reader.rows), "RowsReceived was ordered, and its reader got nothing")
+        await trial.until(lambda: bool(reader.rows), "the machine returned RowsReceived, but its reader got nothing")
         asked = len(requested(trial))
         await trial.driver.close()
         reader.read_on()
         for each in (reader, trial.driver.ask()):
-            outcome = await trial.outcome_of(each, "a closed driver leaves a reader waiting")
-            ensure(isinstance(outcome, Exception), f"a closed driver gave a reader {outcome!r}")
-        ensure(len(requested(trial)) == asked, "a closed driver fed a request to the machine")
+            outcome = await trial.outcome_of(each, "after the driver closed, a reader still waits")
+            ensure(isinstance(outcome, Exception), f"the closed driver gave a reader {outcome!r}, not an error")
+        ensure(len(requested(trial)) == asked, "the closed driver fed a request to the machine")
 
 
 async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
@@ -50,9 +50,9 @@ async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
     async with on_trial(CouchbaseBench(open_driver)) as trial:
         reader, token = await ask(trial, lambda token: couchbase.RowsReceived(token, [b"1", b"2"]))
         wanted = couchbase.RowsWanted(token)
-        await trial.until(lambda: bool(reader.rows), "RowsReceived was ordered, and its reader got nothing")
+        await trial.until(lambda: bool(reader.rows), "the machine returned RowsReceived, but its reader got nothing")
         await trial.quiet()
-        ensure(wanted not in trial.machine.events, "RowsWanted was fed before the reader had taken its rows")
+        ensure(wanted not in trial.machine.events, "the driver fed RowsWanted before the reader had taken its rows")
 
         answers: Sequence[couchbase.Action] = (
             couchbase.RowsReceived(token, [b"3"]),
@@ -61,17 +61,17 @@ async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
         for pieces, answer in enumerate(answers, start=1):
             trial.machine.answer = on(couchbase.RowsWanted, answer)
             reader.read_on()
-            count = await count_of(trial, wanted, pieces, "a reader reads on, and no RowsWanted")
-            ensure(count == pieces, f"a reader read on {pieces} times, and RowsWanted was fed {count} times")
-        outcome = await trial.outcome_of(reader, "a request that was completed has not returned")
-        ensure([*reader.rows] == [b"1", b"2", b"3"], f"rows 1, 2 and 3 were handed out, and {[*reader.rows]!r} arrived")
-        ensure(outcome == METADATA, f"a request was completed; its reader got {outcome!r}")
-        ensure(not trial.abandonments_of(token), "a request that was over was abandoned")
+            count = await count_of(trial, wanted, pieces, "the reader continued, but the driver fed no RowsWanted")
+            ensure(count == pieces, f"the reader continued {pieces} times, but the driver fed RowsWanted {count} times")
+        outcome = await trial.outcome_of(reader, "a completed request has not returned")
+        ensure([*reader.rows] == [b"1", b"2", b"3"], f"rows 1, 2 and 3 were handed out, but {[*reader.rows]!r} arrived")
+        ensure(outcome == METADATA, f"the reader of a completed request got {outcome!r}")
+        ensure(not trial.abandonments_of(token), "the driver abandoned a completed request")
 
         error = errors.RequestCanceledException("query: cancelled")
         refused, _ = await ask(trial, lambda token: couchbase.FailOperation(token, error))
-        outcome = await trial.outcome_of(refused, "a request that failed has not returned")
-        ensure(outcome is error, f"a request failed; its reader got {outcome!r}")
+        outcome = await trial.outcome_of(refused, "a failed request has not returned")
+        ensure(outcome is error, f"the reader of a failed request got {outcome!r}")
 
 
 async def a_reader_that_leaves_is_reported(open_driver: OpenDriver) -> None:
@@ -81,12 +81,12 @@ async def a_reader_that_leaves_is_reported(open_driver: OpenDriver) -> None:
             trial,
         )
         reading, second = await ask(trial, lambda token: couchbase.RowsReceived(token, [b"1"]))
-        await trial.until(lambda: bool(reading.rows), "RowsReceived was ordered, and its reader got nothing")
+        await trial.until(lambda: bool(reading.rows), "the machine returned RowsReceived, but its reader got nothing")
         for reader, token in ((waiting, first), (reading, second)):
             reader.leave()
-            await trial.outcome_of(reader, "a reader who left does not end")
-            count = await abandonments_of(trial, token, "a reader left, and no OperationAbandoned")
-            ensure(count == 1, f"{count} events report that one reader has left")
+            await trial.outcome_of(reader, "a cancelled reader does not end")
+            count = await abandonments_of(trial, token, "a reader left, but the driver fed no OperationAbandoned")
+            ensure(count == 1, f"{count} events report that one reader left; expected 1")
 
 
 def _of_the_client(law: NeutralLaw) -> Law:

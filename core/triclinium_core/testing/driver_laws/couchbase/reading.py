@@ -27,7 +27,7 @@ async def ask(trial: ClusterTrial, *actions: Callable[[Token], Action]) -> tuple
     trial.machine.answer = answer
     count = len(requested(trial))
     reader = trial.driver.ask()
-    await trial.until(lambda: len(requested(trial)) > count, "a request to a service was not submitted")
+    await trial.until(lambda: len(requested(trial)) > count, "the driver did not submit a request to a service")
     trial.machine.answer = nothing
     return reader, requested(trial)[-1].token
 

@@ -94,7 +94,7 @@ async def actions_are_carried_out_in_order(bench: Bench[E, A, D]) -> None:
         peer.send(b"go on")
         came = await peer.receive(8)
 
-        ensure(came == b"12345678", f"b'12345678' was ordered in eight pieces, and {came!r} arrived")
+        ensure(came == b"12345678", f"eight actions sent b'12345678', but {came!r} arrived")
 
 
 async def an_earlier_alarm_rings(bench: Bench[E, A, D]) -> None:
@@ -118,14 +118,16 @@ async def a_caller_that_leaves_spares_the_stream(bench: Bench[E, A, D]) -> None:
         caller, token = await trial.submit(neutral.SendBytes(FIRST, data))
         await trial.quiet()
         caller.leave()
-        await trial.outcome_of(caller, "a caller who left does not end")
+        await trial.outcome_of(caller, "a cancelled caller does not end")
         await trial.order(neutral.SendBytes(FIRST, b"the end"), trial.completion(token))
         came = await peer.receive(len(data) + len(b"the end"))
 
-        ensure(came == data + b"the end", f"a caller left, and {len(came)} bytes arrived that are not what was ordered")
+        ensure(
+            came == data + b"the end", f"a caller left, and the {len(came)} bytes that arrived differ from those sent"
+        )
         abandoned = trial.abandonments_of(token)
-        ensure(abandoned == 1, f"{abandoned} events report that one task has left")
-        ensure(not trial.machine.losses_of(FIRST), "the stream was lost because a caller left")
+        ensure(abandoned == 1, f"{abandoned} events report that one task left; expected 1")
+        ensure(not trial.machine.losses_of(FIRST), "a caller left, and the stream was lost")
 
 
 async def a_connect_that_fails_is_a_loss(bench: Bench[E, A, D]) -> None:
@@ -142,12 +144,12 @@ async def a_connect_that_fails_is_a_loss(bench: Bench[E, A, D]) -> None:
             # Immediately, and later: the connect may have reached any stage.
             called_off = [open_stream(neutral.StreamId(THIRD + turns), listener) for turns in range(TURNS_TO_CONNECT)]
             first, *others = called_off
-            await trial.order(first, neutral.CloseStream(first.stream, "called off"))
+            await trial.order(first, neutral.CloseStream(first.stream, "cancelled"))
             for turns, order in enumerate(others):
                 await trial.order(order)
                 for _ in range(turns):
                     await trial.driver.turn()
-                await trial.order(neutral.CloseStream(order.stream, "called off"))
+                await trial.order(neutral.CloseStream(order.stream, "cancelled"))
             for order in called_off:
                 await trial.loss_of(order.stream)
 
@@ -159,11 +161,11 @@ async def bytes_handed_over_are_never_fewer(bench: Bench[E, A, D]) -> None:
         async def compare(stream: neutral.StreamId, came: bytes) -> None:
             reported = (await trial.loss_of(stream)).handed_over
             is_enough = reported is None or reported >= len(came)
-            ensure(is_enough, f"{len(came)} bytes arrived, and StreamLost reported {reported}")
+            ensure(is_enough, f"{len(came)} bytes arrived, but StreamLost reported {reported}")
 
         ordered: Sequence[neutral.NeutralAction] = [
             neutral.SendBytes(FIRST, b"hello"),
-            neutral.CloseStream(FIRST, "at once"),
+            neutral.CloseStream(FIRST, "immediately"),
         ]
         peer = await trial.connect(FIRST, then=on(neutral.StreamOpened, *ordered))
         await compare(FIRST, await peer.receive(len(b"hello")))
@@ -194,8 +196,8 @@ async def bytes_come_before_the_loss(bench: Bench[E, A, D]) -> None:
         ]
         came = b"".join(event.data for event in events if isinstance(event, neutral.BytesReceived))
 
-        ensure(came == b"last words", f"the peer sent b'last words' and hung up; the machine was fed {came!r}")
-        ensure(isinstance(events[-1], neutral.StreamLost), f"after StreamLost the machine was fed {events[-1]!r}")
+        ensure(came == b"last words", f"the peer sent b'last words' and hung up; the driver fed {came!r}")
+        ensure(isinstance(events[-1], neutral.StreamLost), f"the driver fed {events[-1]!r} after StreamLost")
 
 
 async def tasks_that_wait_are_settled_at_the_close(bench: Bench[E, A, D]) -> None:
@@ -209,11 +211,11 @@ async def tasks_that_wait_are_settled_at_the_close(bench: Bench[E, A, D]) -> Non
         await trial.driver.close()
         for _, token in waiting:
             abandoned = trial.abandonments_of(token)
-            ensure(abandoned == 1, f"{abandoned} events report that the driver was closed while a task waited")
+            ensure(abandoned == 1, f"{abandoned} events report that the driver closed while a task waited; expected 1")
         for caller in (*(caller for caller, _ in waiting), trial.driver.submit()):
-            outcome = await trial.outcome_of(caller, "a closed driver leaves a task waiting")
-            ensure(isinstance(outcome, Exception), f"a closed driver gave a task {outcome!r}")
-        ensure(len(trial.submissions) == submitted, "a closed driver fed a submission to the machine")
+            outcome = await trial.outcome_of(caller, "after the driver closed, a task still waits")
+            ensure(isinstance(outcome, Exception), f"the closed driver gave a task {outcome!r}, not an error")
+        ensure(len(trial.submissions) == submitted, "the closed driver fed a submission to the machine")
 
 
 async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
@@ -232,7 +234,7 @@ async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
         peer.send(b"an answer")
         await trial.until(
             lambda: trial.abandonments_of(token) > 0,
-            "a task left while an event was handled, and no event reports that",
+            "a task left while the machine handled an event, but no event reports that",
         )
 
         other = await trial.connect(SECOND)
@@ -241,7 +243,7 @@ async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
             neutral.CloseStream(FIRST, "to see what comes first"), neutral.SendBytes(SECOND, b"first "), then=last
         )
         came = await other.receive(len(b"first last"))
-        ensure(came == b"first last", f"what StreamLost led to was carried out too early: {came!r} arrived")
+        ensure(came == b"first last", f"the actions for StreamLost were carried out too early: {came!r} arrived")
 
 
 async def time_may_stand_still(bench: Bench[E, A, D]) -> None:
@@ -258,11 +260,11 @@ async def time_may_stand_still(bench: Bench[E, A, D]) -> None:
 
         machine.answer = stay_due
         trial.driver.submit()
-        await trial.until(lambda: rung > 1, "wakeup had come already when it was set, and no TimePassed")
-        heard = len(trial.submissions)
+        await trial.until(lambda: rung > 1, "wakeup was already due when it was set, but the driver fed no TimePassed")
+        submitted_before = len(trial.submissions)
         trial.driver.submit()
-        await trial.until(lambda: len(trial.submissions) > heard, "an operation was not submitted")
-        ensure(rung < ALARMS_MAX, f"TimePassed was fed {rung} times before an operation that had been submitted")
+        await trial.until(lambda: len(trial.submissions) > submitted_before, "the driver did not submit an operation")
+        ensure(rung < ALARMS_MAX, f"the driver fed TimePassed {rung} times before a submitted operation")
         rung = ALARMS_MAX
 
 
@@ -281,7 +283,7 @@ async def arrived_bytes_come_before_the_time(bench: Bench[E, A, D]) -> None:
             kinds = [type(event) for event in machine.events[count:]]
             ensure(
                 neutral.BytesReceived in kinds[: kinds.index(neutral.TimePassed)],
-                "an answer could be read when the time came, and TimePassed was fed before BytesReceived",
+                "a response was readable at wakeup, but the driver fed TimePassed before BytesReceived",
             )
 
 
@@ -309,16 +311,17 @@ async def a_peer_cannot_stop_the_time(bench: Bench[E, A, D]) -> None:
         pieces = received(trial, FIRST)
         largest = max(map(len, pieces))
         ensure(
-            largest <= PIECE_SIZE_BYTES_MAX, f"a piece of {largest} bytes was fed; {PIECE_SIZE_BYTES_MAX} are permitted"
+            largest <= PIECE_SIZE_BYTES_MAX,
+            f"the driver fed a piece of {largest} bytes; the maximum is {PIECE_SIZE_BYTES_MAX}",
         )
         work = machine.work_at(time) - before
         ensure(
             work <= WORK_BEFORE_TIME_MAX + PIECES_MORE * PIECE_WORK,
-            f"{work} units of work were done before TimePassed; {WORK_BEFORE_TIME_MAX} are permitted",
+            f"the driver did {work} units of work before TimePassed; the maximum is {WORK_BEFORE_TIME_MAX}",
         )
         ensure(
             work < WORK_BEFORE_TIME_MAX or FIRST in time.unread,
-            f"reading ended at its bound, and TimePassed names {sorted(time.unread)!r} as unread",
+            f"reading ended at its bound, but TimePassed names {sorted(time.unread)!r} as unread",
         )
 
 
@@ -340,14 +343,14 @@ async def unsent_bytes_are_named_with_the_time(bench: Bench[E, A, D]) -> None:
 
         ensure(
             handed_over is None or handed_over >= known,
-            f"TimePassed reported {known} bytes as handed over, and StreamLost reported {handed_over}",
+            f"TimePassed reported {known} bytes as handed over, but StreamLost reported {handed_over}",
         )
 
 
 async def strategies_are_asked_once(bench: Bench[E, A, D]) -> None:
     """A strategy is consulted once, and its answer is fed once, also if it raises; a success is recorded once."""
     async with on_trial(bench) as trial:
-        answer, mistake = object(), ValueError("a strategy's own")
+        answer, mistake = object(), ValueError("raised by a strategy")
         for strategy, expected in ((Strategy(answer), (answer, None)), (Strategy(mistake), (None, mistake))):
             for is_permit in (False, True):
                 _, token = await trial.submit()
@@ -359,16 +362,16 @@ async def strategies_are_asked_once(bench: Bench[E, A, D]) -> None:
                 decided = await decisions_of(trial, token)
                 ensure(
                     (len(decided), strategy.asked - asked) == (1, 1),
-                    f"{question!r}: the strategy was asked {strategy.asked - asked} times, and fed were {decided!r}",
+                    f"{question!r}: the driver called the strategy {strategy.asked - asked} times and fed {decided!r}",
                 )
                 fed = decided[0].answer, decided[0].raised
-                ensure(fed == expected, f"StrategyDecided was to have {expected!r}, and had {fed!r}")
+                ensure(fed == expected, f"StrategyDecided has {fed!r}; expected {expected!r}")
         strategy = Strategy(answer)
         _, token = await trial.submit()
         await trial.order(neutral.RecordSuccess(token, strategy))
-        await trial.until(lambda: strategy.recorded > 0, "RecordSuccess was not carried out")
+        await trial.until(lambda: strategy.recorded > 0, "the driver did not carry out RecordSuccess")
         await trial.quiet()
-        ensure(strategy.recorded == 1, f"a success was recorded {strategy.recorded} times")
+        ensure(strategy.recorded == 1, f"the driver recorded a success {strategy.recorded} times")
 
 
 async def decisions_of(trial: Trial[E, A, D], token: neutral.Token) -> list[neutral.StrategyDecided]:
@@ -381,7 +384,7 @@ async def decisions_of(trial: Trial[E, A, D], token: neutral.Token) -> list[neut
             if isinstance(event, neutral.StrategyDecided) and event.token == token
         ]
 
-    await trial.until(lambda: bool(fed()), "a strategy has answered, and StrategyDecided was not fed")
+    await trial.until(lambda: bool(fed()), "a strategy has answered, but the driver fed no StrategyDecided")
     await trial.quiet()
     return fed()
 
@@ -393,7 +396,7 @@ async def a_mistake_reaches_its_caller_alone(bench: Bench[E, A, D]) -> None:
     """
     async with on_trial(bench) as trial:
         other, token = await trial.submit()
-        mistake = ArgumentError("a name is missing; give one", parameter="name")
+        mistake = ArgumentError("a name is missing", parameter="name")
 
         def refuse(event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
             if bench.submitted(event) is not None:
@@ -401,12 +404,12 @@ async def a_mistake_reaches_its_caller_alone(bench: Bench[E, A, D]) -> None:
             return ()
 
         trial.machine.answer = refuse
-        outcome = await trial.outcome_of(trial.driver.submit(), "a submission was refused, and its task waits")
-        ensure(outcome is mistake, f"a submission was refused with {mistake!r}; its task got {outcome!r}")
+        outcome = await trial.outcome_of(trial.driver.submit(), "a submission was refused, but its task still waits")
+        ensure(outcome is mistake, f"a submission was refused with {mistake!r}, but its task got {outcome!r}")
         refused = trial.submissions[-1]
         await trial.order(trial.completion(token))
-        await trial.result_of(other, token, "a task was completed after another one was refused, and waits")
-        ensure(not trial.abandonments_of(refused), "a task whose submission was refused was reported to have left")
+        await trial.result_of(other, token, "a task was completed after another one was refused, but still waits")
+        ensure(not trial.abandonments_of(refused), "the driver reported that a refused task left")
 
 
 async def a_pause_pauses(bench: Bench[E, A, D]) -> None:
@@ -425,8 +428,8 @@ async def a_pause_pauses(bench: Bench[E, A, D]) -> None:
         await trial.rung(due)
         await trial.quiet()
         pieces = len(received(trial, FIRST)) - len(came)
-        ensure(pieces <= 1, f"a stream was to pause, and {pieces} pieces of it were fed")
-        ensure(bool(received(trial, SECOND)), "a stream was to pause, and another one is not read either")
+        ensure(pieces <= 1, f"after PauseReading, the driver fed {pieces} pieces of the stream; the maximum is 1")
+        ensure(bool(received(trial, SECOND)), "after PauseReading of one stream, the driver does not read another one")
 
 
 async def a_pause_loses_nothing(bench: Bench[E, A, D]) -> None:
@@ -446,7 +449,7 @@ async def a_pause_loses_nothing(bench: Bench[E, A, D]) -> None:
             await trial.order(neutral.ResumeReading(FIRST))
         await trial.loss_of(FIRST)
         came = b"".join(received(trial, FIRST))
-        ensure(came == expected, f"after a pause {expected!r} was to come, and {came!r} came")
+        ensure(came == expected, f"after a pause, the driver fed {came!r}; expected {expected!r}")
 
 
 async def nothing_is_sent_while_something_waits(bench: Bench[E, A, D]) -> None:
@@ -458,7 +461,7 @@ async def nothing_is_sent_while_something_waits(bench: Bench[E, A, D]) -> None:
         peer = await trial.connect(FIRST)
         await trial.order(neutral.SendBytes(FIRST, b"request", unless_readable=True))
         came = await peer.receive(len(b"request"))
-        ensure(came == b"request", f"nothing waited to be read, b'request' was ordered, and {came!r} arrived")
+        ensure(came == b"request", f"with nothing to read, b'request' was sent, but {came!r} arrived")
 
         for stream, closes in ((SECOND, False), (THIRD, True)):
             peer = await trial.connect(stream, then=on(neutral.StreamOpened, neutral.PauseReading(stream)))
@@ -476,10 +479,10 @@ async def nothing_is_sent_while_something_waits(bench: Bench[E, A, D]) -> None:
             )
             lost = await trial.loss_of(stream)
             came = b"" if closes else await peer.receive(len(b"request"))
-            ensure(not came, f"something waited to be read, and {came!r} was sent")
-            ensure(lost.handed_over in (0, None), f"{lost.handed_over} bytes were handed over; none may be sent")
+            ensure(not came, f"with something to read, the driver sent {came!r}")
+            ensure(lost.handed_over in (0, None), f"{lost.handed_over} bytes were handed over; expected none")
             more = len(b"".join(received(trial, stream))) - fed
-            ensure(not more, f"{more} waiting bytes were fed, which the machine takes for the answer")
+            ensure(not more, f"the driver fed {more} waiting bytes, which the machine mistakes for the response")
 
 
 def received(trial: Trial[E, A, D], stream: neutral.StreamId) -> list[bytes]:

@@ -73,7 +73,7 @@ class ScriptedMachine(Generic[E, A]):
 
     def _begin(self, event: E | neutral.NeutralEvent, now: float) -> None:
         if self.is_busy:
-            self._break(f"the machine is not re-entrant: it was fed {event!r} while it handled {self.events[-1]!r}")
+            self._break(f"the machine is not re-entrant: the driver fed {event!r} while it handled {self.events[-1]!r}")
         if self.times and now < self.times[-1]:
             self._break(f"the time went back from {self.times[-1]!r} to {now!r}, at {event!r}")
         self.is_busy = True
@@ -101,7 +101,7 @@ class ScriptedMachine(Generic[E, A]):
 
     def work_at(self, event: E | neutral.NeutralEvent) -> int:
         """Return the units of work at an event."""
-        return next(work for heard, work in zip(self.events, self.works, strict=True) if heard is event)
+        return next(work for handled, work in zip(self.events, self.works, strict=True) if handled is event)
 
     def losses_of(self, stream: neutral.StreamId) -> list[neutral.StreamLost]:
         """Return every report of the loss of a stream."""

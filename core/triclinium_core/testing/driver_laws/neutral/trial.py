@@ -114,15 +114,15 @@ class Trial(Generic[E, A, D]):
 
         self.machine.answer = answer
         caller = self.driver.submit()
-        await self.until(lambda: bool(carried_out), "a task has submitted nothing")
-        await self.result_of(caller, carried_out[0], "a task that was completed at once has not returned")
+        await self.until(lambda: bool(carried_out), "the driver did not submit the operation of a task")
+        await self.result_of(caller, carried_out[0], "a task that was completed immediately has not returned")
 
     async def submit(self, *actions: A | neutral.NeutralAction) -> tuple[driver_under_test.Caller, neutral.Token]:
         """Return a waiting task and its token. The machine orders ``actions`` at the submission."""
         self.machine.answer = self.on_submission(*actions)
         count = len(self.submissions)
         caller = self.driver.submit()
-        await self.until(lambda: len(self.submissions) > count, "a task has submitted nothing")
+        await self.until(lambda: len(self.submissions) > count, "the driver did not submit the operation of a task")
         self.machine.answer = nothing
         return caller, self.submissions[-1]
 
@@ -139,11 +139,11 @@ class Trial(Generic[E, A, D]):
                     return False
                 return True
 
-            await self.until(is_accepted, "OpenStream has not led to a connection")
+            await self.until(is_accepted, "the driver made no connection after OpenStream")
         peer = Peer(accepted[0], self.driver)
         self._cleanup.callback(peer.close)
         await self.until(
-            lambda: self.has_heard(neutral.StreamOpened, stream), "a connection has not led to StreamOpened"
+            lambda: self.has_received(neutral.StreamOpened, stream), "the driver fed no StreamOpened after a connection"
         )
         return peer
 
@@ -157,10 +157,10 @@ class Trial(Generic[E, A, D]):
         """Wait for a ``TimePassed`` at ``due`` or later, and return it."""
 
         def fed() -> list[neutral.TimePassed]:
-            heard = zip(self.machine.events, self.machine.times, strict=True)
-            return [event for event, now in heard if isinstance(event, neutral.TimePassed) and now >= due]
+            timed_events = zip(self.machine.events, self.machine.times, strict=True)
+            return [event for event, now in timed_events if isinstance(event, neutral.TimePassed) and now >= due]
 
-        await self.until(lambda: bool(fed()), "wakeup has come, and no TimePassed")
+        await self.until(lambda: bool(fed()), "wakeup is due, but the driver fed no TimePassed")
         return fed()[0]
 
     async def outcome_of(self, caller: driver_under_test.Caller, otherwise: str) -> object:
@@ -171,17 +171,19 @@ class Trial(Generic[E, A, D]):
     async def result_of(self, caller: driver_under_test.Caller, token: neutral.Token, otherwise: str) -> None:
         """Wait until a task returns the result of its token; ``otherwise`` describes the breach if it does not end."""
         outcome, expected = await self.outcome_of(caller, otherwise), self._bench.result(token)
-        ensure(outcome == expected, f"a task was completed with {expected!r} and ended with {outcome!r}")
+        ensure(outcome == expected, f"a task was completed with {expected!r}, but ended with {outcome!r}")
 
     async def loss_of(self, stream: neutral.StreamId) -> neutral.StreamLost:
         """Wait for the loss of a stream and return it; there must be exactly one."""
-        await self.until(lambda: self.has_heard(neutral.StreamLost, stream), f"no StreamLost came for stream {stream}")
+        await self.until(
+            lambda: self.has_received(neutral.StreamLost, stream), f"the driver fed no StreamLost for stream {stream}"
+        )
         await self.quiet()
         [first, *more] = self.machine.losses_of(stream)
-        ensure(not more, f"StreamLost came {1 + len(more)} times for stream {stream}")
+        ensure(not more, f"the driver fed StreamLost {1 + len(more)} times for stream {stream}")
         return first
 
-    def has_heard(self, kind: type, stream: neutral.StreamId) -> bool:
+    def has_received(self, kind: type, stream: neutral.StreamId) -> bool:
         """Return whether the machine got an event of this kind for a stream."""
         return any(
             isinstance(event, kind) and getattr(event, "stream", None) == stream for event in self.machine.events
@@ -234,6 +236,6 @@ async def on_trial(bench: driver_under_test.Bench[E, A, D]) -> AsyncIterator[Tri
     with ExitStack() as cleanup:
         async with bench.open() as (machine, driver):
             trial = Trial(bench, machine, driver, cleanup)
-            await trial.until(lambda: bool(machine.events), "no TimePassed has started the machine")
+            await trial.until(lambda: bool(machine.events), "the driver fed no TimePassed to start the machine")
             yield trial
             await trial.quiet()

@@ -192,7 +192,7 @@ class FakeNode:
             ValueError: the number is that of an open connection.
         """
         if connection in self._connections or connection in self._services:
-            raise ValueError(f"connection {connection} is open already; give each its own number")
+            raise ValueError(f"connection {connection} is already open; give each connection a different number")
         actions = self._see_and_send(now)
         if not self.is_alive or service not in self.options.services:
             return [*actions, *self.network.let_through([HangUp(connection)])]
@@ -517,7 +517,7 @@ class FakeNode:
         """Return the reply; None if it has to wait for a durable write."""
         command = COMMANDS.get(frame.opcode)
         if command is None:
-            raise CommandRefused(Status.UNKNOWN_COMMAND, f"the opcode 0x{frame.opcode:02x} is not known")
+            raise CommandRefused(Status.UNKNOWN_COMMAND, f"unknown opcode 0x{frame.opcode:02x}")
         request = read_request(command, self._state, connection, frame)
         answer, write = carry_out(command, self._state, connection, request)
         if write is None:

@@ -92,9 +92,7 @@ class FakeNodes:
             InvalidArgumentException: the node is one of several.
         """
         if len(node.cluster.nodes) != 1:
-            raise errors.InvalidArgumentException(
-                "node is one of several; give its FakeNodes instead", parameter="node"
-            )
+            raise errors.InvalidArgumentException("node belongs to a FakeNodes; pass that instead", parameter="node")
         nodes = cls.__new__(cls)
         nodes._begin(node.cluster, [node])
         return nodes
@@ -200,7 +198,7 @@ class FakeNodes:
     def add_node(self, index: int) -> None:
         """Add a node to the cluster. It has no vbucket until some are moved to it, and no replica until a rebalance."""
         if self._check(index) in self.map.members:
-            raise errors.InvalidArgumentException(f"node {index} is in already", parameter="index")
+            raise errors.InvalidArgumentException(f"node {index} is already in the cluster", parameter="index")
         self._publish(sorted([*self.map.members, index]), self.map.owners, self.map.replicas)
 
     def remove_node(self, index: int) -> None:
@@ -353,11 +351,13 @@ class FakeNodes:
 
     def _check_member(self, index: int, parameter: str) -> int:
         if check_integer(index, parameter, 0, len(self._nodes) - 1) not in self.map.members:
-            raise errors.InvalidArgumentException(f"node {index} is not in; add it first", parameter=parameter)
+            raise errors.InvalidArgumentException(
+                f"node {index} is not in the cluster; add it first", parameter=parameter
+            )
         return index
 
     def _others(self, index: int) -> list[int]:
         others = [member for member in self.map.members if member != self._check_member(index, "index")]
         if not others:
-            raise errors.InvalidArgumentException(f"node {index} is the only one that is in", parameter="index")
+            raise errors.InvalidArgumentException(f"node {index} is the only node in the cluster", parameter="index")
         return others

@@ -33,7 +33,7 @@ class HeldCommand:
     def settled(self) -> CommandAnswer:
         """Return the reply; raise CommandRefused if the write failed."""
         if self.write.outcome is not Status.SUCCESS:
-            raise CommandRefused(Status.SYNC_WRITE_AMBIGUOUS, "too few copies had the write in time")
+            raise CommandRefused(Status.SYNC_WRITE_AMBIGUOUS, "too few copies received the write in time")
         return self.answer
 
 
@@ -62,7 +62,7 @@ def carry_out(
 def _check_possible(node: NodeState, request: Request) -> None:
     known, vbucket = node.cluster.map, request.address.vbucket
     if known.owners[vbucket] != node.index:
-        raise CommandRefused(Status.DURABILITY_IMPOSSIBLE, "no replica follows this node, which keeps to an old map")
+        raise CommandRefused(Status.DURABILITY_IMPOSSIBLE, "no replica follows this node, because its map is outdated")
     chain = known.chain(vbucket)
     copies = sum(each != NO_NODE for each in chain)
     if copies < majority_of(chain) or len(chain) > COPIES_MAX:

@@ -141,7 +141,7 @@ def _read_framing_extras(command: Command, connection: ClientConnection, frame: 
     if not frame.framing_extras:
         return False, None
     if not connection.has(constants.HelloFeature.ALT_REQUEST):
-        raise CommandRefused(Status.INVALID_ARGUMENTS, "framing extras were not granted")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "framing extras were not negotiated")
     try:
         pieces = parse_framing_extras(frame.framing_extras)
     except MalformedFramingExtras as error:
@@ -156,15 +156,15 @@ def _read_framing_extras(command: Command, connection: ClientConnection, frame: 
                 pass
             case RequestFrameInfo.PRESERVE_TTL:
                 if not (command.may_preserve_expiry and connection.has(constants.HelloFeature.PRESERVE_TTL)):
-                    raise CommandRefused(Status.NOT_SUPPORTED, "the expiry cannot be preserved here")
+                    raise CommandRefused(Status.NOT_SUPPORTED, "this command cannot preserve the expiry")
             case RequestFrameInfo.DURABILITY:
                 if not (command.may_be_durable and connection.has(constants.HelloFeature.SYNC_REPLICATION)):
-                    raise CommandRefused(Status.NOT_SUPPORTED, "this cannot be durable here")
+                    raise CommandRefused(Status.NOT_SUPPORTED, "this command does not support durability")
                 durable_within = read_durability_timeout(content)
             case _ if identifier in set(RequestFrameInfo):
-                raise CommandRefused(Status.NOT_SUPPORTED, f"frame info {identifier} is not offered")
+                raise CommandRefused(Status.NOT_SUPPORTED, f"frame info {identifier} is not supported")
             case _:
-                raise CommandRefused(Status.UNKNOWN_FRAME_INFO, f"frame info {identifier} is not known")
+                raise CommandRefused(Status.UNKNOWN_FRAME_INFO, f"unknown frame info {identifier}")
     return RequestFrameInfo.PRESERVE_TTL in pieces, durable_within
 
 
@@ -180,7 +180,7 @@ def _check_shape(command: Command, frame: Frame) -> None:
         ("CAS", command.cas, bool(frame.cas)),
     ):
         if (part is Part.ABSENT and is_there) or (part is Part.REQUIRED and not is_there):
-            raise CommandRefused(Status.INVALID_ARGUMENTS, f"a {name} must {'not ' if is_there else ''}be given")
+            raise CommandRefused(Status.INVALID_ARGUMENTS, f"a {name} is {'not allowed' if is_there else 'required'}")
 
 
 def _read_value(command: Command, connection: ClientConnection, frame: Frame) -> bytes:
@@ -195,7 +195,7 @@ def _read_value(command: Command, connection: ClientConnection, frame: Frame) ->
         )
     # The complement of a flag includes only the named flags.
     if frame.datatype & ~int(granted):
-        raise CommandRefused(Status.INVALID_ARGUMENTS, f"the datatype 0x{frame.datatype:02x} was not granted")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"the datatype 0x{frame.datatype:02x} was not negotiated")
     if command.takes_json and not frame.datatype & constants.Datatype.JSON:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "the datatype must be JSON")
     value = frame.value
@@ -205,7 +205,7 @@ def _read_value(command: Command, connection: ClientConnection, frame: Frame) ->
         except MalformedCompression as error:
             raise CommandRefused(Status.INVALID_ARGUMENTS, str(error)) from error
     if len(value) > VALUE_SIZE_MAX:
-        raise CommandRefused(Status.TOO_BIG, f"the value has {len(value)} bytes; at most {VALUE_SIZE_MAX} are stored")
+        raise CommandRefused(Status.TOO_BIG, f"the value has {len(value)} bytes; the maximum is {VALUE_SIZE_MAX}")
     return value
 
 
@@ -220,5 +220,5 @@ def read_durability_timeout(content: bytes) -> float:
     elif len(content) != 1:
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"a durability requirement has 1 or 3 bytes, not {len(content)}")
     if content[0] not in _LEVELS:
-        raise CommandRefused(Status.DURABILITY_INVALID_LEVEL, f"there is no durability level {content[0]}")
+        raise CommandRefused(Status.DURABILITY_INVALID_LEVEL, f"unknown durability level {content[0]}")
     return timeout

@@ -69,7 +69,7 @@ def _create(node: NodeState, connection: ClientConnection, request: Request) -> 
         wanted = msgspec.json.decode(request.value, type=_Scan)
         collection_id = int(wanted.collection, 16)
     except (ValueError, RecursionError) as error:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, f"this is no scan: {error}") from error
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"the scan is invalid: {error}") from error
     if wanted.range is not None and wanted.sampling is not None:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "a scan has a range or a sampling, not both")
     collections = node.collections_of(connection.bucket)
@@ -89,7 +89,7 @@ def _create(node: NodeState, connection: ClientConnection, request: Request) -> 
         raise CommandRefused(Status.KEY_NOT_FOUND)
     scans = node.open_scans()
     if len(scans) >= SCANS_MAX:
-        raise CommandRefused(Status.BUSY, f"{SCANS_MAX} scans are open already")
+        raise CommandRefused(Status.BUSY, f"{SCANS_MAX} scans are already open")
     scan_id = node.new_scan_id()
     scans[scan_id] = FakeScan(vbucket, wanted.key_only, deque(found), node.documents.now + LIFETIME_SECONDS)
     return CommandAnswer(value=scan_id)

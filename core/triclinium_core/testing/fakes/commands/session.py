@@ -29,7 +29,7 @@ def _hello(node: NodeState, connection: ClientConnection, request: Request) -> C
     wanted = list(dict.fromkeys(code for (code,) in struct.iter_unpack(">H", request.value)))
     for feature in _NEEDS_DUPLEX:
         if feature in wanted and HelloFeature.DUPLEX not in wanted:
-            raise CommandRefused(Status.INVALID_ARGUMENTS, f"feature 0x{feature:02x} needs DUPLEX")
+            raise CommandRefused(Status.INVALID_ARGUMENTS, f"feature 0x{feature:02x} requires DUPLEX")
     if HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF in wanted and HelloFeature.CLUSTERMAP_NOTIFICATION in wanted:
         wanted.remove(HelloFeature.CLUSTERMAP_NOTIFICATION)
     granted = [HelloFeature(code) for code in wanted if code in node.options.features]
@@ -60,9 +60,9 @@ def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) 
     A password deselects the bucket, as in servers up to 7.2; servers that support tokens are newer and keep it.
     """
     if connection.has_certificate:
-        raise CommandRefused(Status.NOT_SUPPORTED, "the certificate has told who this is")
+        raise CommandRefused(Status.NOT_SUPPORTED, "the client is already authenticated by its certificate")
     if connection.exchange is not None:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, "an exchange has begun, SASL_STEP is due")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "authentication is in progress; expected SASL_STEP")
     connection.is_authenticated = False
     mechanism = request.key.decode("ascii", "replace")
     if mechanism not in node.options.offered_mechanisms:
@@ -103,7 +103,7 @@ def _authenticate_bearer(node: NodeState, connection: ClientConnection, message:
 def _sasl_step(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     exchange, connection.exchange = connection.exchange, None
     if exchange is None:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, "no exchange has begun, SASL_AUTH is due")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "no authentication is in progress; expected SASL_AUTH")
     try:
         signature = exchange.final(request.value)
     except ScramError as error:
@@ -118,10 +118,10 @@ def _select_bucket(node: NodeState, connection: ClientConnection, request: Reque
     if request.key == NO_BUCKET:
         connection.bucket = None
     elif bucket is None:
-        raise CommandRefused(Status.NO_ACCESS, f"there is no bucket {name!a}, or it is not for this user")
-    elif not node.has_heard_of(bucket):
+        raise CommandRefused(Status.NO_ACCESS, f"the bucket {name!a} does not exist, or this user may not access it")
+    elif not node.has_learned_of(bucket):
         # The reply of a real node to a user who may access all buckets.
-        raise CommandRefused(Status.KEY_NOT_FOUND, f"there is no bucket {name!a} on this node")
+        raise CommandRefused(Status.KEY_NOT_FOUND, f"the bucket {name!a} does not exist on this node")
     else:
         connection.bucket = name
     connection.known_config = None

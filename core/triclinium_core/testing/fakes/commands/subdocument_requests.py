@@ -111,9 +111,9 @@ def _check_document_flags(flags: subdocument.DocumentFlag, cas: int) -> None:
             Status.INVALID_ARGUMENTS, "a document to insert has neither a CAS nor another flag of its kind"
         )
     if subdocument.DocumentFlag.REVIVE in flags and not flags & subdocument.DocumentFlag.ACCESS_DELETED:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, "only who has access to deleted documents can revive one")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "reviving a document requires access to deleted documents")
     if subdocument.DocumentFlag.REVIVE in flags and subdocument.DocumentFlag.CREATE_AS_DELETED in flags:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, "a document cannot be revived and created as deleted at once")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "a document cannot be both revived and created as deleted")
 
 
 def _read_specs(body: bytes, *, is_mutation: bool) -> Iterator[Spec]:
@@ -125,46 +125,46 @@ def _read_specs(body: bytes, *, is_mutation: bool) -> Iterator[Spec]:
         start += layout.size
         value_size = sizes[0] if sizes else 0
         if start + path_size + value_size > len(body):
-            raise CommandRefused(Status.INVALID_ARGUMENTS, "a path or a value reaches beyond the body")
+            raise CommandRefused(Status.INVALID_ARGUMENTS, "a path or a value exceeds the body")
         path, value = body[start : start + path_size], body[start + path_size : start + path_size + value_size]
         start += path_size + value_size
         if path_size > PATH_SIZE_MAX:
             raise CommandRefused(
-                Status.INVALID_ARGUMENTS, f"a path has {path_size} bytes; at most {PATH_SIZE_MAX} are read"
+                Status.INVALID_ARGUMENTS, f"a path has {path_size} bytes; the maximum is {PATH_SIZE_MAX}"
             )
         try:
             yield Spec(subdocument.PathOpcode(opcode), subdocument.PathFlag(flags), path.decode(), value)
         except UnicodeDecodeError as error:
             raise CommandRefused(Status.INVALID_ARGUMENTS, f"a path is not UTF-8: {error}") from error
         except ValueError as error:
-            raise CommandRefused(
-                Status.SUBDOC_INVALID_COMBO, f"the opcode 0x{opcode:02x} is not one of a path"
-            ) from error
+            raise CommandRefused(Status.SUBDOC_INVALID_COMBO, f"the opcode 0x{opcode:02x} is not for a path") from error
 
 
 def _check(connection: ClientConnection, spec: Spec, flags: subdocument.DocumentFlag, *, is_mutation: bool) -> Spec:
     traits = TRAITS[spec.opcode]
     if traits.is_mutation is not is_mutation:
-        raise CommandRefused(Status.SUBDOC_INVALID_COMBO, "reading and writing are not done by one command")
+        raise CommandRefused(Status.SUBDOC_INVALID_COMBO, "one command cannot both read and write")
     if spec.flags & ~int(traits.path_flags) or flags & ~int(traits.document_flags):
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"{spec.opcode.name} does not take these flags")
     if traits.is_whole_document and spec.path:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, "a whole document has no path")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "a command on the complete document has no path")
     if spec.xattr:
         _check_attribute(connection, spec, is_mutation=is_mutation)
     elif subdocument.PathFlag.EXPAND_MACROS in spec.flags:
         raise CommandRefused(Status.SUBDOC_XATTR_INVALID_FLAG_COMBO, "macros are expanded in extended attributes only")
     elif not spec.path and not traits.path_may_be_empty:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, "a path must be given")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "a path is required")
     if bool(spec.value) is not traits.has_value:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, f"a value must {'' if traits.has_value else 'not '}be given")
+        raise CommandRefused(
+            Status.INVALID_ARGUMENTS, f"a value is {'required' if traits.has_value else 'not allowed'}"
+        )
     macro = read_macro(spec.value) if subdocument.PathFlag.EXPAND_MACROS in spec.flags else None
     return spec._replace(macro=macro)
 
 
 def _check_attribute(connection: ClientConnection, spec: Spec, *, is_mutation: bool) -> None:
     if not connection.has(HelloFeature.XATTR):
-        raise CommandRefused(Status.NOT_SUPPORTED, "extended attributes were not granted")
+        raise CommandRefused(Status.NOT_SUPPORTED, "extended attributes were not negotiated")
     if not is_valid_key(spec.path):
         raise CommandRefused(Status.XATTR_INVALID, "the path does not begin with an attribute's key")
     if is_mutation and is_virtual(spec.path):
@@ -178,4 +178,4 @@ def _check_order(specs: Sequence[Spec]) -> None:
     if [spec.xattr for spec in specs] != [True] * (len(specs) - len(on_body)) + [False] * len(on_body):
         raise CommandRefused(Status.SUBDOC_INVALID_XATTR_ORDER)
     if len(on_body) > 1 and any(spec.opcode is subdocument.PathOpcode.REMOVE_DOCUMENT for spec in on_body):
-        raise CommandRefused(Status.SUBDOC_INVALID_COMBO, "nothing is left of a document that is removed")
+        raise CommandRefused(Status.SUBDOC_INVALID_COMBO, "a removed document cannot be changed")

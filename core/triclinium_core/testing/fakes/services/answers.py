@@ -73,7 +73,9 @@ class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
         if self.fault is not None and (
             not isinstance(self.fault, ServiceFault) or isinstance(self.fault, HangUpMidRequest)
         ):
-            raise errors.InvalidArgumentException(f"fault={self.fault!r} cannot strike an answer", parameter="fault")
+            raise errors.InvalidArgumentException(
+                f"fault={self.fault!r} does not apply to a response", parameter="fault"
+            )
 
     @property
     def status(self) -> int:
@@ -94,7 +96,7 @@ def _check_json(value: object, parameter: str) -> None:
         msgspec.json.encode(value)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise errors.InvalidArgumentException(
-            f"{parameter}={shown(value)} cannot travel as JSON: {error}", parameter=parameter
+            f"{parameter}={shown(value)} cannot be encoded as JSON: {error}", parameter=parameter
         ) from error
 
 

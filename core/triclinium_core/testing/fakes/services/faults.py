@@ -134,7 +134,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
         check_type(name, "headers", str)
         if not _HEADER_NAME.fullmatch(name) or name.lower() == "content-length":
             raise errors.InvalidArgumentException(
-                f"headers has {shown(name)}; a name is letters, digits and dashes, and wrong_content_length announces lengths",
+                f"headers has {shown(name)}; a name has letters, digits and dashes; for Content-Length use wrong_content_length",
                 parameter="headers",
             )
         check_header_value(value, "headers")

@@ -37,13 +37,13 @@ class FakeScript:
         check_type(said, "said", str, re.Pattern)
         if not answers:
             raise errors.InvalidArgumentException(
-                f"answers is empty for {said!r}; give one or more", parameter="answers"
+                f"answers is empty for {said!r}; pass one or more", parameter="answers"
             )
         for answer in answers:
             check_type(answer, "answers", FakeAnswer)
         if service not in HTTP_SERVICES:
             raise errors.InvalidArgumentException(
-                f"service={service!r} must be a service over HTTP, such as Service.QUERY", parameter="service"
+                f"service={service!r} must be an HTTP service, such as Service.QUERY", parameter="service"
             )
         if isinstance(said, str):
             self._exact[service, normalized(said)] = list(answers)

@@ -52,12 +52,10 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     headers: Mapping[str, str] | msgspec.UnsetType = msgspec.UNSET
     fault: Mapping[str, object] | None = None
 
-    def said(self) -> str | re.Pattern[str]:
+    def script_key(self) -> str | re.Pattern[str]:
         """Return the text or the pattern that is scripted."""
         if (self.statement is None) == (self.pattern is None):
-            raise errors.InvalidArgumentException(
-                "it must have a statement or a pattern, and not both", parameter="script"
-            )
+            raise errors.InvalidArgumentException("it must have either a statement or a pattern", parameter="script")
         if self.pattern is None:
             assert self.statement is not None
             return normalized(self.statement)
@@ -95,14 +93,14 @@ def load_script(script: FakeScript, text: str | bytes) -> None:
     for number, raw in enumerate(objects, 1):
         try:
             entry = msgspec.json.decode(raw, type=_Entry)
-            answers.setdefault((entry.service, entry.said()), []).append(entry.answer())
+            answers.setdefault((entry.service, entry.script_key()), []).append(entry.answer())
         except (*_NO_JSON, errors.InvalidArgumentException) as error:
             why = error.message if isinstance(error, errors.InvalidArgumentException) else error
             raise errors.InvalidArgumentException(
                 f"object {number} of the script: {why}", parameter="script"
             ) from error
-    for (service, said), given in answers.items():
-        script.answer(said, *given, service=service)
+    for (service, script_key), given in answers.items():
+        script.answer(script_key, *given, service=service)
 
 
 def _made(described: Mapping[str, object]) -> ServiceFault:

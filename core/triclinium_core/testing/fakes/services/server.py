@@ -33,12 +33,12 @@ class ServiceRole(NamedTuple):
     answer: Answering
     unauthorized: Answering
     """Function that answers a client without valid credentials."""
-    said_in: Callable[[NodeState, FakeRequest], str | None]
+    script_key: Callable[[NodeState, FakeRequest], str | None]
     """Function that returns the key of a request in the script."""
 
 
 ROLES: Mapping[Service, ServiceRole] = {
-    service: ServiceRole(module.answer, module.unauthorized, module.said_in)
+    service: ServiceRole(module.answer, module.unauthorized, module.script_key)
     for service, module in (
         (Service.MANAGEMENT, management),
         (Service.VIEWS, views),
@@ -162,7 +162,7 @@ class ServiceServer:
             service=connection.service,
             method=request.method,
             target=request.target,
-            statement=role.said_in(self._node, request),
+            statement=role.script_key(self._node, request),
             body=request.body,
             now=now,
             fault=fault,

@@ -160,7 +160,7 @@ class FakeDocuments:
         """
         address = self.address(bucket, key, collection_id=collection_id)
         if self.find(address) is None:
-            raise KeyError(f"there is no document {key!r} in bucket {bucket!r} to lock; put it first")
+            raise KeyError(f"the document {key!r} to lock does not exist in bucket {bucket!r}; put it first")
         return self.lock_at(address, check_duration(seconds, "seconds", endless=True)).cas
 
     def remove(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> None:
@@ -171,7 +171,7 @@ class FakeDocuments:
         """
         address = self.address(bucket, key, collection_id=collection_id)
         if self.find(address) is None:
-            raise KeyError(f"there is no document {key!r} in bucket {bucket!r} to remove; put it first")
+            raise KeyError(f"the document {key!r} to remove does not exist in bucket {bucket!r}; put it first")
         self.erase(address)
 
     def address(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> DocumentAddress:

@@ -34,6 +34,6 @@ class Lateness:
         """Set the delay of a node in seconds; 0 for none, also for changes that it has not seen yet."""
         self._seconds[node] = seconds
 
-    def heard_at(self, node: int) -> float:
+    def learned_until(self, node: int) -> float:
         """Return the time whose state a node sees: it has seen all earlier changes and no later ones."""
         return self._documents.now - self._seconds.get(node, 0.0)

@@ -137,7 +137,7 @@ class ClusterStore:
     def see(self, now: float) -> None:
         """Record the time; raise ValueError if it goes back."""
         if now < self._now:
-            raise ValueError(f"now={now!r} goes back; it was {self._now!r} already")
+            raise ValueError(f"now={now!r} is before the current time, {self._now!r}")
         self._now = self.documents.now = now
         # The progress of held replicas is compared by their removed documents.
         if not self.held_replicas:
@@ -204,11 +204,11 @@ class NodeState:
         """Return the collections of a bucket as the node sees them; the shared ones for a missing bucket or none."""
         found = self.cluster.buckets.get(bucket)
         collections = self.collections if found is None else found.collections
-        return collections.as_of(self.cluster.buckets.lateness.heard_at(self.index))
+        return collections.as_of(self.cluster.buckets.lateness.learned_until(self.index))
 
-    def has_heard_of(self, bucket: FakeBucket) -> bool:
+    def has_learned_of(self, bucket: FakeBucket) -> bool:
         """Return whether the node has learned of a bucket of the cluster."""
-        return bucket.created_at <= self.cluster.buckets.lateness.heard_at(self.index)
+        return bucket.created_at <= self.cluster.buckets.lateness.learned_until(self.index)
 
     def owns(self, vbucket: int) -> bool:
         """Return whether the node serves a vbucket, according to its map."""

@@ -35,7 +35,7 @@ AT_ONCE = CountedRetries(name="no backoff", max_attempts=3, delays=NoDelay())
 # No delay reaches the ceiling: there are two, of 20 and 40 s at most.
 BACKOFF = CountedRetries(name="backoff", max_attempts=3, delays=ExponentialDelays(base=20.0, most=1e3))
 
-NOBODY = 0.5
+NO_GOODPUT = 0.5
 """Answers per second below which a run counts as collapsed, because they round to 0. One run in seventy still has one
 answer after 30 s."""
 
@@ -60,12 +60,12 @@ def goodput(start: float, end: float) -> Callable[[FleetFigures], float]:
 
 def _collapsed(values: Sequence[float]) -> float:
     """Return the number of collapsed runs."""
-    return float(sum(value < NOBODY for value in values))
+    return float(sum(value < NO_GOODPUT for value in values))
 
 
 def _mean_of_others(values: Sequence[float]) -> float:
     """Return the mean goodput of the runs that did not collapse, or 0 if all did."""
-    others = [value for value in values if value >= NOBODY]
+    others = [value for value in values if value >= NO_GOODPUT]
     return mean(others) if others else 0.0
 
 

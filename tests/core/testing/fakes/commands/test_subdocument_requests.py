@@ -181,7 +181,7 @@ def test_attributes_must_be_granted() -> None:
     reply = client.ask_of(Opcode.SUBDOC_MULTI_LOOKUP, "ada", value=lookup(Op.GET, b"x", X))
 
     assert Status.NOT_SUPPORTED is status_of(reply)
-    assert {"error": {"context": "extended attributes were not granted"}} == as_json(reply.value)
+    assert "extended attributes" in str(as_json(reply.value)["error"])
 
 
 @pytest.mark.parametrize(("extras", "expiry"), [(b"", 0), (b"\1", 0), (b"\0\0\0\x0a", 10), (b"\0\0\0\x0a\1", 10)])

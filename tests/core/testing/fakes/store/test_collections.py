@@ -102,12 +102,12 @@ def test_late_node() -> None:
 
     for second, (old, new) in enumerate(pairwise(history)):
         documents.now = second + 4.9
-        assert old == collections.as_of(lateness.heard_at(1)).encode()
-        assert new == collections.as_of(lateness.heard_at(1) + 0.1).encode()
-        assert history[-1] == collections.as_of(lateness.heard_at(0)).encode()
+        assert old == collections.as_of(lateness.learned_until(1)).encode()
+        assert new == collections.as_of(lateness.learned_until(1) + 0.1).encode()
+        assert history[-1] == collections.as_of(lateness.learned_until(0)).encode()
 
     lateness.set(1, 0.0)
-    assert collections is collections.as_of(lateness.heard_at(1))
+    assert collections is collections.as_of(lateness.learned_until(1))
 
 
 def test_no_history_without_a_late_node() -> None:

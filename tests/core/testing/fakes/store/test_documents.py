@@ -138,9 +138,9 @@ def test_missing_document_cannot_be_locked_or_removed() -> None:
     """Locking or removing a missing document raises KeyError, which names the document."""
     store = new_store()
 
-    with pytest.raises(KeyError, match="there is no document 'ada' in bucket 'default' to lock"):
+    with pytest.raises(KeyError, match="'ada'.* bucket 'default'"):
         store.lock("default", "ada")
-    with pytest.raises(KeyError, match="there is no document 'ada' in bucket 'default' to remove"):
+    with pytest.raises(KeyError, match="'ada'.* bucket 'default'"):
         store.remove("default", "ada")
 
 

@@ -108,8 +108,8 @@ def journey_of(http: h11.Connection, reply: ServiceReply, fault: faults.ServiceF
             both = 2 * list(_proper(http, first))
             return Journey(iter(both), status=reply.status)
         case AnswerHttpStatus(code, body, content_type, headers):
-            said = ServiceReply(status=code, body=body, content_type=content_type, headers=headers)
-            return Journey(_proper(http, said), status=code)
+            scripted = ServiceReply(status=code, body=body, content_type=content_type, headers=headers)
+            return Journey(_proper(http, scripted), status=code)
         case RawAnswer(data):
             return Journey(iter([Piece(data)]), AfterAnswer.HANG_UP)
         case EndlessHeaders():

@@ -15,14 +15,14 @@ from triclinium_core.testing.fakes.store.config import encode_config
 from triclinium_core.testing.fakes.store.state import NodeState
 
 
-def said_in(node: NodeState, request: FakeRequest) -> str:
+def script_key(node: NodeState, request: FakeRequest) -> str:
     """Return method and path, the key in the script."""
     return f"{request.method} {request.target.partition('?')[0]}"
 
 
 def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
     """Answer a request to the cluster manager."""
-    scripted = node.cluster.services.script.take(Service.MANAGEMENT, said_in(node, request))
+    scripted = node.cluster.services.script.take(Service.MANAGEMENT, script_key(node, request))
     if scripted is not None:
         return without_rows(scripted)
     reply = _answer(node, request)

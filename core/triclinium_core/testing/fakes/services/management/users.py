@@ -169,7 +169,12 @@ class FakeUsers:
 
 def _described(role: str, name: str) -> Mapping[str, str]:
     everywhere = {"bucket_name": "*"} if role in _FOR_BUCKETS else {}
-    return {"role": role, "name": name, "desc": f"{name}; a fake cluster keeps it, and looks at no role", **everywhere}
+    return {
+        "role": role,
+        "name": name,
+        "desc": f"{name}; a fake cluster stores roles and does not enforce them",
+        **everywhere,
+    }
 
 
 def _read_roles(text: str) -> tuple[Mapping[str, str], ...] | ServiceReply:

@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.search.indexes import FakeSearchIndexes
 from triclinium_core.testing.fakes.store.state import NodeState
 
-HINT = "this fake search service finds nothing by itself; script hits: nodes.script.answer(index, FakeAnswer(rows=[...]), service=Service.SEARCH)"
+HINT = "this fake search service finds only scripted hits: nodes.script.answer(index, FakeAnswer(rows=[...]), service=Service.SEARCH)"
 
 _CONTROLS: Mapping[str, tuple[str, ...]] = {
     "ingestControl": ("pause", "resume"),
@@ -24,7 +24,7 @@ _CONTROLS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def said_in(node: NodeState, request: FakeRequest) -> str | None:
+def script_key(node: NodeState, request: FakeRequest) -> str | None:
     """Return the name of the index, in a scope ``BUCKET.SCOPE.NAME``: the key in the script."""
     place = _place(request.segments)
     return None if place is None or not place[1] else place[0] + place[1][0]
@@ -89,7 +89,7 @@ def _answer(node: NodeState, request: FakeRequest, prefix: str, further: tuple[s
 def _put(indexes: FakeSearchIndexes, request: FakeRequest, name: str) -> ServiceReply:
     definition = request.document()
     if definition is None:
-        return _failed(f"rest_create_index: error creating index: {name}, err: the definition is no JSON object")
+        return _failed(f"rest_create_index: error creating index: {name}, err: the definition is not a JSON object")
     known = indexes.definitions.get(name)
     uuid = definition.get("uuid") or None
     if known is not None and uuid is None:

@@ -24,7 +24,7 @@ from triclinium_core.testing.fakes.store.state import NodeState
 _PATHS = (("analytics", "service"), ("query", "service"))
 
 
-def said_in(node: NodeState, request: FakeRequest) -> str | None:
+def script_key(node: NodeState, request: FakeRequest) -> str | None:
     """Return the statement, the key in the script."""
     return read_statement(request).statement if request.segments in _PATHS else None
 

@@ -40,7 +40,7 @@ WRITES = frozenset(
 """First words of statements that change data. Preparing one changes nothing, unless it is executed at the same time."""
 
 
-def said_in(node: NodeState, request: FakeRequest) -> str | None:
+def script_key(node: NodeState, request: FakeRequest) -> str | None:
     """Return the statement of a request, also if the request names a plan: the key in the script."""
     if request.segments != ("query", "service"):
         return None

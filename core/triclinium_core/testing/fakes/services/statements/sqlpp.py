@@ -222,7 +222,7 @@ class SqlReader:
         """Return an expression that can be evaluated in a scope."""
         self._depth += 1
         if self._depth > _NESTING_MAX:
-            raise NotUnderstood("it is nested too deeply")
+            raise NotUnderstood("too deep nesting")
         left = self._read_conjunction()
         while self.take("OR"):
             left = _either(left, self._read_conjunction())

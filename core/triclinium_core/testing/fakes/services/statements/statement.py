@@ -16,7 +16,7 @@ from triclinium_core.testing.fakes.services.statements.sqlpp import ParameterVal
 from triclinium_core.testing.fakes.store.state import NodeState
 
 HINT = (
-    "this fake service has no answer to it; script one: nodes.script.answer(statement, FakeAnswer(rows=[...])), "
+    "this fake service has no response to it; script one: nodes.script.answer(statement, FakeAnswer(rows=[...])), "
     "or triclinium serve --script FILE"
 )
 

@@ -14,10 +14,10 @@ from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.store.state import NodeState
 
-HINT = "this fake cluster runs no view; script its rows: nodes.script.answer('DESIGN_DOCUMENT/VIEW', FakeAnswer(rows=[...]), service=Service.VIEWS)"
+HINT = "this fake cluster does not run views; script the rows: nodes.script.answer('DESIGN_DOCUMENT/VIEW', FakeAnswer(rows=[...]), service=Service.VIEWS)"
 
 
-def said_in(node: NodeState, request: FakeRequest) -> str | None:
+def script_key(node: NodeState, request: FakeRequest) -> str | None:
     """Return the names of the design document and the view, joined by a slash: the key in the script."""
     match request.segments:
         case (_, "_design", design_document, "_view", view):
@@ -59,7 +59,7 @@ def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
 
 
 def _query(node: NodeState, request: FakeRequest, document: Mapping[str, object] | None, view: str) -> ServiceReply:
-    scripted = node.cluster.services.script.take(Service.VIEWS, said_in(node, request) or "")
+    scripted = node.cluster.services.script.take(Service.VIEWS, script_key(node, request) or "")
     if scripted is None:
         views = None if document is None else document.get("views")
         if document is None:

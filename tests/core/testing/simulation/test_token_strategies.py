@@ -8,8 +8,8 @@ import pytest
 
 from tests.core.testing.simulation.played import played
 from triclinium_core.testing.oracle.loans import Loan, TokenEnd
-from triclinium_core.testing.simulation.lenders import has_lenders
 from triclinium_core.testing.simulation.simulation_command import REGRESSIONS
+from triclinium_core.testing.simulation.token_strategies import has_token_strategies
 
 SEEDS = (3, 5)
 
@@ -27,12 +27,10 @@ def loans() -> list[Loan]:
 @pytest.mark.history
 def test_tokens_have_every_end(loans: list[Loan]) -> None:
     """Tokens end in each lawful way within these histories, and in no unlawful one."""
-    ends = Counter((lent.end, lent.is_made) for loan in loans for lent in loan.lent)
+    ends = Counter((issued.end, issued.is_made) for loan in loans for issued in loan.issued)
 
-    assert {TokenEnd.RENEWED, TokenEnd.REFUSED, TokenEnd.RECORDED, TokenEnd.GIVEN_BACK, None} <= {
-        end for end, _ in ends
-    }
-    assert 0 == ends[None, False] == ends[TokenEnd.GIVEN_BACK, True] == ends[TokenEnd.RECORDED, False]
+    assert {TokenEnd.RENEWED, TokenEnd.REFUSED, TokenEnd.RECORDED, TokenEnd.RETURNED, None} <= {end for end, _ in ends}
+    assert 0 == ends[None, False] == ends[TokenEnd.RETURNED, True] == ends[TokenEnd.RECORDED, False]
 
 
 @pytest.mark.history
@@ -49,5 +47,5 @@ def test_every_kind_of_request_acquires_tokens(loans: list[Loan]) -> None:
 
 def test_some_histories_have_no_token_strategies() -> None:
     """About half of the histories have token strategies, and no known regression does."""
-    assert not any(map(has_lenders, REGRESSIONS))
-    assert 0.4 < sum(map(has_lenders, range(1000))) / 1000 < 0.6
+    assert not any(map(has_token_strategies, REGRESSIONS))
+    assert 0.4 < sum(map(has_token_strategies, range(1000))) / 1000 < 0.6

@@ -28,14 +28,14 @@ BROUGHT_SHARE = 0.4
 """Share of the operations with their own token strategy."""
 
 
-def lenders_chance(seed: int) -> Chance:
+def token_strategies_chance(seed: int) -> Chance:
     """Return the source of draws for token strategies, which leaves all other draws unchanged."""
     return Chance(seed ^ SALT)
 
 
-def has_lenders(seed: int) -> bool:
+def has_token_strategies(seed: int) -> bool:
     """Return whether a history has token strategies."""
-    return lenders_chance(seed).happens(SHARE)
+    return token_strategies_chance(seed).happens(SHARE)
 
 
 class Unwilling(smithy.StandardRetryStrategy):
@@ -43,10 +43,10 @@ class Unwilling(smithy.StandardRetryStrategy):
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.SingleUseToken:
         """Refuse the token."""
-        raise smithy.RetryError("it lends nothing")
+        raise smithy.RetryError("it issues no token")
 
 
-class Lenders:
+class TokenStrategies:
     """Token strategies of one history.
 
     Args:

@@ -32,7 +32,7 @@ STYLES: Mapping[Outcome, str] = {
 }
 
 
-def tell(explanation: Explanation, circumstances: str, *, as_json: bool) -> None:
+def print_explanation(explanation: Explanation, circumstances: str, *, as_json: bool) -> None:
     """Print an explanation, as JSON on one line or for people.
 
     Args:
@@ -68,4 +68,4 @@ def numbered(explanation: Explanation) -> Table:
 
 def retries(count: int) -> str:
     """Return a number of retries in words."""
-    return {0: "no retry", 1: "1 retry"}.get(count, f"{count} retries")
+    return {0: "no retries", 1: "1 retry"}.get(count, f"{count} retries")
