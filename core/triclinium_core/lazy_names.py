@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from importlib import import_module
 
 
 def lazy_names(
-    package: MutableMapping[str, object], module_of: Mapping[str, str]
+    package: MutableMapping[str, object], module_of: Mapping[str, str], modules: Sequence[str] = ()
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and the ``__dir__`` of a package.
+
+    The AttributeError for a missing name says which of ``modules`` has it.
 
     Args:
         package: ``globals()`` of the package. Loaded names are stored there.
         module_of: module of each name.
+        modules: names of the package's own modules that are loaded on first use; each has ``__all__``.
     """
+    own_name = str(package["__name__"])
 
     def load(name: str) -> object:
+        if name in modules:
+            return import_module(f"{own_name}.{name}")
         if name not in module_of:
-            raise AttributeError(f"module {package['__name__']!r} has no attribute {name!r}", name=name)
+            raise AttributeError(missing(name), name=name)
         value = package[name] = getattr(import_module(module_of[name]), name)
         return value
 
+    def missing(name: str) -> str:
+        text = f"module {own_name!r} has no attribute {name!r}"
+        if not name.startswith("_"):
+            for module in modules:
+                if name in import_module(f"{own_name}.{module}").__all__:
+                    return f"{text}; use {own_name}.{module}.{name}"
+        return text
+
     def names() -> list[str]:
-        return sorted({*package, *module_of})
+        return sorted({*package, *module_of, *modules})
 
     return load, names

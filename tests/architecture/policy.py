@@ -406,11 +406,12 @@ TOO_LONG: Mapping[str, str] = {
 # -- Shape.
 
 INIT_WITH_CODE: Mapping[str, str] = {
-    CORE.package: "loads what it offers when that is asked for",
-    "triclinium_core.retry.calls": "loads what it offers when that is asked for",
-    "triclinium_core.retry.cassandra": "loads what it offers when that is asked for",
-    "triclinium_core.retry.couchbase": "loads what it offers when that is asked for",
-    "triclinium_core.retry.smithy": "loads what it offers when that is asked for",
+    "triclinium": "loads its names on first use",
+    CORE.package: "loads its names on first use",
+    "triclinium_core.retry.calls": "loads its names on first use",
+    "triclinium_core.retry.cassandra": "loads its names on first use",
+    "triclinium_core.retry.couchbase": "loads its names on first use",
+    "triclinium_core.retry.smithy": "loads its names on first use",
     "triclinium_c": "wraps the compiled module",
 }
 """Packages whose ``__init__`` may hold more than a docstring, imports and ``__all__``, with the reason."""

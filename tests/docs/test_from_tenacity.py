@@ -11,13 +11,14 @@ import tenacity
 import triclinium
 import triclinium.testing
 from tests.docs.pages import DOCS, rows_of
+from tests.public_names import PUBLIC
 from tests.rows import rows
 from triclinium_core.retry.smithy import backoff
 
 pytestmark = pytest.mark.native
 
 ROWS = [row for row in rows_of(DOCS / "howto" / "from_tenacity_or_stamina.md") if len(row) == 2]
-OURS = {*vars(triclinium), *vars(triclinium.testing), *vars(backoff)}
+OURS = {*PUBLIC, *vars(triclinium.testing), *vars(backoff)}
 
 
 def names_in(column: int) -> set[str]:

@@ -24,6 +24,7 @@ from couchbase.scope import Scope
 
 import triclinium
 from tests.docs.pages import DOCS, rows_of
+from tests.public_names import PUBLIC
 from tests.rows import rows
 
 pytestmark = pytest.mark.native
@@ -105,7 +106,7 @@ def test_every_option_has_a_row() -> None:
 @rows("kind", MANAGERS)
 def test_managers_have_the_same_methods(kind: type) -> None:
     """The managers have the same methods, except those that are listed here and on the page."""
-    missing = names_of(kind) - names_of(getattr(triclinium, kind.__name__))
+    missing = names_of(kind) - names_of(PUBLIC[kind.__name__])
 
     assert set() == missing - NOT_MANAGED
     assert set() == (missing & NOT_MANAGED) - THERE
@@ -116,4 +117,4 @@ def test_methods_in_the_table_exist(name: str) -> None:
     """Every attribute in the table exists in its class."""
     owner, attribute = name.split(".")
 
-    assert hasattr(getattr(triclinium, owner), attribute)
+    assert hasattr(PUBLIC[owner], attribute)

@@ -54,7 +54,7 @@ async def attempt(
     return cluster
 
 
-def ready(cluster: triclinium.Cluster) -> list[triclinium.ConnectionStatistics]:
+def ready(cluster: triclinium.Cluster) -> list[triclinium.health.ConnectionStatistics]:
     """Return the connections that have completed their bootstrap, which must exist."""
     found = [connection for connection in cluster.statistics().connections if connection.state == "READY"]
     assert found
@@ -318,7 +318,7 @@ async def test_a_writer_waits_for_the_lock(cluster: triclinium.Cluster, store: t
         await store.unlock(key, lock.cas)
 
     assert 2 == (await store.get(key)).content
-    assert {triclinium.RetryReason.KV_LOCKED} == cluster.statistics().retries_by_reason.keys()
+    assert {triclinium.retries.RetryReason.KV_LOCKED} == cluster.statistics().retries_by_reason.keys()
 
 
 # -- Sizes and concurrency.

@@ -14,7 +14,8 @@ import trio
 
 from tests.live.couchbase_mock import CouchbaseMock
 from tests.never_retry import NeverRetry
-from triclinium import Cluster, Collection, RetryReason, TimeoutOptions, errors, open_cluster
+from triclinium import Cluster, Collection, TimeoutOptions, errors, open_cluster
+from triclinium.retries import RetryReason
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
 from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.explain.explanation import Explanation, Outcome

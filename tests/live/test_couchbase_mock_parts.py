@@ -8,7 +8,8 @@ import pytest
 
 from tests.live.couchbase_mock import CouchbaseMock
 from tests.never_retry import NeverRetry
-from triclinium import Collection, LookupInSpec, MutateInSpec, StoreSemantics, TimeoutOptions, errors, open_cluster
+from triclinium import Collection, TimeoutOptions, errors, open_cluster
+from triclinium.subdocument import LookupInSpec, MutateInSpec, StoreSemantics
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
 from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.kv.wire.constants import Opcode

@@ -38,8 +38,8 @@ class Telling(triclinium.BestEffortRetryStrategy):
         self.asked: trio.Event = trio.Event()
 
     def retry_after(
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Decide like best effort."""
         self.asked.set()
         return super().retry_after(request, reason)
@@ -60,7 +60,7 @@ async def test_rows(cluster: triclinium.Cluster) -> None:
     async with cluster.query("SELECT emptyrow") as result:
         none = await result.rows()
 
-    assert ([ROW], [], triclinium.QueryStatus.SUCCESS) == (rows, none, metadata.status)
+    assert ([ROW], [], triclinium.query.QueryStatus.SUCCESS) == (rows, none, metadata.status)
 
 
 async def test_error(cluster: triclinium.Cluster) -> None:

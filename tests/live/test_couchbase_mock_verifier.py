@@ -40,7 +40,9 @@ class OtherSchedule:
     def __init__(self, entry: ErrorMapEntry) -> None:
         self._entry = entry
 
-    def retry_after(self, request: triclinium.RetryRequest, reason: triclinium.RetryReason) -> triclinium.RetryAction:
+    def retry_after(
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason
+    ) -> triclinium.retries.RetryAction:
         """Decide as if the status were the other one."""
         return triclinium.ErrorMapRetryStrategy().retry_after(replace(request, error_map_entry=self._entry), reason)
 

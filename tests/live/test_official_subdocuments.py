@@ -9,7 +9,8 @@ import pytest
 
 from tests.live.line_process import LineProcess
 from tests.live.test_official_client import NOT_FOUND
-from triclinium import Cas, Collection, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics, errors
+from triclinium import Cas, Collection, errors
+from triclinium.subdocument import LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
 
 pytestmark = pytest.mark.live
 

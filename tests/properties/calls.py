@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import trio
 
-from triclinium import AnyRetryStrategy, Collection, RawBinaryTranscoder, RetryAction, RetryReason, RetryRequest
+from triclinium import Collection, RawBinaryTranscoder
+from triclinium.retries import AnyRetryStrategy, RetryAction, RetryReason, RetryRequest
 from triclinium_core.kv.operation import document_operations as wanted
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.testing.hypothesis_strategies import RETRY_STRATEGIES

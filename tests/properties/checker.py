@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import trio
 
 from tests.properties.scripts import KEYSPACES
-from triclinium import CircuitBreakerOptions, ClientStatistics, errors
+from triclinium import CircuitBreakerOptions, errors
+from triclinium.health import ClientStatistics
 from triclinium_core.kv.operation.document_operations import DocumentOperation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.retry.couchbase import BreakerState, Service

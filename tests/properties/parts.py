@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from triclinium import LookupInSpec, MutateInSpec, errors
+from triclinium import errors
+from triclinium.subdocument import LookupInSpec, MutateInSpec
 
 Path = tuple[str | int, ...]
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz")

@@ -16,7 +16,8 @@ from tests.properties.calls import BINARY, strategy_named, submit
 from tests.properties.checker import BREAKER, CheckedNode, Checker
 from tests.properties.fragile import FragileConnector
 from tests.trio_client.cancelling import Moments, run_in_virtual_time
-from triclinium import AbandonedOperation, AnyRetryStrategy, Cluster, Collection, TimeoutOptions, errors, fail_after
+from triclinium import AbandonedOperation, Cluster, Collection, TimeoutOptions, errors, fail_after
+from triclinium.retries import AnyRetryStrategy
 from triclinium.testing import FakeConnector
 from triclinium.testing._fake_cluster import fake_cluster
 from triclinium.testing._node_server import serving

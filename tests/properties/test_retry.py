@@ -16,7 +16,8 @@ import trio
 from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
-from triclinium import ErrorInfo, RetryEnding, RetryHook, StandardRetryStrategy, attempts, attempts_of, retried, retry
+from triclinium import StandardRetryStrategy, attempts, retried, retry
+from triclinium.retries import ErrorInfo, RetryEnding, RetryHook, attempts_of
 
 Form = Literal["call", "decorator", "loop", "async loop"]
 Step = Literal["ok", "safe", "throttled", "unsafe", "rejected"]

@@ -17,7 +17,8 @@ from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
 from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
-from triclinium import Collection, StandardRetryStrategy, TokenScope, errors, retrying, testing
+from triclinium import Collection, StandardRetryStrategy, errors, retrying, testing
+from triclinium.retries import TokenScope
 from triclinium.testing import delay
 from triclinium_core.kv.wire.constants import Opcode as AnyOpcode
 from triclinium_core.retry.couchbase import Status

@@ -13,7 +13,8 @@ import trio
 from tests.live.line_process import LineProcess
 from tests.soak.figures import MEMORY, Samples, living_tasks, open_files, own_figures
 from tests.soak.work import COUNTER_START, OPCODES, READS, Known, Work
-from triclinium import ClientStatistics, Cluster, Collection, PasswordAuthenticator, errors, open_cluster
+from triclinium import Cluster, Collection, PasswordAuthenticator, errors, open_cluster
+from triclinium.health import ClientStatistics
 from triclinium_core.contract.couchbase import TimerKind
 
 MEMORY_SECONDS_MIN = 120.0

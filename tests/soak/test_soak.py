@@ -11,7 +11,7 @@ from tests.soak.figures import FIGURES, Samples
 from tests.soak.nodes import FAULTS
 from tests.soak.soak import Soak, SoakReport
 from tests.soak.work import COUNTER_START, OPCODES, READS, Counted, Known, Own, Told
-from triclinium import ClientStatistics
+from triclinium.health import ClientStatistics
 
 SECONDS = 10.0
 MINUTES = 600.0

@@ -8,7 +8,8 @@ from typing import NamedTuple, Unpack
 
 import trio
 
-from triclinium import Cluster, Collection, RetryAction, RetryReason, RetryRequest
+from triclinium import Cluster, Collection
+from triclinium.retries import RetryAction, RetryReason, RetryRequest
 from triclinium.testing import ClientArguments, FakeCluster, open_fake_cluster
 from triclinium_core.testing import FakeNodeOptions
 

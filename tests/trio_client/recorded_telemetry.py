@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from triclinium import RequestSpan, StatusCode
+from triclinium.telemetry import RequestSpan, StatusCode
 
 Attribute = str | int | float | bool
 

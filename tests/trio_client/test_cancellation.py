@@ -78,12 +78,14 @@ COLLECTION_OPERATIONS = (
     Operation("replace", lambda c, cas: c.replace("ada", 1)),
     Operation("remove", lambda c, cas: c.remove("ada")),
     Operation(
-        "lookup_in", lambda c, cas: c.lookup_in("ada", [triclinium.LookupInSpec.get("")]), triclinium.LookupInResult
+        "lookup_in",
+        lambda c, cas: c.lookup_in("ada", [triclinium.subdocument.LookupInSpec.get("")]),
+        triclinium.subdocument.LookupInResult,
     ),
     Operation(
         "mutate_in",
-        lambda c, cas: c.mutate_in("ada", [triclinium.MutateInSpec.replace("", 1)]),
-        triclinium.MutateInResult,
+        lambda c, cas: c.mutate_in("ada", [triclinium.subdocument.MutateInSpec.replace("", 1)]),
+        triclinium.subdocument.MutateInResult,
     ),
 )
 BINARY_OPERATIONS = (
@@ -100,19 +102,19 @@ class Thoughtful:
     """Asynchronous strategy that sleeps before it permits a retry."""
 
     async def retry_after(
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Sleep, and then return a shorter delay."""
         await trio.sleep(0.05)
-        return triclinium.RetryAction.after(0.01)
+        return triclinium.retries.RetryAction.after(0.01)
 
 
 class Silent:
     """Asynchronous strategy that never decides."""
 
     async def retry_after(
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Sleep forever."""
         await trio.sleep_forever()
         raise AssertionError
@@ -357,7 +359,7 @@ def test_no_operation_is_left_out() -> None:
             triclinium.Scope,
             triclinium.Collection,
             triclinium.BinaryCollection,
-            triclinium.CollectionManager,
+            triclinium.management.CollectionManager,
         )
         for name, member in inspect.getmembers(kind, inspect.iscoroutinefunction)
         if not name.startswith("_")

@@ -11,7 +11,8 @@ import trio
 
 from tests.trio_client.cancelling import Ending, Moments, at_every_moment, end_of
 from tests.trio_client.recorded_telemetry import RecordingTracer
-from triclinium import Cluster, CollectionManager, UpdateCollectionSettings
+from triclinium import Cluster
+from triclinium.management import CollectionManager, UpdateCollectionSettings
 from triclinium.testing import FakeCluster, FakeNodeOptions, open_fake_cluster
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import ErrorMapDocument

@@ -21,7 +21,8 @@ import triclinium
 from tests.rows import rows
 from tests.trio_client.pair import Never
 from tests.trio_client.recorded_telemetry import RecordingTracer
-from triclinium import RetryAction, RetryReason, RetryRequest, errors, retry, testing
+from triclinium import errors, retry, testing
+from triclinium.retries import RetryAction, RetryReason, RetryRequest
 from triclinium.search import MatchAllQuery
 from triclinium.testing import delay
 from triclinium_core.testing import FakeNodeOptions
@@ -127,7 +128,7 @@ async def create_and_drop(cluster: triclinium.Cluster) -> None:
     collections, buckets = cluster.bucket("default").collections(), cluster.buckets()
     await collections.create_scope("new")
     await collections.drop_scope("new")
-    await buckets.create_bucket(triclinium.CreateBucketSettings(name="new", ram_quota_mb=128))
+    await buckets.create_bucket(triclinium.management.CreateBucketSettings(name="new", ram_quota_mb=128))
     await buckets.drop_bucket("new")
 
 
@@ -147,15 +148,17 @@ SUCCESSES: Mapping[str, Call] = {
         "ada", {"a": 1}, durability=triclinium.DurabilityLevel.MAJORITY
     ),
     "increment": lambda _, cluster: people(cluster).binary.increment("count", initial=1),
-    "lookup_in": lambda _, cluster: people(cluster).lookup_in("ada", [triclinium.LookupInSpec.get("a")]),
-    "mutate_in": lambda _, cluster: people(cluster).mutate_in("ada", [triclinium.MutateInSpec.upsert("a", 1)]),
+    "lookup_in": lambda _, cluster: people(cluster).lookup_in("ada", [triclinium.subdocument.LookupInSpec.get("a")]),
+    "mutate_in": lambda _, cluster: people(cluster).mutate_in(
+        "ada", [triclinium.subdocument.MutateInSpec.upsert("a", 1)]
+    ),
     "get_any_replica": lambda _, cluster: people(cluster).get_any_replica("ada"),
     "get_all_replicas": lambda _, cluster: all_of(people(cluster).get_all_replicas("ada")),
     "lookup_in_any_replica": lambda _, cluster: people(cluster).lookup_in_any_replica(
-        "ada", [triclinium.LookupInSpec.get("a")]
+        "ada", [triclinium.subdocument.LookupInSpec.get("a")]
     ),
-    "scan": lambda _, cluster: all_of(people(cluster).scan(triclinium.PrefixScan("a"))),
-    "scan, left early": lambda _, cluster: leave_early(people(cluster).scan(triclinium.PrefixScan("a"))),
+    "scan": lambda _, cluster: all_of(people(cluster).scan(triclinium.scans.PrefixScan("a"))),
+    "scan, left early": lambda _, cluster: leave_early(people(cluster).scan(triclinium.scans.PrefixScan("a"))),
     "query": lambda _, cluster: all_of(cluster.query("rows")),
     "prepared query": lambda _, cluster: all_of(cluster.query("rows", adhoc=False)),
     "query, left early": lambda _, cluster: leave_early(cluster.query("rows")),
@@ -217,12 +220,14 @@ FAILURES: Mapping[str, Call] = {
         testing.Opcode.SET, testing.garble(), lambda cluster: people(cluster).upsert("ada", 1)
     ),
     "upsert, lost": with_fault(testing.Opcode.SET, testing.hang_up(), lambda cluster: people(cluster).upsert("ada", 1)),
-    "lookup_in": lambda _, cluster: people(cluster).lookup_in("nobody", [triclinium.LookupInSpec.get("a")]),
-    "mutate_in": lambda _, cluster: people(cluster).mutate_in("ada", [triclinium.MutateInSpec.replace("b.c", 1)]),
+    "lookup_in": lambda _, cluster: people(cluster).lookup_in("nobody", [triclinium.subdocument.LookupInSpec.get("a")]),
+    "mutate_in": lambda _, cluster: people(cluster).mutate_in(
+        "ada", [triclinium.subdocument.MutateInSpec.replace("b.c", 1)]
+    ),
     "get_any_replica": lambda _, cluster: people(cluster).get_any_replica("nobody"),
     "get_any_replica, too slow": too_slow(None, lambda cluster: people(cluster).get_any_replica("ada")),
     "get_all_replicas": with_fault(None, delay(LONG), lambda cluster: all_of(people(cluster).get_all_replicas("ada"))),
-    "scan": lambda _, cluster: all_of(nowhere(cluster).scan(triclinium.PrefixScan("a"))),
+    "scan": lambda _, cluster: all_of(nowhere(cluster).scan(triclinium.scans.PrefixScan("a"))),
     "query": lambda _, cluster: all_of(cluster.query("error")),
     "query, after rows": lambda _, cluster: all_of(cluster.query("late error")),
     "query, too slow": too_slow(testing.Service.QUERY, lambda cluster: all_of(cluster.query("rows"))),
@@ -310,7 +315,7 @@ class Waits:
 SEVERAL: Sequence[tuple[testing.Opcode | None, Callable[[triclinium.Cluster], Awaitable[object]]]] = [
     (None, lambda cluster: people(cluster).get_any_replica("ada")),
     (None, lambda cluster: all_of(people(cluster).get_all_replicas("ada"))),
-    (testing.Opcode.RANGE_SCAN_CREATE, lambda cluster: all_of(people(cluster).scan(triclinium.PrefixScan("a")))),
+    (testing.Opcode.RANGE_SCAN_CREATE, lambda cluster: all_of(people(cluster).scan(triclinium.scans.PrefixScan("a")))),
 ]
 """Calls of several operations, and the opcode of those that are refused."""
 
@@ -406,13 +411,13 @@ HELD: Mapping[str, HeldCall] = {
         people(cluster).get_all_replicas("ada", transcoder=holder)
     ),
     "lookup_in, result": lambda _, cluster, holder: people(cluster).lookup_in(
-        "ada", [triclinium.LookupInSpec.get("a")], transcoder=holder
+        "ada", [triclinium.subdocument.LookupInSpec.get("a")], transcoder=holder
     ),
     "mutate_in, result": lambda _, cluster, holder: people(cluster).mutate_in(
-        "ada", [triclinium.MutateInSpec.upsert("a", 1)], transcoder=holder
+        "ada", [triclinium.subdocument.MutateInSpec.upsert("a", 1)], transcoder=holder
     ),
     "scan, results": lambda _, cluster, holder: all_of(
-        people(cluster).scan(triclinium.PrefixScan("a"), transcoder=holder)
+        people(cluster).scan(triclinium.scans.PrefixScan("a"), transcoder=holder)
     ),
     "upsert, strategy": refused(
         lambda cluster, holder: people(cluster).upsert("ada", 1, transcoder=holder, retry_strategy=holder)

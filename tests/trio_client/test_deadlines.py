@@ -14,7 +14,7 @@ from tests.rows import rows
 from tests.trio_client.doubles import open_driver
 from tests.trio_client.pair import Never, open_pair
 from tests.trio_client.timed_blocks import TooSlow, perform, read, silent_machine, time_out, write
-from triclinium import AbandonedOperation, Cluster, Collection, RetryAction, RetryReason, RetryRequest, fail_after
+from triclinium import AbandonedOperation, Cluster, Collection, fail_after
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._deadlines import _open_reports
 from triclinium.errors import (
@@ -25,6 +25,7 @@ from triclinium.errors import (
     UnambiguousTimeoutException,
     UnambiguousTooSlowError,
 )
+from triclinium.retries import RetryAction, RetryReason, RetryRequest
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import FakeAnswer
 from triclinium_core.testing.fakes.faults import drop_response

@@ -20,6 +20,7 @@ from trio.testing import MockClock
 
 import triclinium
 from tests.docs.named_tests import TEST_FOLDERS, exists
+from tests.public_names import PUBLIC
 from tests.trio_client.pair import OPTIONS, PATIENCE, Never
 from triclinium import errors, testing
 from triclinium.abc import ConnectedStream
@@ -118,7 +119,7 @@ async def wait_without_tls(_: Stage) -> None:
 
 async def flush_protected(stage: Stage) -> None:
     """Flush a bucket that was created without permission to flush."""
-    await stage.cluster.buckets().create_bucket(triclinium.BucketSettings(name="kept", ram_quota_mb=100))
+    await stage.cluster.buckets().create_bucket(triclinium.management.BucketSettings(name="kept", ram_quota_mb=100))
     await stage.cluster.buckets().flush_bucket("kept")
 
 
@@ -127,13 +128,13 @@ async def many_indexes(stage: Stage) -> None:
     stage.fake.node.faults.next(
         testing.Service.SEARCH, testing.http_status(400, b'{"error":"num_fts_indexes exceeded"}')
     )
-    await stage.cluster.search_indexes().upsert_index(triclinium.SearchIndex(name="a", source_name="travel"))
+    await stage.cluster.search_indexes().upsert_index(triclinium.management.SearchIndex(name="a", source_name="travel"))
 
 
 async def vectors(stage: Stage) -> None:
     """Create a vector search index in a cluster without vector search."""
     stage.fake.node.faults.always(testing.Opcode.GET_CLUSTER_CONFIG, testing.status(Status.SUCCESS, OLD_CONFIG))
-    index = triclinium.SearchIndex(name="a", source_name="travel", params=VECTORS)
+    index = triclinium.management.SearchIndex(name="a", source_name="travel", params=VECTORS)
     async with stage.fake.open_client() as cluster:
         await cluster.bucket("travel").default_scope().search_indexes().upsert_index(index)
 
@@ -194,9 +195,9 @@ def scopes_of(stage: Stage) -> Any:
     return stage.cluster.bucket("travel").collections()
 
 
-UPDATE = triclinium.UpdateCollectionSettings(max_expiry=1)
+UPDATE = triclinium.management.UpdateCollectionSettings(max_expiry=1)
 FEATURELESS = {"features": IMPLEMENTED_FEATURES - {HelloFeature.XATTR}}
-ATTRIBUTE = [triclinium.LookupInSpec.get("a", xattr=True)]
+ATTRIBUTE = [triclinium.subdocument.LookupInSpec.get("a", xattr=True)]
 
 TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     "AnalyticsQueries.analytics_query": {
@@ -216,12 +217,14 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     },
     "BucketManager.create_bucket": {
         errors.BucketExistsException: lambda s: s.cluster.buckets().create_bucket(
-            triclinium.BucketSettings(name="travel", ram_quota_mb=100)
+            triclinium.management.BucketSettings(name="travel", ram_quota_mb=100)
         ),
         errors.AmbiguousTimeoutException: struck(
             testing.Opcode.SELECT_BUCKET,
             testing.drop_response(),
-            lambda s: s.cluster.buckets().create_bucket(triclinium.BucketSettings(name="new", ram_quota_mb=100)),
+            lambda s: s.cluster.buckets().create_bucket(
+                triclinium.management.BucketSettings(name="new", ram_quota_mb=100)
+            ),
         ),
     },
     "BucketManager.drop_bucket": {errors.BucketNotFoundException: lambda s: s.cluster.buckets().drop_bucket("nowhere")},
@@ -232,7 +235,7 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     "BucketManager.get_bucket": {errors.BucketNotFoundException: lambda s: s.cluster.buckets().get_bucket("nowhere")},
     "BucketManager.update_bucket": {
         errors.BucketNotFoundException: lambda s: s.cluster.buckets().update_bucket(
-            triclinium.BucketSettings(name="nowhere", ram_quota_mb=100)
+            triclinium.management.BucketSettings(name="nowhere", ram_quota_mb=100)
         )
     },
     "Collection": {
@@ -271,14 +274,14 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         **of_scopes("create_collection", "inventory", "new", nowhere=errors.ScopeNotFoundException),
         errors.CollectionExistsException: lambda s: scopes_of(s).create_collection("inventory", "people"),
         errors.FeatureNotAvailableException: lambda s: scopes_of(s).create_collection(
-            "inventory", "new", triclinium.CreateCollectionSettings(history=True)
+            "inventory", "new", triclinium.management.CreateCollectionSettings(history=True)
         ),
     },
     "CollectionManager.update_collection": {
         **of_scopes("update_collection", "inventory", "new", UPDATE, nowhere=errors.ScopeNotFoundException),
         errors.CollectionNotFoundException: lambda s: scopes_of(s).update_collection("inventory", "new", UPDATE),
         errors.FeatureNotAvailableException: lambda s: scopes_of(s).update_collection(
-            "inventory", "people", triclinium.UpdateCollectionSettings(history=True)
+            "inventory", "people", triclinium.management.UpdateCollectionSettings(history=True)
         ),
     },
     "CollectionManager.drop_collection": {
@@ -312,7 +315,7 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         errors.CouchbaseException: struck(
             testing.Opcode.RANGE_SCAN_CREATE,
             testing.status(Status.NO_ACCESS),
-            lambda s: entered(s.people.scan(triclinium.PrefixScan("a"))),
+            lambda s: entered(s.people.scan(triclinium.scans.PrefixScan("a"))),
         )
     },
     "GetResult.content": {
@@ -325,27 +328,28 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     },
     "LookupInResult.content_as": {
         errors.DecodingFailureException: lambda s: then(
-            s.people.lookup_in("ada", [triclinium.LookupInSpec.get("a")]), lambda r: r.content_as(list, 0)
+            s.people.lookup_in("ada", [triclinium.subdocument.LookupInSpec.get("a")]), lambda r: r.content_as(list, 0)
         ),
         errors.PathNotFoundException: lambda s: then(
-            s.people.lookup_in("ada", [triclinium.LookupInSpec.get("b")]), lambda r: r.content_as(int, 0)
+            s.people.lookup_in("ada", [triclinium.subdocument.LookupInSpec.get("b")]), lambda r: r.content_as(int, 0)
         ),
     },
     "LookupInResult.exists": {
         errors.PathMismatchException: lambda s: then(
-            s.people.lookup_in("ada", [triclinium.LookupInSpec.exists("a.b")]), lambda r: r.exists(0)
+            s.people.lookup_in("ada", [triclinium.subdocument.LookupInSpec.exists("a.b")]), lambda r: r.exists(0)
         )
     },
     "MutateInResult.content_as": {
         errors.DecodingFailureException: lambda s: then(
-            s.people.mutate_in("ada", [triclinium.MutateInSpec.increment("a")]), lambda r: r.content_as(list, 0)
+            s.people.mutate_in("ada", [triclinium.subdocument.MutateInSpec.increment("a")]),
+            lambda r: r.content_as(list, 0),
         )
     },
     "MutateInSpec.encode": {
-        errors.EncodingFailureException: lambda _: triclinium.MutateInSpec.upsert("a", UNENCODABLE).encode(
+        errors.EncodingFailureException: lambda _: triclinium.subdocument.MutateInSpec.upsert("a", UNENCODABLE).encode(
             triclinium.JsonTranscoder()
         ),
-        errors.ValueTooLargeException: lambda _: triclinium.MutateInSpec.upsert("a", BIG).encode(RAW),
+        errors.ValueTooLargeException: lambda _: triclinium.subdocument.MutateInSpec.upsert("a", BIG).encode(RAW),
     },
     "Queries.query": {errors.EncodingFailureException: lambda s: entered(s.cluster.query("SELECT 1", UNENCODABLE))},
     **{
@@ -361,7 +365,7 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     },
     "ReplicaOperations.lookup_in_any_replica": {
         errors.DocumentUnretrievableException: lambda s: s.people.lookup_in_any_replica(
-            "missing", [triclinium.LookupInSpec.get("a")]
+            "missing", [triclinium.subdocument.LookupInSpec.get("a")]
         )
     },
     "RowResult.__anext__": {
@@ -371,31 +375,45 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     "RowResult.metadata": {errors.CouchbaseException: failed_metadata},
     "ScanResult.content": {
         errors.DecodingFailureException: lambda _: (
-            triclinium.ScanResult("a", triclinium.JsonTranscoder(), triclinium.Cas(1), JSON_FLAGS, 0, b"{").content
+            triclinium.scans.ScanResult(
+                "a", triclinium.JsonTranscoder(), triclinium.Cas(1), JSON_FLAGS, 0, b"{"
+            ).content
         )
     },
     "ScanResult.content_as": {
-        errors.DecodingFailureException: lambda _: triclinium.ScanResult(
+        errors.DecodingFailureException: lambda _: triclinium.scans.ScanResult(
             "a", triclinium.JsonTranscoder(), triclinium.Cas(1), JSON_FLAGS, 0, b"1"
         ).content_as(str)
     },
     "ScanResult.data": {
         errors.DecodingFailureException: lambda _: (
-            triclinium.ScanResult("a", RAW, triclinium.Cas(1), 0, 0, b"no snappy", is_deflated=True).data
+            triclinium.scans.ScanResult("a", RAW, triclinium.Cas(1), 0, 0, b"no snappy", is_deflated=True).data
         )
     },
+    "RawQuery": {errors.EncodingFailureException: lambda _: triclinium.search.RawQuery({"a": UNENCODABLE})},
     "SearchIndex.to_json": {
-        errors.EncodingFailureException: lambda _: triclinium.SearchIndex(name="a", params={"a": UNENCODABLE}).to_json()
+        errors.EncodingFailureException: lambda _: triclinium.management.SearchIndex(
+            name="a", params={"a": UNENCODABLE}
+        ).to_json()
     },
+    "SearchRow.fields_as": {
+        errors.DecodingFailureException: lambda _: triclinium.search.SearchRow(
+            "a", "ada", encoded_fields=b"[]"
+        ).fields_as(dict[str, int])
+    },
+    "ViewRow.key_as": {errors.DecodingFailureException: lambda _: triclinium.views.ViewRow(b"1", b"2").key_as(str)},
+    "ViewRow.value_as": {errors.DecodingFailureException: lambda _: triclinium.views.ViewRow(b"1", b"2").value_as(str)},
     "SearchIndexManager.analyze_document": {
         errors.EncodingFailureException: lambda s: s.cluster.search_indexes().analyze_document("a", UNENCODABLE)
     },
     "SearchIndexManager.upsert_index": {
         errors.EncodingFailureException: lambda s: s.cluster.search_indexes().upsert_index(
-            triclinium.SearchIndex(name="a", params={"a": UNENCODABLE})
+            triclinium.management.SearchIndex(name="a", params={"a": UNENCODABLE})
         ),
         errors.IndexExistsException: lambda s: twice(
-            lambda: s.cluster.search_indexes().upsert_index(triclinium.SearchIndex(name="a", source_name="travel"))
+            lambda: s.cluster.search_indexes().upsert_index(
+                triclinium.management.SearchIndex(name="a", source_name="travel")
+            )
         ),
         errors.FeatureNotAvailableException: vectors,
         errors.QuotaLimitedException: many_indexes,
@@ -406,29 +424,35 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         )
     },
     "SubdocumentOperations.lookup_in": {
-        errors.DocumentNotFoundException: lambda s: s.people.lookup_in("missing", [triclinium.LookupInSpec.get("a")]),
+        errors.DocumentNotFoundException: lambda s: s.people.lookup_in(
+            "missing", [triclinium.subdocument.LookupInSpec.get("a")]
+        ),
         errors.FeatureNotAvailableException: against(
             lambda cluster: cluster.bucket("travel").default_collection().lookup_in("a", ATTRIBUTE), **FEATURELESS
         ),
     },
     "SubdocumentOperations.mutate_in": {
-        **of_document("mutate_in", [triclinium.MutateInSpec.upsert("a", 1)]),
-        **with_other_cas("mutate_in", [triclinium.MutateInSpec.upsert("a", 1)]),
+        **of_document("mutate_in", [triclinium.subdocument.MutateInSpec.upsert("a", 1)]),
+        **with_other_cas("mutate_in", [triclinium.subdocument.MutateInSpec.upsert("a", 1)]),
         errors.DocumentExistsException: lambda s: s.people.mutate_in(
-            "ada", [triclinium.MutateInSpec.upsert("a", 1)], store_semantics=triclinium.StoreSemantics.INSERT
+            "ada",
+            [triclinium.subdocument.MutateInSpec.upsert("a", 1)],
+            store_semantics=triclinium.subdocument.StoreSemantics.INSERT,
         ),
-        errors.PathNotFoundException: lambda s: s.people.mutate_in("ada", [triclinium.MutateInSpec.remove("b")]),
+        errors.PathNotFoundException: lambda s: s.people.mutate_in(
+            "ada", [triclinium.subdocument.MutateInSpec.remove("b")]
+        ),
         errors.EncodingFailureException: lambda s: s.people.mutate_in(
-            "ada", [triclinium.MutateInSpec.upsert("a", UNENCODABLE)]
+            "ada", [triclinium.subdocument.MutateInSpec.upsert("a", UNENCODABLE)]
         ),
         errors.ValueTooLargeException: lambda s: s.people.mutate_in(
-            "ada", [triclinium.MutateInSpec.upsert("a", BIG)], transcoder=RAW
+            "ada", [triclinium.subdocument.MutateInSpec.upsert("a", BIG)], transcoder=RAW
         ),
         errors.FeatureNotAvailableException: against(
             lambda cluster: (
                 cluster.bucket("travel")
                 .default_collection()
-                .mutate_in("a", [triclinium.MutateInSpec.upsert("a", 1, xattr=True)])
+                .mutate_in("a", [triclinium.subdocument.MutateInSpec.upsert("a", 1, xattr=True)])
             ),
             **FEATURELESS,
         ),
@@ -493,9 +517,10 @@ def raised(subject: object) -> list[str]:
 
 
 def documented() -> Iterator[tuple[str, str]]:
-    """Return each public call of the package with each class in its docstring."""
-    for name in triclinium.__all__:
-        public = getattr(triclinium, name)
+    """Return each public call of the package with each class in its docstring, except those that users implement."""
+    for name, public in PUBLIC.items():
+        if name in triclinium.abc.__all__:
+            continue
         members = [inspect.getattr_static(public, each) for each in dir(public)] if inspect.isclass(public) else []
         for found in (public, *members):
             subject = getattr(found, "fget", None) or getattr(found, "__func__", found)

@@ -85,14 +85,18 @@ async def test_a_durable_subdocument_change(autojump_clock: MockClock) -> None:
 
         async def write() -> None:
             specs = [
-                triclinium.MutateInSpec.upsert("seen", 1, xattr=True),
-                triclinium.MutateInSpec.upsert("city", "London"),
+                triclinium.subdocument.MutateInSpec.upsert("seen", 1, xattr=True),
+                triclinium.subdocument.MutateInSpec.upsert("city", "London"),
             ]
             await people.mutate_in("ada", specs, durability=MAJORITY)
 
         async def read() -> tuple[object, bool]:
             found = await people.lookup_in(
-                "ada", [triclinium.LookupInSpec.exists("seen", xattr=True), triclinium.LookupInSpec.get("")]
+                "ada",
+                [
+                    triclinium.subdocument.LookupInSpec.exists("seen", xattr=True),
+                    triclinium.subdocument.LookupInSpec.get(""),
+                ],
             )
             return found.content_as(object, 1), found.exists(0)
 

@@ -296,9 +296,9 @@ async def test_a_lost_connection_retries_reads_only(autojump_clock: MockClock) -
             await people.upsert("ada", 2)
 
         assert 1 == found.content
-        assert triclinium.RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT == caught.value.context.refused_reason
+        assert triclinium.retries.RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT == caught.value.context.refused_reason
         assert 2 == (await people.get("ada")).content
-        assert 1 == cluster.statistics().retries_by_reason[triclinium.RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT]
+        assert 1 == cluster.statistics().retries_by_reason[triclinium.retries.RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT]
 
 
 # -- Strategies.
@@ -307,15 +307,15 @@ async def test_a_lost_connection_retries_reads_only(autojump_clock: MockClock) -
 class Budgeted:
     """Strategy with a retry budget that many calls share."""
 
-    def __init__(self, inner: triclinium.RetryStrategy, tokens: int) -> None:
+    def __init__(self, inner: triclinium.retries.RetryStrategy, tokens: int) -> None:
         self._inner, self.tokens = inner, tokens
 
     def retry_after(
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Spend a token."""
         if self.tokens < 1:
-            return triclinium.RetryAction.no_retry()
+            return triclinium.retries.RetryAction.no_retry()
         self.tokens -= 1
         return self._inner.retry_after(request, reason)
 
@@ -324,15 +324,15 @@ class Slow:
     """Asynchronous strategy, as if it used a remote service."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, triclinium.RetryReason, int]] = []
+        self.asked: list[tuple[str, triclinium.retries.RetryReason, int]] = []
 
     async def retry_after(
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Sleep for a second, and return half a second."""
         self.asked.append((request.operation, reason, request.retry_attempts))
         await trio.sleep(1.0)
-        return triclinium.RetryAction.after(0.5)
+        return triclinium.retries.RetryAction.after(0.5)
 
 
 class Broken:
@@ -342,8 +342,8 @@ class Broken:
         self._error = error
 
     def retry_after(
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Raise."""
         raise self._error
 
@@ -352,8 +352,8 @@ class BrokenLater(Broken):
     """Asynchronous strategy with a defect."""
 
     async def retry_after(  # type: ignore[override]
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Raise."""
         await trio.sleep(0.1)
         raise self._error
@@ -370,7 +370,7 @@ async def test_strategies_of_block_and_call(autojump_clock: MockClock) -> None:
         await people.upsert("ada", 3)
 
         assert 0 == fake.node.faults.pending
-    assert (0, triclinium.RetryReason.KV_TEMPORARY_FAILURE) == (
+    assert (0, triclinium.retries.RetryReason.KV_TEMPORARY_FAILURE) == (
         caught.value.context.retry_attempts,
         caught.value.context.refused_reason,
     )
@@ -383,11 +383,11 @@ class Impatient:
         self.asked = 0
 
     def retry_after(
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Return a delay of 0."""
         self.asked += 1
-        return triclinium.RetryAction.after(0)
+        return triclinium.retries.RetryAction.after(0)
 
 
 async def test_a_strategy_without_delays(autojump_clock: MockClock) -> None:
@@ -418,7 +418,7 @@ async def test_a_slow_asynchronous_strategy(autojump_clock: MockClock) -> None:
             nursery.start_soon(read)
 
     assert 1.5 == trio.current_time()
-    assert [("upsert", triclinium.RetryReason.KV_TEMPORARY_FAILURE, 0)] == slow.asked
+    assert [("upsert", triclinium.retries.RetryReason.KV_TEMPORARY_FAILURE, 0)] == slow.asked
 
 
 @rows("kind", [Broken, BrokenLater])

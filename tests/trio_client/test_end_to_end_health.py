@@ -20,13 +20,13 @@ NODES = ["127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214"]
 
 
 def reports(
-    result: triclinium.PingResult, namespace: str | None = "travel"
-) -> dict[str, triclinium.EndpointPingReport]:
+    result: triclinium.health.PingResult, namespace: str | None = "travel"
+) -> dict[str, triclinium.health.EndpointPingReport]:
     """Return the reports on the connections of a bucket, by node."""
     return {found.remote: found for found in result.endpoints[triclinium.Service.KV] if found.namespace == namespace}
 
 
-def states(result: triclinium.PingResult, namespace: str | None = "travel") -> list[triclinium.PingState]:
+def states(result: triclinium.health.PingResult, namespace: str | None = "travel") -> list[triclinium.health.PingState]:
     """Return the states of all nodes, in the order of their ports."""
     found = reports(result, namespace)
     return [found[node].state for node in sorted(found)]
@@ -48,7 +48,7 @@ async def test_a_ping_of_a_bucket(autojump_clock: MockClock) -> None:
         assert ("morning", 2, 1) == (result.id, result.version, result.config_rev)
         assert result.sdk.startswith("triclinium/")
         assert NODES == sorted(found)
-        assert [triclinium.PingState.OK] * 3 == states(result)
+        assert [triclinium.health.PingState.OK] * 3 == states(result)
         assert [0.0, 0.0, 0.25] == [found[node].latency for node in NODES]
         assert all(report.local and report.error is None for report in found.values())
 
@@ -63,7 +63,7 @@ async def test_a_ping_of_the_cluster(autojump_clock: MockClock) -> None:
         assert NODES == sorted(reports(alone, None))
         assert {} == reports(alone)
         assert NODES == sorted(reports(result, None)) == sorted(reports(result))
-        assert {triclinium.PingState.OK} == {*states(result), *states(result, None)}
+        assert {triclinium.health.PingState.OK} == {*states(result), *states(result, None)}
 
 
 async def test_a_silent_node(autojump_clock: MockClock) -> None:
@@ -74,7 +74,11 @@ async def test_a_silent_node(autojump_clock: MockClock) -> None:
         result = await cluster.bucket("travel").ping()
         took = trio.current_time() - began
 
-        assert [triclinium.PingState.OK, triclinium.PingState.TIMEOUT, triclinium.PingState.OK] == states(result)
+        assert [
+            triclinium.health.PingState.OK,
+            triclinium.health.PingState.TIMEOUT,
+            triclinium.health.PingState.OK,
+        ] == states(result)
         assert [2.5, 2.5] == pytest.approx([reports(result)[NODES[1]].latency, took])
 
 
@@ -87,10 +91,14 @@ async def test_a_dead_node(autojump_clock: MockClock) -> None:
         began = trio.current_time()
         result = await cluster.bucket("travel").ping()
 
-        assert [triclinium.PingState.OK, triclinium.PingState.ERROR, triclinium.PingState.OK] == states(result)
+        assert [
+            triclinium.health.PingState.OK,
+            triclinium.health.PingState.ERROR,
+            triclinium.health.PingState.OK,
+        ] == states(result)
         assert "127.0.0.1:11212: connection refused" in (reports(result)[NODES[1]].error or "")
         assert trio.current_time() - began < 1.0
-        assert triclinium.ClusterState.DEGRADED is cluster.diagnostics().state
+        assert triclinium.health.ClusterState.DEGRADED is cluster.diagnostics().state
 
 
 async def test_a_first_ping_tries_every_seed(autojump_clock: MockClock) -> None:
@@ -100,7 +108,11 @@ async def test_a_first_ping_tries_every_seed(autojump_clock: MockClock) -> None:
         async with fake.open_client() as cluster:
             result = await cluster.bucket("travel").ping()
 
-            assert [triclinium.PingState.ERROR, triclinium.PingState.OK, triclinium.PingState.OK] == states(result)
+            assert [
+                triclinium.health.PingState.ERROR,
+                triclinium.health.PingState.OK,
+                triclinium.health.PingState.OK,
+            ] == states(result)
 
 
 async def test_a_ping_with_a_wrong_password(autojump_clock: MockClock) -> None:
@@ -109,7 +121,7 @@ async def test_a_ping_with_a_wrong_password(autojump_clock: MockClock) -> None:
         began = trio.current_time()
         (report,) = (await cluster.ping()).endpoints[triclinium.Service.KV]
 
-        assert triclinium.PingState.ERROR is report.state
+        assert triclinium.health.PingState.ERROR is report.state
         assert "'Administrator'" in (report.error or "")
         assert trio.current_time() - began < 1.0
 
@@ -166,14 +178,16 @@ async def test_diagnostics_follow_the_connections(autojump_clock: MockClock) -> 
             if found.remote == NODES[2] and found.namespace == "travel"
         ]
 
-        assert triclinium.ClusterState.OFFLINE is first.state
-        assert [(triclinium.EndpointState.CONNECTING, None)] == [
+        assert triclinium.health.ClusterState.OFFLINE is first.state
+        assert [(triclinium.health.EndpointState.CONNECTING, None)] == [
             (found.state, found.last_activity) for found in first.endpoints[triclinium.Service.KV]
         ]
-        assert triclinium.ClusterState.ONLINE is ready.state
-        assert {triclinium.EndpointState.CONNECTED} == {found.state for found in ready.endpoints[triclinium.Service.KV]}
+        assert triclinium.health.ClusterState.ONLINE is ready.state
+        assert {triclinium.health.EndpointState.CONNECTED} == {
+            found.state for found in ready.endpoints[triclinium.Service.KV]
+        }
         assert 4 == len({found.id for found in ready.endpoints[triclinium.Service.KV]})
-        assert triclinium.EndpointState.DISCONNECTED is lost.state
+        assert triclinium.health.EndpointState.DISCONNECTED is lost.state
         assert "connection refused" in (lost.details or "")
         assert 0.1 == pytest.approx(lost.last_activity)
 
@@ -211,7 +225,7 @@ async def test_a_bucket_is_ready_with_all_its_nodes(autojump_clock: MockClock) -
         await cluster.bucket("travel").wait_until_ready()
 
         assert 0.75 == pytest.approx(trio.current_time() - began)
-        assert triclinium.ClusterState.ONLINE is cluster.diagnostics().state
+        assert triclinium.health.ClusterState.ONLINE is cluster.diagnostics().state
 
 
 async def test_waiting_for_a_degraded_cluster(autojump_clock: MockClock) -> None:
@@ -219,8 +233,8 @@ async def test_waiting_for_a_degraded_cluster(autojump_clock: MockClock) -> None
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         bucket = cluster.bucket("travel")
         fake.nodes.kill(1)
-        await bucket.wait_until_ready(desired_state=triclinium.ClusterState.DEGRADED)
-        await cluster.wait_until_ready(desired_state=triclinium.ClusterState.DEGRADED)
+        await bucket.wait_until_ready(desired_state=triclinium.health.ClusterState.DEGRADED)
+        await cluster.wait_until_ready(desired_state=triclinium.health.ClusterState.DEGRADED)
         with pytest.raises(errors.UnambiguousTimeoutException) as caught, triclinium.fail_after(5.0):
             await bucket.wait_until_ready(service_types=[triclinium.Service.KV])
         with trio.move_on_after(5.0) as scope:
@@ -287,7 +301,7 @@ async def test_waiting_with_a_wrong_password(autojump_clock: MockClock) -> None:
         with pytest.raises(errors.AuthenticationFailureException) as of_cluster:
             await cluster.wait_until_ready()
         with pytest.raises(errors.AuthenticationFailureException) as of_bucket:
-            await cluster.bucket("travel").wait_until_ready(desired_state=triclinium.ClusterState.DEGRADED)
+            await cluster.bucket("travel").wait_until_ready(desired_state=triclinium.health.ClusterState.DEGRADED)
 
         assert began == trio.current_time()
         context = of_cluster.value.context
@@ -318,7 +332,7 @@ async def test_a_closed_cluster(autojump_clock: MockClock) -> None:
             with pytest.raises(trio.ClosedResourceError):
                 await ask()
 
-        assert triclinium.ClusterState.ONLINE is cluster.diagnostics().state
+        assert triclinium.health.ClusterState.ONLINE is cluster.diagnostics().state
 
 
 @rows("report_id", ["", "x" * 251, 7, b"id", 10**5000, ["id"]])
@@ -338,8 +352,8 @@ async def test_invalid_report_ids(autojump_clock: MockClock, report_id: str) -> 
         assert before == len(fake.node.command_log)
 
 
-@rows("state", [triclinium.ClusterState.OFFLINE, "online", None, triclinium.EndpointState.CONNECTED])
-async def test_invalid_desired_states(autojump_clock: MockClock, state: triclinium.ClusterState) -> None:
+@rows("state", [triclinium.health.ClusterState.OFFLINE, "online", None, triclinium.health.EndpointState.CONNECTED])
+async def test_invalid_desired_states(autojump_clock: MockClock, state: triclinium.health.ClusterState) -> None:
     """An invalid desired state raises with the name of the parameter; RFC 0061 makes OFFLINE an error."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         for wait in (cluster.wait_until_ready, cluster.bucket("travel").wait_until_ready):

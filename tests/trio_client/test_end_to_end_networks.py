@@ -86,7 +86,7 @@ async def test_a_ping_of_nodes_outside_the_network(autojump_clock: MockClock) ->
         triclinium.Service.MANAGEMENT,
     ):
         reached, outside = endpoints[service]
-        assert (triclinium.PingState.OK, triclinium.PingState.ERROR) == (reached.state, outside.state)
+        assert (triclinium.health.PingState.OK, triclinium.health.PingState.ERROR) == (reached.state, outside.state)
         assert f"{outside.remote}: the node has no address in network 'external'" == outside.error
     assert [] == asked
 
@@ -98,7 +98,7 @@ async def test_a_cluster_without_reachable_nodes(autojump_clock: MockClock) -> N
         fake.open_client(network="external") as cluster,
     ):
         for waits in (cluster.wait_until_ready, cluster.bucket("travel").wait_until_ready):
-            for state in (triclinium.ClusterState.ONLINE, triclinium.ClusterState.DEGRADED):
+            for state in (triclinium.health.ClusterState.ONLINE, triclinium.health.ClusterState.DEGRADED):
                 with pytest.raises(errors.UnambiguousTimeoutException, match=NOWHERE), triclinium.fail_after(5.0):
                     await waits(desired_state=state)
 

@@ -7,7 +7,8 @@ import pytest
 from trio.testing import MockClock
 
 from tests.trio_client.pair import open_pair
-from triclinium import LookupInMacro, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics, errors
+from triclinium import errors
+from triclinium.subdocument import LookupInMacro, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.testing import FakeNodeOptions, drop_response, hang_up_after_applying

@@ -113,7 +113,7 @@ async def test_calls_cancelled_by_a_scope(autojump_clock: MockClock, caplog: pyt
 
 async def test_retries_count_as_duration(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     """An operation that is slow because of its retries is logged as slow, even if each attempt was fast."""
-    async with open_pair(tracer=triclinium.ThresholdLoggingTracer(kv_threshold=0.05)) as (fake, _, people):
+    async with open_pair(tracer=triclinium.telemetry.ThresholdLoggingTracer(kv_threshold=0.05)) as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure(), times=8)
         await people.upsert("ada", 1)
 
@@ -134,7 +134,7 @@ async def test_encoding_counts_as_duration(autojump_clock: MockClock, caplog: py
     async with open_pair() as (fake, _, people):
         await people.upsert("ada", 1)
         await people.upsert("ada", 1, transcoder=Slow())
-        await people.mutate_in("ada", [triclinium.MutateInSpec.replace("", 2)], transcoder=Slow())
+        await people.mutate_in("ada", [triclinium.subdocument.MutateInSpec.replace("", 2)], transcoder=Slow())
         fake.node.faults.next(Opcode.SET, delay(3.0))
         with pytest.raises(errors.AmbiguousTimeoutException):
             await people.upsert("ada", 1, transcoder=Slow())
@@ -151,7 +151,7 @@ async def test_encoding_counts_as_duration(autojump_clock: MockClock, caplog: py
 
 async def test_encoding_of_query_parameters(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     """The parameters of a query are encoded for each attempt, and the log has the sum."""
-    async with open_pair(tracer=triclinium.ThresholdLoggingTracer(query_threshold=0)) as (fake, cluster, _):
+    async with open_pair(tracer=triclinium.telemetry.ThresholdLoggingTracer(query_threshold=0)) as (fake, cluster, _):
         fake.nodes.script.answer("SELECT $city", FakeAnswer(rows=[1]))
         async with cluster.query("SELECT $city", city="Oslo") as result:
             assert [1] == await result.rows()
@@ -217,7 +217,7 @@ async def test_late_copies_are_not_orphans(autojump_clock: MockClock, caplog: py
         assert (await people.get_any_replica("ada")).is_replica
         async with people.get_all_replicas("ada") as copies:
             assert (await anext(copies)).is_replica
-        async with people.scan(triclinium.PrefixScan("a")) as found:
+        async with people.scan(triclinium.scans.PrefixScan("a")) as found:
             assert ["ada"] == [item.id async for item in found]
         await trio.sleep(5)
         orphans = cluster.statistics().orphans
@@ -282,9 +282,9 @@ async def test_intervals_and_sample_sizes_are_options(
 ) -> None:
     """Reports count all operations and list as many as the sample size, at the chosen interval."""
     async with open_pair(
-        tracer=triclinium.ThresholdLoggingTracer(kv_threshold=0, sample_size=2, emit_interval=0.5),
-        meter=triclinium.LoggingMeter(emit_interval=0.5),
-        orphans=triclinium.OrphanReporter(sample_size=1),
+        tracer=triclinium.telemetry.ThresholdLoggingTracer(kv_threshold=0, sample_size=2, emit_interval=0.5),
+        meter=triclinium.telemetry.LoggingMeter(emit_interval=0.5),
+        orphans=triclinium.telemetry.OrphanReporter(sample_size=1),
     ) as (_, _, people):
         for key in ("ada", "bob", "eve"):
             await people.upsert(key, 1)

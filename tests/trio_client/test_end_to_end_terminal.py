@@ -149,8 +149,8 @@ async def test_a_strategy_may_set_credentials(autojump_clock: MockClock) -> None
 
         class Correcting(triclinium.BestEffortRetryStrategy):
             def retry_after(
-                self, request: triclinium.RetryRequest, reason: triclinium.RetryReason
-            ) -> triclinium.RetryAction:
+                self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason
+            ) -> triclinium.retries.RetryAction:
                 """Set the correct credentials."""
                 cluster.set_authenticator(fake.authenticator)
                 return super().retry_after(request, reason)
@@ -206,7 +206,7 @@ async def test_one_node_without_the_password(autojump_clock: MockClock) -> None:
                 await people.upsert(keys[2], 1)
             with pytest.raises(errors.AuthenticationFailureException) as of_wait:
                 await cluster.wait_until_ready()
-            await cluster.wait_until_ready(desired_state=triclinium.ClusterState.DEGRADED)
+            await cluster.wait_until_ready(desired_state=triclinium.health.ClusterState.DEGRADED)
 
         assert began == trio.current_time()
 
@@ -221,7 +221,7 @@ async def test_no_node_has_the_password(autojump_clock: MockClock) -> None:
             node.faults.always(Opcode.SASL_STEP, NO_SIGNATURE)
         async with fake.open_client() as cluster:
             with pytest.raises(errors.AuthenticationFailureException, match="wrong server signature"):
-                await cluster.wait_until_ready(desired_state=triclinium.ClusterState.DEGRADED)
+                await cluster.wait_until_ready(desired_state=triclinium.health.ClusterState.DEGRADED)
             with pytest.raises(errors.AuthenticationFailureException, match="wrong server signature"):
                 async with cluster.query("SELECT 1") as result:
                     await result.rows()

@@ -215,7 +215,7 @@ async def test_samplers_see_the_attributes_of_operations(autojump_clock: MockClo
     async with open_pair(tracer=spans.tracer) as pair:
         people = pair.people
         await people.upsert("ada", 1, durability=triclinium.DurabilityLevel.MAJORITY)
-        await people.mutate_in("ada", [triclinium.MutateInSpec.replace("", 2)])
+        await people.mutate_in("ada", [triclinium.subdocument.MutateInSpec.replace("", 2)])
         await people.get_or_none("nobody")
         async with people.get_all_replicas("ada") as copies:
             assert [False] == [copy.is_replica async for copy in copies]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import subprocess
 import sys
+from collections import Counter
 from types import ModuleType
 
+import pytest
 from trio.testing import MockClock
 
 import triclinium
@@ -14,6 +18,7 @@ import triclinium.search
 import triclinium.testing
 import triclinium.views
 import triclinium_core.testing
+from tests.public_names import MODULES
 from tests.rows import rows
 from tests.trio_client.pair import open_pair
 from triclinium_core.testing.fakes import faults
@@ -29,11 +34,54 @@ def test_tracebacks_name_a_public_module(name: str) -> None:
     assert kind is getattr(sys.modules[kind.__module__], name)
 
 
-@rows("package", [triclinium, triclinium.search, triclinium.testing, triclinium.views])
+NAMES_MAX = 75
+
+
+@rows("package", [*MODULES, triclinium.testing])
 def test_all_lists_existing_names_sorted(package: ModuleType) -> None:
     """``__all__`` is sorted, and every name in it exists."""
     assert sorted(package.__all__) == package.__all__
     assert all(hasattr(package, name) for name in package.__all__)
+
+
+def test_every_name_has_one_module() -> None:
+    """The package has few names, and no module repeats a name of another one."""
+    counted = Counter(name for module in MODULES for name in module.__all__)
+
+    assert len(triclinium.__all__) <= NAMES_MAX
+    assert [] == [name for name, count in counted.items() if count > 1]
+
+
+def test_type_checkers_see_the_lazy_names() -> None:
+    """The imports for type checkers are the table that loads a name on its first use."""
+    imported = {
+        alias.name: node.module
+        for block in ast.parse(inspect.getsource(triclinium)).body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    modules = dict.fromkeys(triclinium._MODULES, "triclinium")
+
+    assert {**triclinium._MODULE_OF, **modules} == imported
+    assert sorted(imported) == triclinium.__all__
+    assert {*imported} <= {*dir(triclinium)}
+
+
+@rows(
+    ("name", "place"),
+    [
+        ("QueryStatus", "triclinium.query.QueryStatus"),
+        ("BucketSettings", "triclinium.management.BucketSettings"),
+        ("DocumentNotFoundException", "triclinium.errors.DocumentNotFoundException"),
+        ("Nonsense", "module 'triclinium' has no attribute 'Nonsense'"),
+    ],
+)
+def test_a_missing_name_is_an_attribute_error(name: str, place: str) -> None:
+    """The error for a name of a module says where it is."""
+    with pytest.raises(AttributeError, match=place):
+        getattr(triclinium, name)
 
 
 @rows(
@@ -69,7 +117,7 @@ async def test_reprs_of_block_results(autojump_clock: MockClock) -> None:
         async with (
             cluster.subscribe_topology() as changes,
             people.get_all_replicas("ada") as copies,
-            people.scan(triclinium.PrefixScan("a")) as found,
+            people.scan(triclinium.scans.PrefixScan("a")) as found,
         ):
             shown = [repr(given) for given in (changes, copies, found)]
 
@@ -91,13 +139,19 @@ def test_testing_exports_every_fault() -> None:
     assert all(getattr(triclinium.testing, name) is getattr(triclinium_core.testing, name) for name in functions)
 
 
-def test_the_import_loads_no_command_modules() -> None:
-    """The import provides the exceptions and loads no module that only the command line needs."""
+def test_names_load_on_first_use() -> None:
+    """The import loads neither trio nor any part of the client; errors load no client and no command."""
     program = """
 import sys, triclinium
+print(sorted(name for name in sys.modules if name.startswith(('trio', 'msgspec'))))
 print(triclinium.errors.DocumentNotFoundException.__name__)
+triclinium.open_cluster
 print(sorted({'click', 'rich', 'hypothesis', 'asyncio'} & set(sys.modules)))
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-    assert ["DocumentNotFoundException", "[]"] == run.stdout.splitlines()
+    assert [
+        "[]",
+        "DocumentNotFoundException",
+        "[]",
+    ] == run.stdout.splitlines()

@@ -57,7 +57,7 @@ async def test_attributes_of_a_document_operation(autojump_clock: MockClock) -> 
         "couchbase.retries": 0,
     } == upsert.attributes
     assert ("tcp", "127.0.0.1") == (dispatch.attributes["network.transport"], dispatch.attributes["server.address"])
-    assert triclinium.StatusCode.OK is upsert.status
+    assert triclinium.telemetry.StatusCode.OK is upsert.status
     ((name, tags, _),) = meter.values
     assert {key: value for key, value in upsert.attributes.items() if key != "couchbase.retries"} == tags
     assert "db.client.operation.duration" == name
@@ -74,8 +74,8 @@ async def test_every_document_operation_has_a_span(autojump_clock: MockClock) ->
         await people.exists(SECRET)
         await people.get_and_touch(SECRET, None)
         await people.touch(SECRET, None)
-        await people.lookup_in(SECRET, [triclinium.LookupInSpec.get("n")])
-        await people.mutate_in(SECRET, [triclinium.MutateInSpec.upsert("n", VALUE)])
+        await people.lookup_in(SECRET, [triclinium.subdocument.LookupInSpec.get("n")])
+        await people.mutate_in(SECRET, [triclinium.subdocument.MutateInSpec.upsert("n", VALUE)])
         locked = await people.get_and_lock(SECRET, 5)
         await people.unlock(SECRET, locked.cas)
         await binary.increment("hits", initial=1)
@@ -105,12 +105,12 @@ async def test_every_document_operation_has_a_span(autojump_clock: MockClock) ->
 @pytest.mark.parametrize(
     ("key", "status", "name"),
     [
-        ("nobody", triclinium.StatusCode.UNSET, "DocumentNotFound"),
-        ("", triclinium.StatusCode.ERROR, "UnambiguousTimeout"),
+        ("nobody", triclinium.telemetry.StatusCode.UNSET, "DocumentNotFound"),
+        ("", triclinium.telemetry.StatusCode.ERROR, "UnambiguousTimeout"),
     ],
 )
 async def test_failures_have_an_error_type(
-    key: str, status: triclinium.StatusCode, name: str, autojump_clock: MockClock
+    key: str, status: triclinium.telemetry.StatusCode, name: str, autojump_clock: MockClock
 ) -> None:
     """A missing document is not an error status, unlike a timeout; both have an error type in span and metric."""
     tracer, meter = RecordingTracer(), RecordingMeter()
@@ -137,8 +137,8 @@ async def test_a_none_result_has_no_error(autojump_clock: MockClock) -> None:
             await pair.people.get_or_none("ada")
 
     missing, late = tracer.roots
-    assert (triclinium.StatusCode.OK, False) == (missing.status, "error.type" in missing.attributes)
-    assert (triclinium.StatusCode.ERROR, "UnambiguousTimeout") == (late.status, late.attributes["error.type"])
+    assert (triclinium.telemetry.StatusCode.OK, False) == (missing.status, "error.type" in missing.attributes)
+    assert (triclinium.telemetry.StatusCode.ERROR, "UnambiguousTimeout") == (late.status, late.attributes["error.type"])
     assert [False, True] == ["error.type" in tags for _, tags, _ in meter.values]
     assert_as_in_the_tables(tracer, meter)
 
@@ -260,7 +260,10 @@ async def test_unanswered_pings(autojump_clock: MockClock) -> None:
     reported, cancelled = tracer.roots
     assert ("ping", DISPATCH, DISPATCH) == reported.shape() == cancelled.shape()
     assert not any("couchbase.server_duration" in span.attributes for span in tracer.spans)
-    assert (triclinium.StatusCode.OK, triclinium.StatusCode.UNSET) == (reported.status, cancelled.status)
+    assert (triclinium.telemetry.StatusCode.OK, triclinium.telemetry.StatusCode.UNSET) == (
+        reported.status,
+        cancelled.status,
+    )
     assert [] == tracer.broken_rules
 
 

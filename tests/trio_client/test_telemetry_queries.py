@@ -41,7 +41,7 @@ async def test_the_span_of_a_query(autojump_clock: MockClock) -> None:
     assert ALWAYS_OUTER | {"couchbase.service", "db.namespace", "couchbase.scope.name"} == of_scope.attributes.keys()
     assert OF_A_NODE | {"couchbase.operation_id"} == of_cluster.children[1].attributes.keys()
     assert "mine" == of_cluster.children[1].attributes["couchbase.operation_id"]
-    assert [triclinium.StatusCode.OK] * 2 == [of_cluster.status, of_scope.status]
+    assert [triclinium.telemetry.StatusCode.OK] * 2 == [of_cluster.status, of_scope.status]
     assert meter.values[0][2] >= 20_000_000
     assert_as_in_the_tables(tracer, meter)
 
@@ -70,7 +70,7 @@ async def test_the_span_ends_with_the_response(autojump_clock: MockClock) -> Non
             await trio.sleep(60)
             (query,) = tracer.roots
 
-            assert (1, triclinium.StatusCode.OK) == (query.ends, query.status)
+            assert (1, triclinium.telemetry.StatusCode.OK) == (query.ends, query.status)
             assert [1, 2] == await result.rows()
         broken = {"code": 5000, "msg": "broken"}
         pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], errors=[broken]))
@@ -81,7 +81,10 @@ async def test_the_span_ends_with_the_response(autojump_clock: MockClock) -> Non
 
     _, failed = tracer.roots
     assert all(microseconds < 1_000_000 for _, _, microseconds in meter.values)
-    assert (triclinium.StatusCode.ERROR, "InternalServerFailure") == (failed.status, failed.attributes["error.type"])
+    assert (triclinium.telemetry.StatusCode.ERROR, "InternalServerFailure") == (
+        failed.status,
+        failed.attributes["error.type"],
+    )
     assert_as_in_the_tables(tracer, meter)
 
 
@@ -120,5 +123,5 @@ async def test_rows_left_early(autojump_clock: MockClock) -> None:
             await anext(result)
 
     (span,), ((_, tags, _),) = tracer.roots, meter.values
-    assert (triclinium.StatusCode.OK, False) == (span.status, "error.type" in span.attributes)
+    assert (triclinium.telemetry.StatusCode.OK, False) == (span.status, "error.type" in span.attributes)
     assert "error.type" not in tags

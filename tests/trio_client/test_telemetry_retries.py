@@ -28,10 +28,10 @@ class Waits:
         self.seconds = seconds
 
     def retry_after(
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Return a retry."""
-        return triclinium.RetryAction.after(self.seconds)
+        return triclinium.retries.RetryAction.after(self.seconds)
 
 
 @rows(("strategy", "retries"), [(Waits(0.5), 0), (Waits(0.1), 1), (Waits(100.0), 0)])
@@ -53,12 +53,12 @@ class WaitsIfBusy:
     """Strategy that retries temporary failures only."""
 
     def retry_after(
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Return a retry after half a second, or refuse."""
-        if reason is triclinium.RetryReason.KV_TEMPORARY_FAILURE:
-            return triclinium.RetryAction.after(0.5)
-        return triclinium.RetryAction.no_retry()
+        if reason is triclinium.retries.RetryReason.KV_TEMPORARY_FAILURE:
+            return triclinium.retries.RetryAction.after(0.5)
+        return triclinium.retries.RetryAction.no_retry()
 
 
 async def get_ada(pair: Pair) -> None:
@@ -68,7 +68,7 @@ async def get_ada(pair: Pair) -> None:
 
 async def scan_all(pair: Pair) -> None:
     """Scan one vbucket after the other."""
-    async with pair.people.scan(triclinium.PrefixScan("a"), concurrency=1) as found:
+    async with pair.people.scan(triclinium.scans.PrefixScan("a"), concurrency=1) as found:
         await anext(found)
 
 
@@ -111,7 +111,7 @@ async def test_a_retried_write(autojump_clock: MockClock) -> None:
     assert "KV_TEMPORARY_FAILURE" == first["triclinium.retry.reason"]
     assert "Temporary Failure 0x86" in str(first["triclinium.retry.clause"])
     assert isinstance(first["triclinium.retry.delay"], float)
-    assert triclinium.StatusCode.OK is upsert.status
+    assert triclinium.telemetry.StatusCode.OK is upsert.status
     assert_as_in_the_tables(tracer, meter)
 
 
@@ -134,8 +134,8 @@ async def test_a_refused_retry(autojump_clock: MockClock) -> None:
     tracer = RecordingTracer()
 
     class Never(triclinium.BestEffortRetryStrategy):
-        def retry_after(self, *_: object) -> triclinium.RetryAction:
-            return triclinium.RetryAction.no_retry()
+        def retry_after(self, *_: object) -> triclinium.retries.RetryAction:
+            return triclinium.retries.RetryAction.no_retry()
 
     async with open_pair(tracer=tracer) as pair:
         pair.fake.node.faults.next(Opcode.GET, temporary_failure())
@@ -146,4 +146,4 @@ async def test_a_refused_retry(autojump_clock: MockClock) -> None:
     ((event, attributes),) = get.events
     assert "triclinium.retry_refused" == event
     assert "TemporaryFailureException" == attributes["triclinium.retry.error"]
-    assert (0, triclinium.StatusCode.ERROR) == (get.attributes["couchbase.retries"], get.status)
+    assert (0, triclinium.telemetry.StatusCode.ERROR) == (get.attributes["couchbase.retries"], get.status)

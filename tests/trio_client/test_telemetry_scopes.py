@@ -100,9 +100,9 @@ async def test_a_call_cancelled_by_its_scope(
 
     span, (_, tags, microseconds) = tracer.roots[-1], meter.values[-1]
     status, error = (
-        (triclinium.StatusCode.ERROR, late)
+        (triclinium.telemetry.StatusCode.ERROR, late)
         if limit is triclinium.fail_after
-        else (triclinium.StatusCode.UNSET, "RequestCanceled")
+        else (triclinium.telemetry.StatusCode.UNSET, "RequestCanceled")
     )
     assert (name, status, error) == (span.name, span.status, span.attributes.get("error.type"))
     assert (name, error, 1_000_000) == (tags["db.operation.name"], tags.get("error.type"), microseconds)

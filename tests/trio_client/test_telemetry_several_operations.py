@@ -33,7 +33,7 @@ async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
         people = cluster.bucket("travel").default_collection()
         await people.upsert("ada", 1)
         await cluster.bucket("travel").wait_until_ready(service_types=[triclinium.Service.KV])
-        specs = [triclinium.LookupInSpec.get("")]
+        specs = [triclinium.subdocument.LookupInSpec.get("")]
         given = tracer.request_span("given")
         await people.get_any_replica("ada", parent_span=given)
         await people.lookup_in_any_replica("ada", specs, parent_span=given)
@@ -41,7 +41,7 @@ async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
             assert 2 == len([copy async for copy in copies])
         async with people.lookup_in_all_replicas("ada", specs, parent_span=given) as parts:
             assert 2 == len([part async for part in parts])
-        async with people.scan(triclinium.PrefixScan("a"), concurrency=8, parent_span=given) as found:
+        async with people.scan(triclinium.scans.PrefixScan("a"), concurrency=8, parent_span=given) as found:
             assert ["ada"] == [item.id async for item in found]
         given.end()
 
@@ -50,7 +50,7 @@ async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
     assert [(name, DISPATCH, DISPATCH) for name in replica_reads] == [span.shape() for span in copies_read]
     assert ("range_scan", {DISPATCH}) == (scan.name, {child.name for child in scan.children})
     assert len(scan.children) > OPTIONS.vbuckets
-    assert {triclinium.StatusCode.OK} == {span.status for span in given.children}
+    assert {triclinium.telemetry.StatusCode.OK} == {span.status for span in given.children}
     for span in given.children:
         assert ALWAYS_OUTER | OF_A_DOCUMENT == span.attributes.keys()
     assert [*replica_reads, "range_scan"] == [tags["db.operation.name"] for _, tags, _ in meter.values[2:]]
@@ -96,10 +96,10 @@ async def test_cancelled_calls_of_several_operations(autojump_clock: MockClock) 
         pair.fake.node.faults.always(Opcode.GET, drop_response())
         with trio.move_on_after(1):
             await people.get_any_replica("ada")
-        async with people.scan(triclinium.PrefixScan("a"), batch_item_limit=1) as left:
+        async with people.scan(triclinium.scans.PrefixScan("a"), batch_item_limit=1) as left:
             await anext(left)
         with trio.move_on_after(1):
-            async with people.scan(triclinium.PrefixScan("a")) as cancelled:
+            async with people.scan(triclinium.scans.PrefixScan("a")) as cancelled:
                 await anext(cancelled)
                 pair.fake.node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
                 await anext(cancelled)
@@ -107,10 +107,11 @@ async def test_cancelled_calls_of_several_operations(autojump_clock: MockClock) 
     _, any_replica, early, late = tracer.roots
     assert ("get_any_replica", DISPATCH) == any_replica.shape()
     for span in (any_replica, late):
-        assert (triclinium.StatusCode.UNSET, "RequestCanceled") == (span.status, span.attributes.get("error.type")), (
-            span
-        )
-    assert (triclinium.StatusCode.OK, False) == (early.status, "error.type" in early.attributes)
+        assert (triclinium.telemetry.StatusCode.UNSET, "RequestCanceled") == (
+            span.status,
+            span.attributes.get("error.type"),
+        ), span
+    assert (triclinium.telemetry.StatusCode.OK, False) == (early.status, "error.type" in early.attributes)
     assert [] == tracer.broken_rules
 
 
@@ -128,7 +129,7 @@ async def test_calls_of_several_operations_in_a_scope(
         with suppress(trio.TooSlowError), limit(1):
             await pair.people.get_any_replica("ada")
         with suppress(trio.TooSlowError), limit(1):
-            async with pair.people.scan(triclinium.PrefixScan("a")) as found:
+            async with pair.people.scan(triclinium.scans.PrefixScan("a")) as found:
                 await anext(found)
         with suppress(trio.TooSlowError), limit(1):
             await pair.cluster.bucket("travel").collections().create_scope("new")
@@ -165,6 +166,6 @@ async def test_copies_that_are_not_needed(autojump_clock: MockClock) -> None:
             await anext(copies)
 
     reads = [*tracer.of("get_any_replica"), *tracer.of("get_all_replicas")]
-    assert [(triclinium.StatusCode.OK, 2)] * 2 == [(span.status, len(span.children)) for span in reads]
+    assert [(triclinium.telemetry.StatusCode.OK, 2)] * 2 == [(span.status, len(span.children)) for span in reads]
     assert not any("error.type" in tags for _, tags, _ in meter.values)
     assert_as_in_the_tables(tracer, meter)

@@ -13,6 +13,7 @@ import trio.testing
 from trio.testing import MockClock
 
 import triclinium
+from tests.public_names import PUBLIC
 from tests.trio_client.pair import open_pair
 from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingMeter, RecordingTracer, current_span
 from tests.trio_client.telemetry_tables import STATEMENT, assert_as_in_the_tables
@@ -29,7 +30,7 @@ class AttributedTracer(RecordingTracer):
     def request_span(
         self,
         name: str,
-        parent: triclinium.RequestSpan | None = None,
+        parent: triclinium.telemetry.RequestSpan | None = None,
         attributes: Mapping[str, str | int | float | bool] | None = None,
     ) -> RecordedSpan:
         """Start a span with attributes that must not be set again."""
@@ -86,11 +87,13 @@ class Broken:
     def __repr__(self) -> str:
         return "<Broken>"
 
-    def request_span(self, name: str, parent: triclinium.RequestSpan | None = None) -> triclinium.RequestSpan:
+    def request_span(
+        self, name: str, parent: triclinium.telemetry.RequestSpan | None = None
+    ) -> triclinium.telemetry.RequestSpan:
         """Raise, or return an object that raises."""
         return self._self_or_error()
 
-    def value_recorder(self, name: str, tags: Mapping[str, str]) -> triclinium.ValueRecorder:
+    def value_recorder(self, name: str, tags: Mapping[str, str]) -> triclinium.telemetry.ValueRecorder:
         """Raise, or return an object that raises."""
         return self._self_or_error()
 
@@ -128,13 +131,15 @@ async def test_exceptions_of_a_tracer(
 class Poor:
     """Tracer and meter whose spans and recorders have no methods."""
 
-    def request_span(self, name: str, parent: triclinium.RequestSpan | None = None) -> triclinium.RequestSpan:
+    def request_span(
+        self, name: str, parent: triclinium.telemetry.RequestSpan | None = None
+    ) -> triclinium.telemetry.RequestSpan:
         """Return an object without the methods of a span."""
-        return cast(triclinium.RequestSpan, object())
+        return cast(triclinium.telemetry.RequestSpan, object())
 
-    def value_recorder(self, name: str, tags: Mapping[str, str]) -> triclinium.ValueRecorder:
+    def value_recorder(self, name: str, tags: Mapping[str, str]) -> triclinium.telemetry.ValueRecorder:
         """Return an object without the methods of a recorder."""
-        return cast(triclinium.ValueRecorder, object())
+        return cast(triclinium.telemetry.ValueRecorder, object())
 
 
 async def test_spans_without_methods(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
@@ -151,7 +156,7 @@ async def test_spans_without_methods(autojump_clock: MockClock, caplog: pytest.L
             assert [1] == await result.rows()
         # Calls of several operations, whose spans would be parents.
         assert {"n": 1} == (await pair.people.get_any_replica("ada")).content
-        async with pair.people.scan(triclinium.PrefixScan("a")) as found:
+        async with pair.people.scan(triclinium.scans.PrefixScan("a")) as found:
             assert ["ada"] == [item.id async for item in found]
         await pair.cluster.bucket("travel").collections().create_scope("paris")
 
@@ -170,7 +175,7 @@ async def test_wrong_arguments_make_no_span(autojump_clock: MockClock) -> None:
 
 
 def _calls() -> Iterator[tuple[str, inspect.Signature]]:
-    for kind in vars(triclinium).values():
+    for kind in PUBLIC.values():
         if inspect.isclass(kind) and kind.__module__.startswith("triclinium._"):
             for name, member in inspect.getmembers(kind, inspect.isfunction):
                 signature = inspect.signature(member)
@@ -187,7 +192,9 @@ def test_every_call_takes_a_parent_span() -> None:
         assert "parent_span" in signature.parameters, name
 
 
-@pytest.mark.parametrize("wrong_value", [object(), "tracer", 7, True, RecordingTracer, triclinium.LoggingMeter])
+@pytest.mark.parametrize(
+    "wrong_value", [object(), "tracer", 7, True, RecordingTracer, triclinium.telemetry.LoggingMeter]
+)
 @pytest.mark.parametrize("argument", ["tracer", "meter", "orphans"])
 def test_an_invalid_tracer(argument: str, wrong_value: object) -> None:
     """An object without the required method, or a class, is refused with its name before anything is opened."""

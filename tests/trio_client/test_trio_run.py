@@ -32,7 +32,7 @@ async def ping(cluster: triclinium.Cluster, collection: triclinium.Collection) -
 
 async def scan(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
     """Start a scan."""
-    async with collection.scan(triclinium.PrefixScan("a")):
+    async with collection.scan(triclinium.scans.PrefixScan("a")):
         pass
 
 
@@ -80,7 +80,7 @@ async def test_results_of_blocks_belong_to_their_run() -> None:
         collection = cluster.bucket("default").default_collection()
         await collection.upsert("ada", 1)
         async with (
-            collection.scan(triclinium.PrefixScan("a")) as found,
+            collection.scan(triclinium.scans.PrefixScan("a")) as found,
             collection.get_all_replicas("ada") as copies,
             cluster.subscribe_topology() as changes,
         ):

@@ -37,14 +37,14 @@ RIGHT: Mapping[str, object] = {
     "transcoder": triclinium.RawBinaryTranscoder(),
     "retry_strategy": triclinium.BestEffortRetryStrategy(),
     "access_deleted": False,
-    "store_semantics": triclinium.StoreSemantics.UPSERT,
+    "store_semantics": triclinium.subdocument.StoreSemantics.UPSERT,
 }
 """One valid value of each argument."""
 
 RIGHT_IN: Mapping[tuple[str, str], object] = {
-    ("lookup_in", "specs"): [triclinium.LookupInSpec.get("a")],
-    ("lookup_in_any_replica", "specs"): [triclinium.LookupInSpec.get("a")],
-    ("mutate_in", "specs"): [triclinium.MutateInSpec.upsert("a", b"1")],
+    ("lookup_in", "specs"): [triclinium.subdocument.LookupInSpec.get("a")],
+    ("lookup_in_any_replica", "specs"): [triclinium.subdocument.LookupInSpec.get("a")],
+    ("mutate_in", "specs"): [triclinium.subdocument.MutateInSpec.upsert("a", b"1")],
 }
 """Valid values of arguments of single methods."""
 
@@ -99,9 +99,9 @@ WRONG: Mapping[str, Sequence[object]] = {
     "durability": (0, 1, "MAJORITY", None, True, triclinium.DurabilityLevel, HUGE),
     "transcoder": ("json", 7, HUGE, triclinium.JsonTranscoder, object()),
     "retry_strategy": ("best effort", 7, HUGE, triclinium.BestEffortRetryStrategy, object()),
-    "specs": ((), [], "a", b"a", None, 7, ["a"], {}, triclinium.LookupInSpec.get("a"), [None]),
+    "specs": ((), [], "a", b"a", None, 7, ["a"], {}, triclinium.subdocument.LookupInSpec.get("a"), [None]),
     "access_deleted": (1, 0, "yes", None),
-    "store_semantics": ("upsert", 1, None, triclinium.StoreSemantics, True),
+    "store_semantics": ("upsert", 1, None, triclinium.subdocument.StoreSemantics, True),
 }
 """Invalid values of each argument."""
 
@@ -109,16 +109,19 @@ WRONG_IN: Mapping[tuple[str, str], Sequence[object]] = {
     ("unlock", "cas"): (0,),
     ("append", "value"): ("text", bytearray(b"1"), memoryview(b"1"), 1, None),
     ("prepend", "value"): ("text", bytearray(b"1"), memoryview(b"1"), 1, None),
-    ("lookup_in", "specs"): ([triclinium.LookupInSpec.get("a")] * 17, [triclinium.MutateInSpec.remove("a")]),
+    ("lookup_in", "specs"): (
+        [triclinium.subdocument.LookupInSpec.get("a")] * 17,
+        [triclinium.subdocument.MutateInSpec.remove("a")],
+    ),
     ("lookup_in_any_replica", "specs"): (
-        [triclinium.LookupInSpec.get("a")] * 17,
-        [triclinium.MutateInSpec.remove("a")],
+        [triclinium.subdocument.LookupInSpec.get("a")] * 17,
+        [triclinium.subdocument.MutateInSpec.remove("a")],
     ),
     ("mutate_in", "specs"): (
-        [triclinium.MutateInSpec.remove("a")] * 17,
-        [triclinium.LookupInSpec.get("a")],
-        [triclinium.MutateInSpec.remove(""), triclinium.MutateInSpec.remove("a")],
-        [triclinium.MutateInSpec.remove("a"), triclinium.LookupInSpec.get("a")],
+        [triclinium.subdocument.MutateInSpec.remove("a")] * 17,
+        [triclinium.subdocument.LookupInSpec.get("a")],
+        [triclinium.subdocument.MutateInSpec.remove(""), triclinium.subdocument.MutateInSpec.remove("a")],
+        [triclinium.subdocument.MutateInSpec.remove("a"), triclinium.subdocument.LookupInSpec.get("a")],
     ),
 }
 """Further invalid values for arguments of single methods."""
@@ -236,11 +239,16 @@ async def test_expiry_excludes_preserve_expiry_in_mutate_in(autojump_clock: Mock
     both: Mapping[str, Any] = {"expiry": timedelta(hours=1), "preserve_expiry": True}
     async with open_pair() as (_, _, people):
         with pytest.raises(errors.InvalidArgumentException) as caught:
-            await people.mutate_in("ada", [triclinium.MutateInSpec.upsert("a", 1)], **both)
+            await people.mutate_in("ada", [triclinium.subdocument.MutateInSpec.upsert("a", 1)], **both)
         with pytest.raises(errors.InvalidArgumentException):
-            await people.mutate_in("ada", [triclinium.MutateInSpec.upsert("a", 1)], **{**both, "expiry": HUGE})
+            await people.mutate_in(
+                "ada", [triclinium.subdocument.MutateInSpec.upsert("a", 1)], **{**both, "expiry": HUGE}
+            )
         await people.mutate_in(
-            "ada", [triclinium.MutateInSpec.upsert("a", 1)], store_semantics=triclinium.StoreSemantics.UPSERT, **both
+            "ada",
+            [triclinium.subdocument.MutateInSpec.upsert("a", 1)],
+            store_semantics=triclinium.subdocument.StoreSemantics.UPSERT,
+            **both,
         )
 
     assert "expiry" == caught.value.parameter
@@ -260,7 +268,7 @@ async def test_a_value_that_cannot_be_encoded(autojump_clock: MockClock) -> None
                 with pytest.raises(errors.EncodingFailureException):
                     await method_of(people, name)("ada", value, transcoder=transcoder)
         with pytest.raises(errors.EncodingFailureException):
-            await people.mutate_in("ada", [triclinium.MutateInSpec.upsert("a", object())])
+            await people.mutate_in("ada", [triclinium.subdocument.MutateInSpec.upsert("a", object())])
 
         assert before == len(fake.node.command_log)
 
@@ -277,7 +285,7 @@ async def test_a_value_that_is_too_large(autojump_clock: MockClock) -> None:
                 for name in ("insert", "upsert", "replace")
             ),
             *(partial(method_of(people, name), "ada", value) for name in ("append", "prepend")),
-            lambda: people.mutate_in("ada", [triclinium.MutateInSpec.upsert("a", value)], transcoder=RAW),
+            lambda: people.mutate_in("ada", [triclinium.subdocument.MutateInSpec.upsert("a", value)], transcoder=RAW),
         ]
         for call in calls:
             with pytest.raises(errors.ValueTooLargeException):
@@ -327,7 +335,7 @@ async def test_an_invalid_parent_span(is_traced: bool, autojump_clock: MockClock
                 "query": lambda **given: cluster.query("SELECT 1", **given),
                 "analytics_query": lambda **given: cluster.analytics_query("SELECT 1", **given),
                 "get_all_replicas": lambda **given: people.get_all_replicas("ada", **given),
-                "scan": lambda **given: people.scan(triclinium.PrefixScan("a"), **given),
+                "scan": lambda **given: people.scan(triclinium.scans.PrefixScan("a"), **given),
             }
             for name, call in calls.items():
                 with pytest.raises(errors.InvalidArgumentException) as caught:

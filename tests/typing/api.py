@@ -24,23 +24,23 @@ class NeverRetry:
     """Strategy."""
 
     def retry_after(
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Refuse the retry."""
         assert_type(request.retry_attempts, int)
         assert_type(request.client_context["tenant"], object)
-        return triclinium.RetryAction.no_retry()
+        return triclinium.retries.RetryAction.no_retry()
 
 
 class AskSomebody:
     """Asynchronous strategy, which may perform I/O."""
 
     async def retry_after(
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Retry after a second."""
         await trio.lowlevel.checkpoint()
-        return triclinium.RetryAction.after(1.0)
+        return triclinium.retries.RetryAction.after(1.0)
 
 
 class Tunnel:
@@ -75,7 +75,7 @@ def walking(cluster: triclinium.Cluster) -> None:
     assert_type(cluster.bucket("travel").scope("inventory").collection("people"), triclinium.Collection)
     assert_type(cluster.bucket("travel").default_collection(), triclinium.Collection)
     assert_type(cluster.default_collection(), triclinium.Collection)
-    assert_type(cluster.statistics(), triclinium.ClientStatistics)
+    assert_type(cluster.statistics(), triclinium.health.ClientStatistics)
 
 
 async def reading(people: triclinium.Collection) -> None:
@@ -117,48 +117,55 @@ async def writing(people: triclinium.Collection, cas: triclinium.Cas) -> None:
 async def parts(people: triclinium.Collection, cas: triclinium.Cas) -> None:
     """Pass specs of one kind, and read typed parts."""
     found = await people.lookup_in(
-        "ada", [triclinium.LookupInSpec.get("a"), triclinium.LookupInSpec.get(triclinium.LookupInMacro.CAS, xattr=True)]
+        "ada",
+        [
+            triclinium.subdocument.LookupInSpec.get("a"),
+            triclinium.subdocument.LookupInSpec.get(triclinium.subdocument.LookupInMacro.CAS, xattr=True),
+        ],
     )
-    assert_type(found, triclinium.LookupInResult)
+    assert_type(found, triclinium.subdocument.LookupInResult)
     assert_type(found.content_as(Person, 0), Person)
     assert_type(found.exists(1), bool)
     specs = [
-        triclinium.MutateInSpec.upsert("a", 1, create_parents=True),
-        triclinium.MutateInSpec.upsert("x", triclinium.MutationMacro.CAS, xattr=True),
+        triclinium.subdocument.MutateInSpec.upsert("a", 1, create_parents=True),
+        triclinium.subdocument.MutateInSpec.upsert("x", triclinium.subdocument.MutationMacro.CAS, xattr=True),
     ]
-    changed = await people.mutate_in("ada", specs, cas=cas, store_semantics=triclinium.StoreSemantics.UPSERT)
-    assert_type(changed, triclinium.MutateInResult)
+    changed = await people.mutate_in(
+        "ada", specs, cas=cas, store_semantics=triclinium.subdocument.StoreSemantics.UPSERT
+    )
+    assert_type(changed, triclinium.subdocument.MutateInResult)
     assert_type(changed.content_as(int, 0), int)
     assert_type(changed.mutation_token, triclinium.MutationToken | None)
     await people.lookup_in("ada", specs)  # type: ignore[arg-type]
-    await people.mutate_in("ada", [triclinium.LookupInSpec.get("a")])  # type: ignore[list-item]
-    await people.lookup_in("ada", triclinium.LookupInSpec.get("a"))  # type: ignore[arg-type]
+    await people.mutate_in("ada", [triclinium.subdocument.LookupInSpec.get("a")])  # type: ignore[list-item]
+    await people.lookup_in("ada", triclinium.subdocument.LookupInSpec.get("a"))  # type: ignore[arg-type]
 
 
 async def copies(people: triclinium.Collection) -> None:
     """Read replicas and scans in blocks, item by item."""
     assert_type(await people.get_any_replica("ada"), triclinium.GetReplicaResult)
     assert_type(
-        await people.lookup_in_any_replica("ada", [triclinium.LookupInSpec.get("a")]), triclinium.LookupInReplicaResult
+        await people.lookup_in_any_replica("ada", [triclinium.subdocument.LookupInSpec.get("a")]),
+        triclinium.subdocument.LookupInReplicaResult,
     )
     async with people.get_all_replicas("ada") as found:
         assert_type(found, triclinium.ReplicaResults[triclinium.GetReplicaResult])
         async for copy in found:
             assert_type((copy.content_as(Person), copy.is_replica), tuple[Person, bool])
-    async with people.lookup_in_all_replicas("ada", [triclinium.LookupInSpec.get("a")]) as parts_found:
-        assert_type(await anext(parts_found), triclinium.LookupInReplicaResult)
+    async with people.lookup_in_all_replicas("ada", [triclinium.subdocument.LookupInSpec.get("a")]) as parts_found:
+        assert_type(await anext(parts_found), triclinium.subdocument.LookupInReplicaResult)
     for scan_type in (
-        triclinium.RangeScan("a", triclinium.ScanTerm("b", exclusive=True)),
-        triclinium.PrefixScan("a"),
-        triclinium.SamplingScan(5, seed=1),
+        triclinium.scans.RangeScan("a", triclinium.scans.ScanTerm("b", exclusive=True)),
+        triclinium.scans.PrefixScan("a"),
+        triclinium.scans.SamplingScan(5, seed=1),
     ):
         async with people.scan(scan_type, ids_only=False, concurrency=4) as items:
-            assert_type(items, triclinium.ScanResults)
+            assert_type(items, triclinium.scans.ScanResults)
             async for item in items:
-                assert_type(item, triclinium.ScanResult)
+                assert_type(item, triclinium.scans.ScanResult)
                 assert_type((item.id, item.content_as(Person), item.expiry_time), tuple[str, Person, datetime | None])
     people.scan("a")  # type: ignore[arg-type]
-    people.scan(triclinium.PrefixScan("a"), consistent_with=["token"])  # type: ignore[list-item]
+    people.scan(triclinium.scans.PrefixScan("a"), consistent_with=["token"])  # type: ignore[list-item]
 
 
 async def deciding(people: triclinium.Collection) -> None:
@@ -193,15 +200,17 @@ async def fetch_until(url: str) -> list[str]:
     return [url]
 
 
-def judge(error: Exception) -> bool | triclinium.ErrorInfo:
+def judge(error: Exception) -> bool | triclinium.retries.ErrorInfo:
     """Return an error info instead of a flag."""
-    return triclinium.ErrorInfo(is_retry_safe=True, retry_after=1.0)
+    return triclinium.retries.ErrorInfo(is_retry_safe=True, retry_after=1.0)
 
 
-def listen(report: triclinium.RetryReport) -> None:
+def listen(report: triclinium.retries.RetryReport) -> None:
     """Accept every kind of report."""
-    assert_type(report, triclinium.RetryScheduled | triclinium.RetryGivenUp | triclinium.RetrySucceeded)
-    if isinstance(report, triclinium.RetryScheduled):
+    assert_type(
+        report, triclinium.retries.RetryScheduled | triclinium.retries.RetryGivenUp | triclinium.retries.RetrySucceeded
+    )
+    if isinstance(report, triclinium.retries.RetryScheduled):
         assert_type((report.attempt, report.delay, report.error), tuple[int, float, Exception | None])
 
 
@@ -214,11 +223,11 @@ async def retrying_anything(quota: triclinium.AdaptiveRetryStrategy) -> None:
     async for attempt in triclinium.attempts(quota, on=judge, token_scope="u"):
         assert_type(attempt, triclinium.Attempt)
         with attempt:
-            attempt.retry(triclinium.ErrorInfo(is_retry_safe=True))
+            attempt.retry(triclinium.retries.ErrorInfo(is_retry_safe=True))
         async with attempt:
             assert_type(attempt.number, int)
     with triclinium.watching_retries(listen):
-        assert_type(triclinium.attempts_of(OSError()), tuple[triclinium.AttemptRecord, ...])
+        assert_type(triclinium.retries.attempts_of(OSError()), tuple[triclinium.retries.AttemptRecord, ...])
     await triclinium.retry(fetch, 1, strategy=quota)  # type: ignore[arg-type]
     assert_type(await triclinium.retry(fetch, "u", strategy=triclinium.BestEffortRetryStrategy()), bytes)
     await triclinium.retry(fetch, "u", strategy=quota, on=KeyboardInterrupt)  # type: ignore[arg-type]
@@ -272,7 +281,7 @@ async def lending(people: triclinium.Collection, limited: LimitedTokens) -> None
     delays(smithy.as_async(Tokens()))  # type: ignore[arg-type]
     await triclinium.retry(fetch, "u", strategy=Tokens())
     await people.get("ada", retry_strategy=Tokens())
-    with triclinium.retrying(triclinium.TokenScope(Tokens(), "reports")):
+    with triclinium.retrying(triclinium.retries.TokenScope(Tokens(), "reports")):
         await people.get("ada", retry_strategy=limited)
     await people.get("ada", retry_strategy=smithy.as_async(Tokens()))
     least: smithy.MinimalRetryStrategy = limited

@@ -8,6 +8,8 @@ from typing import Protocol
 
 import trio
 
+__all__ = ["ConnectedStream", "Connector", "Resolver"]
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectedStream:

@@ -7,16 +7,9 @@ import random
 import trio
 import trio.testing
 
-from triclinium import (
-    BestEffortRetryStrategy,
-    RetryAction,
-    RetryReason,
-    RetryRequest,
-    RetryStrategy,
-    client_context,
-    retrying,
-)
+from triclinium import BestEffortRetryStrategy, client_context, retrying
 from triclinium.errors import TemporaryFailureException
+from triclinium.retries import RetryAction, RetryReason, RetryRequest, RetryStrategy
 from triclinium.testing import open_fake_cluster, temporary_failure
 from triclinium_core.retry.couchbase.tables.service import Service
 

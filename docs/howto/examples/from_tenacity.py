@@ -11,15 +11,8 @@ import tenacity
 import trio
 import trio.testing
 
-from triclinium import (
-    SimpleRetryStrategy,
-    StandardRetryStrategy,
-    attempts,
-    attempts_of,
-    retried,
-    retry,
-    watching_retries,
-)
+from triclinium import SimpleRetryStrategy, StandardRetryStrategy, attempts, retried, retry, watching_retries
+from triclinium.retries import attempts_of
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 
 quota = StandardRetryStrategy(rng=random.Random(0))

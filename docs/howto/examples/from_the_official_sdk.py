@@ -9,8 +9,9 @@ import trio
 import trio.testing
 
 import triclinium
-from triclinium import Collection, DurabilityLevel, LookupInMacro, LookupInSpec, MutateInSpec
+from triclinium import Collection, DurabilityLevel
 from triclinium.errors import CouchbaseException, DocumentNotFoundException, TimeoutException
+from triclinium.subdocument import LookupInMacro, LookupInSpec, MutateInSpec
 from triclinium.testing import open_fake_cluster
 
 

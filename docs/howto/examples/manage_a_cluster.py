@@ -9,17 +9,9 @@ from secrets import token_urlsafe
 import trio
 import trio.testing
 
-from triclinium import (
-    Cluster,
-    Collection,
-    CreateBucketSettings,
-    CreateCollectionSettings,
-    Group,
-    Role,
-    User,
-    fail_after,
-)
+from triclinium import Cluster, Collection, fail_after
 from triclinium.errors import BucketExistsException, IndexNotFoundException
+from triclinium.management import CreateBucketSettings, CreateCollectionSettings, Group, Role, User
 from triclinium.testing import open_fake_cluster
 
 TRAVEL = CreateBucketSettings(name="travel", ram_quota_mb=128, flush_enabled=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import trio
 import trio.testing
 
-from triclinium import Collection, LookupInMacro, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
+from triclinium import Collection
 from triclinium.errors import PathExistsException, PathNotFoundException
+from triclinium.subdocument import LookupInMacro, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
 from triclinium.testing import open_fake_cluster
 
 

@@ -55,21 +55,21 @@ async def when_it_does_not_help() -> None:
         await print_once(Printer(failures=9))
     except ConnectionError as error:
         print("failed:", error)
-        for record in triclinium.attempts_of(error):
+        for record in triclinium.retries.attempts_of(error):
             print(f"  attempt {record.number} waited {record.delay:.3f} s, then {record.error!r}; {record.ending}")
 
 
 async def before_the_deadline() -> None:
     """Show that a service that requests too long a delay gets no further request, and the caller its error."""
 
-    def busy(_: Exception) -> triclinium.ErrorInfo:
-        return triclinium.ErrorInfo(is_retry_safe=True, is_throttling_error=True, retry_after=30.0)
+    def busy(_: Exception) -> triclinium.retries.ErrorInfo:
+        return triclinium.retries.ErrorInfo(is_retry_safe=True, is_throttling_error=True, retry_after=30.0)
 
     with trio.move_on_after(10) as scope:
         try:
             await triclinium.retry(Printer(failures=1).print, "d", strategy=quota, on=busy)
         except ConnectionError as error:
-            print("not waited for:", triclinium.attempts_of(error)[-1].ending)
+            print("not waited for:", triclinium.retries.attempts_of(error)[-1].ending)
     print("timed out:", scope.cancelled_caught)
 
 

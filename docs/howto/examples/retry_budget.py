@@ -7,15 +7,9 @@ import random
 import trio
 import trio.testing
 
-from triclinium import (
-    AnyRetryStrategy,
-    BestEffortRetryStrategy,
-    Collection,
-    StandardRetryStrategy,
-    TokenScope,
-    retrying,
-)
+from triclinium import BestEffortRetryStrategy, Collection, StandardRetryStrategy, retrying
 from triclinium.errors import CouchbaseException
+from triclinium.retries import AnyRetryStrategy, TokenScope
 from triclinium.testing import Opcode, open_fake_cluster, temporary_failure
 
 CALLERS = 100

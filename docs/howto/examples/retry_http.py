@@ -97,7 +97,7 @@ async def in_vain() -> None:
         try:
             await client.get("/orders/7")
         except httpx.ConnectError as error:
-            for record in triclinium.attempts_of(error):
+            for record in triclinium.retries.attempts_of(error):
                 print(f"attempt {record.number} waited {record.delay:.3f} s, then {record.error!r}")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import trio
 import trio.testing
 
-from triclinium import Collection, PrefixScan, RangeScan, SamplingScan, ScanTerm
+from triclinium import Collection
+from triclinium.scans import PrefixScan, RangeScan, SamplingScan, ScanTerm
 from triclinium.testing import open_fake_cluster
 
 

@@ -6,8 +6,9 @@ import trio
 import trio.testing
 
 import triclinium
-from triclinium import Cluster, ClusterState, PasswordAuthenticator
+from triclinium import Cluster, PasswordAuthenticator
 from triclinium.errors import AuthenticationFailureException
+from triclinium.health import ClusterState
 from triclinium.testing import FakeCluster, open_fake_cluster
 
 

@@ -10,7 +10,8 @@ from tests.bench.own_calls import of_memcached
 from tests.bench.parts.calls import calls
 from tests.bench.servers import memcached
 from tests.bench.turns import Effort, Row, measure
-from triclinium import ClusterArguments, RequestSpan, StatusCode, ValueRecorder
+from triclinium import ClusterArguments
+from triclinium.telemetry import RequestSpan, StatusCode, ValueRecorder
 
 TABLE = "telemetry: a get"
 TASKS, OPERATIONS = 64, 4_096

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triclinium import RetryReason, Scope
+from triclinium import Scope
 from triclinium._cli.demo.recorder import ClientDecided, ConnectionReported, NodeTook, Play
 from triclinium._cli.demo.scenarios import DemoOperation, DemoScenario
+from triclinium.retries import RetryReason
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Service, Status
 from triclinium_core.testing import CommandFault, LoggedCommand, LoggedRequest

@@ -8,8 +8,8 @@ from trio.testing import MockClock
 
 from tests.trio_client.cancelling import Moments, at_every_moment
 from tests.trio_client.pair import OPTIONS
-from triclinium import Topology, TopologyChange, TopologyChanges, TopologyNode
 from triclinium.testing import FakeCluster, open_fake_cluster
+from triclinium.topology import Topology, TopologyChange, TopologyChanges, TopologyNode
 
 
 def node(port: int) -> TopologyNode:

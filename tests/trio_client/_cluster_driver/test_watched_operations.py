@@ -23,21 +23,21 @@ TEMPORARY = "KV_TEMPORARY_FAILURE"
 """Retry reason that the tests provoke."""
 
 
-def story(told: list[triclinium.RetryReport]) -> list[tuple[object, ...]]:
+def story(told: list[triclinium.retries.RetryReport]) -> list[tuple[object, ...]]:
     """Return the reports without delays and errors."""
     return [
-        (triclinium.RetryScheduled, report.name, report.attempt, report.reason)
-        if isinstance(report, triclinium.RetryScheduled)
-        else (triclinium.RetryGivenUp, report.name, report.attempt, report.ending, report.reason)
-        if isinstance(report, triclinium.RetryGivenUp)
-        else (triclinium.RetrySucceeded, report.name, report.attempt)
+        (triclinium.retries.RetryScheduled, report.name, report.attempt, report.reason)
+        if isinstance(report, triclinium.retries.RetryScheduled)
+        else (triclinium.retries.RetryGivenUp, report.name, report.attempt, report.ending, report.reason)
+        if isinstance(report, triclinium.retries.RetryGivenUp)
+        else (triclinium.retries.RetrySucceeded, report.name, report.attempt)
         for report in told
     ]
 
 
 async def test_an_operation_that_recovers(autojump_clock: MockClock) -> None:
     """Each retry is reported with reason and delay, then the success; an operation without retries reports nothing."""
-    told: list[triclinium.RetryReport] = []
+    told: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure(), times=2)
         with triclinium.watching_retries(told.append):
@@ -45,19 +45,19 @@ async def test_an_operation_that_recovers(autojump_clock: MockClock) -> None:
             await people.get("ada")
 
     assert [
-        (triclinium.RetryScheduled, "upsert", 1, TEMPORARY),
-        (triclinium.RetryScheduled, "upsert", 2, TEMPORARY),
-        (triclinium.RetrySucceeded, "upsert", 3),
+        (triclinium.retries.RetryScheduled, "upsert", 1, TEMPORARY),
+        (triclinium.retries.RetryScheduled, "upsert", 2, TEMPORARY),
+        (triclinium.retries.RetrySucceeded, "upsert", 3),
     ] == story(told)
     first = told[0]
-    assert isinstance(first, triclinium.RetryScheduled)
+    assert isinstance(first, triclinium.retries.RetryScheduled)
     assert first.delay > 0
     assert TEMPORARY in str(first)
 
 
 async def test_a_strategy_that_refuses(autojump_clock: MockClock) -> None:
     """A refusal is reported once, with the error object that the caller gets."""
-    told: list[triclinium.RetryReport] = []
+    told: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
         with (
@@ -67,13 +67,15 @@ async def test_a_strategy_that_refuses(autojump_clock: MockClock) -> None:
         ):
             await people.upsert("ada", 1)
 
-    assert [(triclinium.RetryGivenUp, "upsert", 1, triclinium.RetryEnding.REFUSED, TEMPORARY)] == story(told)
+    assert [(triclinium.retries.RetryGivenUp, "upsert", 1, triclinium.retries.RetryEnding.REFUSED, TEMPORARY)] == story(
+        told
+    )
     assert caught.value is getattr(told[0], "error", None)
 
 
 async def test_an_operation_that_runs_out_of_time(autojump_clock: MockClock) -> None:
     """If the next attempt would miss the deadline, the report gives the deadline as the ending."""
-    told: list[triclinium.RetryReport] = []
+    told: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.always(Opcode.GET, temporary_failure())
         with triclinium.watching_retries(told.append), pytest.raises(errors.UnambiguousTimeoutException):
@@ -82,25 +84,25 @@ async def test_an_operation_that_runs_out_of_time(autojump_clock: MockClock) -> 
     *retries, end = told
     sent = sum(command.opcode == Opcode.GET for command in fake.node.command_log)
 
-    assert {triclinium.RetryScheduled} == {type(report) for report in retries}
-    assert isinstance(end, triclinium.RetryGivenUp)
-    assert (triclinium.RetryEnding.DEADLINE, sent) == (end.ending, end.attempt)
+    assert {triclinium.retries.RetryScheduled} == {type(report) for report in retries}
+    assert isinstance(end, triclinium.retries.RetryGivenUp)
+    assert (triclinium.retries.RetryEnding.DEADLINE, sent) == (end.ending, end.attempt)
 
 
 class Slow:
     """Strategy that takes longer than the timeout of an operation."""
 
     async def retry_after(
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Sleep, then permit a retry."""
         await trio.sleep(100)
-        return triclinium.RetryAction.after(0)
+        return triclinium.retries.RetryAction.after(0)
 
 
 async def test_a_deadline_during_a_slow_strategy(autojump_clock: MockClock) -> None:
     """The hook gets the deadline as the ending, and the reason of the failure that the strategy was deciding about."""
-    told: list[triclinium.RetryReport] = []
+    told: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
         with (
@@ -110,12 +112,14 @@ async def test_a_deadline_during_a_slow_strategy(autojump_clock: MockClock) -> N
         ):
             await people.upsert("ada", 1)
 
-    assert [(triclinium.RetryGivenUp, "upsert", 1, triclinium.RetryEnding.DEADLINE, TEMPORARY)] == story(told)
+    assert [
+        (triclinium.retries.RetryGivenUp, "upsert", 1, triclinium.retries.RetryEnding.DEADLINE, TEMPORARY)
+    ] == story(told)
 
 
 async def test_a_schedule_that_ends(autojump_clock: MockClock) -> None:
     """A retry past the maximum duration of an error map entry is reported as refused, with the last sent attempt."""
-    told: list[triclinium.RetryReport] = []
+    told: list[triclinium.retries.RetryReport] = []
     schedule = {"strategy": "constant", "interval": 40, "after": 40, "max-duration": 60}
     row = ErrorMapRow(0xFFF0, "BUSY", "auto-retry", "busy", schedule)
     options = FakeNodeOptions(buckets=("travel",), error_map=ErrorMapDocument(12, (row,)))
@@ -132,14 +136,14 @@ async def test_a_schedule_that_ends(autojump_clock: MockClock) -> None:
 
     by_map = "KV_ERROR_MAP_RETRY_INDICATED"
     assert [
-        (triclinium.RetryScheduled, "upsert", 1, by_map),
-        (triclinium.RetryGivenUp, "upsert", 2, triclinium.RetryEnding.REFUSED, by_map),
+        (triclinium.retries.RetryScheduled, "upsert", 1, by_map),
+        (triclinium.retries.RetryGivenUp, "upsert", 2, triclinium.retries.RetryEnding.REFUSED, by_map),
     ] == story(told)
 
 
 async def test_an_error_after_a_retry(autojump_clock: MockClock) -> None:
     """An error after a retry is reported as not safe to retry; without a retry before it, nothing is reported."""
-    told: list[triclinium.RetryReport] = []
+    told: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.GET, temporary_failure())
         with triclinium.watching_retries(told.append):
@@ -148,27 +152,28 @@ async def test_an_error_after_a_retry(autojump_clock: MockClock) -> None:
                     await people.get("nobody")
 
     assert [
-        (triclinium.RetryScheduled, "get", 1, TEMPORARY),
-        (triclinium.RetryGivenUp, "get", 2, triclinium.RetryEnding.NOT_RETRY_SAFE, TEMPORARY),
+        (triclinium.retries.RetryScheduled, "get", 1, TEMPORARY),
+        (triclinium.retries.RetryGivenUp, "get", 2, triclinium.retries.RetryEnding.NOT_RETRY_SAFE, TEMPORARY),
     ] == story(told)
 
 
 async def test_requests_to_services(autojump_clock: MockClock) -> None:
     """Retries of requests to services are reported like those of operations."""
-    told: list[triclinium.RetryReport] = []
+    told: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, cluster, _):
         fake.node.faults.next(Service.MANAGEMENT, hang_up())
         with triclinium.watching_retries(told.append):
             await cluster.buckets().get_all_buckets()
 
-    assert [(triclinium.RetryScheduled, "get_all_buckets", 1), (triclinium.RetrySucceeded, "get_all_buckets", 2)] == [
-        step[:3] for step in story(told)
-    ]
+    assert [
+        (triclinium.retries.RetryScheduled, "get_all_buckets", 1),
+        (triclinium.retries.RetrySucceeded, "get_all_buckets", 2),
+    ] == [step[:3] for step in story(told)]
 
 
 async def test_a_cancelled_operation_reports_no_end(autojump_clock: MockClock) -> None:
     """A cancelled operation reports its retry but no end, and leaves no state behind."""
-    told: list[triclinium.RetryReport] = []
+    told: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
         fake.node.faults.next(Opcode.SET, drop_response())
@@ -179,7 +184,7 @@ async def test_a_cancelled_operation_reports_no_end(autojump_clock: MockClock) -
         ):
             await people.upsert("ada", 1)
 
-        assert [(triclinium.RetryScheduled, "upsert", 1, TEMPORARY)] == story(told)
+        assert [(triclinium.retries.RetryScheduled, "upsert", 1, TEMPORARY)] == story(told)
         assert {} == people._driver._watched.open
 
 
@@ -206,9 +211,9 @@ async def test_each_task_has_its_own_hooks(autojump_clock: MockClock) -> None:
 
 async def test_a_hook_that_raises_changes_nothing(autojump_clock: MockClock) -> None:
     """An exception of a hook is logged, and the hooks after it still run."""
-    told: list[triclinium.RetryReport] = []
+    told: list[triclinium.retries.RetryReport] = []
 
-    def broken(report: triclinium.RetryReport) -> None:
+    def broken(report: triclinium.retries.RetryReport) -> None:
         raise ValueError
 
     async with open_pair() as (fake, _, people):
@@ -223,8 +228,8 @@ async def test_a_hook_that_cancels_its_own_call(autojump_clock: MockClock) -> No
     """A hook that cancels the scope of a call that has succeeded leaves the call its result."""
     scope = trio.CancelScope()
 
-    def cancel(report: triclinium.RetryReport) -> None:
-        if isinstance(report, triclinium.RetrySucceeded):
+    def cancel(report: triclinium.retries.RetryReport) -> None:
+        if isinstance(report, triclinium.retries.RetrySucceeded):
             scope.cancel()
 
     result: MutationResult | None = None

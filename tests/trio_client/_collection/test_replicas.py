@@ -138,7 +138,7 @@ async def test_the_strategy_decides_about_each_read(autojump_clock: MockClock) -
 
 async def test_lookup_in_reads_all_copies(autojump_clock: MockClock) -> None:
     """``lookup_in`` returns the parts of each copy from its node, even if a replica is behind."""
-    ask = [triclinium.LookupInSpec.get("a")]
+    ask = [triclinium.subdocument.LookupInSpec.get("a")]
     async with open_copies(value=b'{"a":1}') as (fake, _, people, holders):
         with pytest.raises(DocumentUnretrievableException, match="lookup_in 'nobody'"):
             await people.lookup_in_any_replica("nobody", ask, retry_strategy=Never())
@@ -151,7 +151,7 @@ async def test_lookup_in_reads_all_copies(autojump_clock: MockClock) -> None:
         any_copy = await people.lookup_in_any_replica("ada", ask)
 
         assert [(1, True), (2, False), (2, True)] == sorted(found)
-        assert isinstance(any_copy, triclinium.LookupInReplicaResult)
+        assert isinstance(any_copy, triclinium.subdocument.LookupInReplicaResult)
         assert any_copy.is_replica
 
 
@@ -177,7 +177,7 @@ async def test_cancelled_copies_are_not_in_timeouts(autojump_clock: MockClock, c
             if call == "get_any_replica":
                 await copies.people.get_any_replica("ada")
             else:
-                await copies.people.lookup_in_any_replica("ada", [triclinium.LookupInSpec.get("a")])
+                await copies.people.lookup_in_any_replica("ada", [triclinium.subdocument.LookupInSpec.get("a")])
             await trio.sleep_forever()
 
         assert isinstance(caught.value, triclinium.errors.UnambiguousTooSlowError)

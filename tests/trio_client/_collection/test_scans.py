@@ -26,7 +26,7 @@ OPTIONS = FakeNodeOptions(
     buckets=("travel",), vbuckets=128, replicas=1, collections={"_default": {"_default": 0}, "inventory": {"people": 8}}
 )
 STORED = {f"k{number:03}": number for number in range(600)}
-ALL = triclinium.RangeScan()
+ALL = triclinium.scans.RangeScan()
 EARLY = [key for key in (f"k{number}" for number in range(2000)) if vbucket_of(key.encode(), 128) < 2][:8]
 """Documents of the vbuckets that are scanned first."""
 
@@ -59,14 +59,14 @@ async def open_scanned(stored: int = 600, nodes: int = 3, **arguments: Any) -> A
 
 
 async def scanned(
-    people: triclinium.Collection, scan_type: triclinium.ScanType = ALL, **options: Any
-) -> list[triclinium.ScanResult]:
+    people: triclinium.Collection, scan_type: triclinium.scans.ScanType = ALL, **options: Any
+) -> list[triclinium.scans.ScanResult]:
     """Return the items of a scan."""
     async with people.scan(scan_type, **options) as found:
         return [item async for item in found]
 
 
-def contents(items: list[triclinium.ScanResult]) -> dict[str, object]:
+def contents(items: list[triclinium.scans.ScanResult]) -> dict[str, object]:
     """Return ids and contents, after checking that no id appears twice."""
     found = {item.id: item.content for item in items}
     assert len(found) == len(items)
@@ -80,8 +80,12 @@ async def test_a_scan_returns_each_document_once(autojump_clock: MockClock) -> N
         for scan_type, concurrency, expected in (
             (ALL, 1, stored),
             (ALL, 200, stored),
-            (triclinium.PrefixScan("nobody"), 5, {}),
-            (triclinium.RangeScan("k010", triclinium.ScanTerm("k012", exclusive=True)), 5, {"k010": 10, "k011": 11}),
+            (triclinium.scans.PrefixScan("nobody"), 5, {}),
+            (
+                triclinium.scans.RangeScan("k010", triclinium.scans.ScanTerm("k012", exclusive=True)),
+                5,
+                {"k010": 10, "k011": 11},
+            ),
         ):
             assert expected == contents(await scanned(people, scan_type, concurrency=concurrency))
 
@@ -104,7 +108,9 @@ async def test_an_item_has_cas_and_expiry(autojump_clock: MockClock) -> None:
 async def test_samples(autojump_clock: MockClock) -> None:
     """A sample has the requested size; it is the same for the same seed, and random without one."""
     async with open_scanned() as (_, _, people):
-        samples = [contents(await scanned(people, triclinium.SamplingScan(20, seed))) for seed in (1, 1, None, None)]
+        samples = [
+            contents(await scanned(people, triclinium.scans.SamplingScan(20, seed))) for seed in (1, 1, None, None)
+        ]
 
         assert [20] * 4 == [len(sample) for sample in samples]
         assert samples[0] == samples[1]
@@ -197,18 +203,18 @@ class RefusesWithMine:
     """Strategy that refuses every retry with a custom exception."""
 
     def retry_after(
-        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
-    ) -> triclinium.RetryAction:
+        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
+    ) -> triclinium.retries.RetryAction:
         """Refuse the retry with the exception."""
-        return triclinium.RetryAction.no_retry(MyError)
+        return triclinium.retries.RetryAction.no_retry(MyError)
 
 
 async def test_a_strategys_error_is_constructed_once(autojump_clock: MockClock) -> None:
     """A scan that fails with a custom class raises the object that was constructed once, with its notes and cause."""
     refused: list[MyError] = []
 
-    def add_to(report: triclinium.RetryReport) -> None:
-        if isinstance(report, triclinium.RetryGivenUp) and isinstance(report.error, MyError):
+    def add_to(report: triclinium.retries.RetryReport) -> None:
+        if isinstance(report, triclinium.retries.RetryGivenUp) and isinstance(report.error, MyError):
             report.error.add_note("seen")
             report.error.__cause__ = KeyError("why")
             refused.append(report.error)
@@ -320,9 +326,9 @@ async def test_cancelling_a_scan_needs_no_token(
     assert [] == [record for record in caplog.records if record.name == "triclinium.orphan"]
 
 
-@pytest.mark.parametrize(("scan_type", "expected"), [(ALL, 600), (triclinium.SamplingScan(10), 10)], ids=str)
+@pytest.mark.parametrize(("scan_type", "expected"), [(ALL, 600), (triclinium.scans.SamplingScan(10), 10)], ids=str)
 async def test_several_tasks_read_one_scan(
-    autojump_clock: MockClock, scan_type: triclinium.ScanType, expected: int
+    autojump_clock: MockClock, scan_type: triclinium.scans.ScanType, expected: int
 ) -> None:
     """Each document goes to one task, the number of items is exact, and every task's iteration ends."""
     async with open_scanned() as (_, _, people), people.scan(scan_type, concurrency=4) as found:
@@ -344,7 +350,7 @@ async def test_leaving_the_block_wakes_a_waiting_reader(autojump_clock: MockCloc
         for node in cluster.fake.nodes:
             node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
 
-        async def wait(found: triclinium.ScanResults) -> None:
+        async def wait(found: triclinium.scans.ScanResults) -> None:
             with pytest.raises(trio.ClosedResourceError, match="the block was left"):
                 await anext(found)
 
@@ -357,7 +363,7 @@ async def test_a_complete_sample_cancels_open_scans(autojump_clock: MockClock) -
     """A complete sample immediately cancels its open scans, before the block ends or a node responds."""
     async with open_scanned() as cluster:
         cluster.fake.nodes[0].faults.always(Opcode.RANGE_SCAN_CONTINUE, drop_response())
-        async with cluster.people.scan(triclinium.SamplingScan(3), batch_item_limit=1, concurrency=16) as found:
+        async with cluster.people.scan(triclinium.scans.SamplingScan(3), batch_item_limit=1, concurrency=16) as found:
             for _ in range(3):
                 await anext(found)
             await trio.sleep(1.0)
@@ -395,7 +401,7 @@ def test_a_scan_cancelled_at_every_moment(slow: bool) -> None:
                     node.faults.next(Opcode.RANGE_SCAN_CREATE, delay(0.5))
                     node.faults.next(Opcode.RANGE_SCAN_CONTINUE, delay(0.5), times=2)
 
-            async def scan() -> list[triclinium.ScanResult]:
+            async def scan() -> list[triclinium.scans.ScanResult]:
                 async with cluster.people.scan(ALL, concurrency=2, batch_item_limit=1) as found:
                     return [await anext(found) for _ in range(4 if slow else 2)]
 

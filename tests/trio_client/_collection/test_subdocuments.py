@@ -12,12 +12,12 @@ from triclinium_core.kv.operation.subdocument.subdocument_requests import Lookup
 from triclinium_core.kv.wire.subdocument import PathFlag, PathOpcode
 
 RAW = triclinium.RawJsonTranscoder()
-GET = triclinium.LookupInSpec.get("address.city")
-FOUND = triclinium.LookupInResult(CAS, (GET,), ((0, b'"London"'),), JSON_TRANSCODER, ErrorContext())
-CHANGED = triclinium.MutateInResult(CAS, (None,), JSON_TRANSCODER)
+GET = triclinium.subdocument.LookupInSpec.get("address.city")
+FOUND = triclinium.subdocument.LookupInResult(CAS, (GET,), ((0, b'"London"'),), JSON_TRANSCODER, ErrorContext())
+CHANGED = triclinium.subdocument.MutateInResult(CAS, (None,), JSON_TRANSCODER)
 UPSERT = EncodedMutation(PathOpcode.UPSERT, PathFlag.CREATE_PARENTS, "a.b", b'{"c":1}')
-SPEC = triclinium.MutateInSpec.upsert("a.b", {"c": 1}, create_parents=True)
-RAW_SPEC = triclinium.MutateInSpec.upsert("a.b", b'{"c":1}', create_parents=True)
+SPEC = triclinium.subdocument.MutateInSpec.upsert("a.b", {"c": 1}, create_parents=True)
+RAW_SPEC = triclinium.subdocument.MutateInSpec.upsert("a.b", b'{"c":1}', create_parents=True)
 
 
 @rows(
@@ -41,7 +41,7 @@ RAW_SPEC = triclinium.MutateInSpec.upsert("a.b", b'{"c":1}', create_parents=True
                 MutateIn(PEOPLE, "ada", (UPSERT,), store_semantics=semantics),
                 lambda c, semantics=semantics: c.mutate_in("ada", [SPEC], store_semantics=semantics),
             )
-            for semantics in triclinium.StoreSemantics
+            for semantics in triclinium.subdocument.StoreSemantics
         ),
     ],
 )  # fmt: skip

@@ -8,7 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from triclinium import BucketSettings, BucketType, Cluster, CreateBucketSettings, EvictionPolicy, TimeoutOptions, errors
+from triclinium import Cluster, TimeoutOptions, errors
+from triclinium.management import BucketSettings, BucketType, CreateBucketSettings, EvictionPolicy
 from triclinium.testing import FakeCluster, Service, delay, http_status, open_fake_cluster
 
 TRAVEL = CreateBucketSettings(name="travel", ram_quota_mb=128, flush_enabled=True)

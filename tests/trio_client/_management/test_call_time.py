@@ -12,7 +12,8 @@ import trio
 from trio.testing import MockClock
 
 from tests.rows import rows
-from triclinium import BucketSettings, BucketType, Cluster, TimeoutOptions, errors, fail_after
+from triclinium import Cluster, TimeoutOptions, errors, fail_after
+from triclinium.management import BucketSettings, BucketType
 from triclinium.testing import FakeCluster, Service, delay, drop_response, http_status, open_fake_cluster
 from triclinium_core.testing import FakeNodeOptions
 

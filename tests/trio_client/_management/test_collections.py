@@ -30,7 +30,9 @@ async def test_get_all_scopes_lists_current_collections(autojump_clock: MockCloc
         scopes = await bucket.collections().get_all_scopes()
 
         assert ["_default", "inventory"] == [scope.name for scope in scopes]
-        assert triclinium.CollectionSpec(name="hotel", scope_name="inventory", id=8) == scopes[1].collections[0]
+        assert (
+            triclinium.management.CollectionSpec(name="hotel", scope_name="inventory", id=8) == scopes[1].collections[0]
+        )
 
         for scope in scopes:
             for collection in scope.collections:
@@ -43,9 +45,13 @@ async def test_create_use_and_drop_a_collection(autojump_clock: MockClock) -> No
         bucket = cluster.bucket("default")
         manager = bucket.collections()
         await manager.create_scope("inventory")
-        await manager.create_collection("inventory", "hotel", triclinium.CreateCollectionSettings(max_expiry=60))
+        await manager.create_collection(
+            "inventory", "hotel", triclinium.management.CreateCollectionSettings(max_expiry=60)
+        )
         await bucket.scope("inventory").collection("hotel").upsert("ada", 1)
-        await manager.update_collection("inventory", "hotel", triclinium.UpdateCollectionSettings(max_expiry=120))
+        await manager.update_collection(
+            "inventory", "hotel", triclinium.management.UpdateCollectionSettings(max_expiry=120)
+        )
         hotel = (await manager.get_all_scopes())[-1].collections[0]
 
         assert ("hotel", "inventory", 120) == (hotel.name, hotel.scope_name, hotel.max_expiry)
@@ -61,7 +67,7 @@ async def test_existing_and_missing_names(autojump_clock: MockClock) -> None:
     """Existing and missing scopes, collections and buckets raise their own exceptions."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()
-        settings = triclinium.UpdateCollectionSettings(max_expiry=1)
+        settings = triclinium.management.UpdateCollectionSettings(max_expiry=1)
         with pytest.raises(errors.ScopeExistsException):
             await manager.create_scope("inventory")
         with pytest.raises(errors.CollectionExistsException):
@@ -92,7 +98,9 @@ async def test_history_without_support(autojump_clock: MockClock) -> None:
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()
         with pytest.raises(errors.FeatureNotAvailableException):
-            await manager.create_collection("_default", "hotel", triclinium.CreateCollectionSettings(history=True))
+            await manager.create_collection(
+                "_default", "hotel", triclinium.management.CreateCollectionSettings(history=True)
+            )
 
         assert 1 == len((await manager.get_all_scopes())[0].collections)
 

@@ -8,7 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from triclinium import CollectionQueryIndexManager, QueryIndexType, Service, errors
+from triclinium import Service, errors
+from triclinium.management import CollectionQueryIndexManager, QueryIndexType
 from triclinium.testing import open_fake_cluster
 from triclinium_core.testing import FakeNodeOptions
 

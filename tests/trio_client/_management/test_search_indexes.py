@@ -8,8 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from triclinium import Cluster, SearchIndex, SearchIndexManager
+from triclinium import Cluster
 from triclinium.errors import EncodingFailureException, IndexNotFoundException, InvalidArgumentException
+from triclinium.management import SearchIndex, SearchIndexManager
 from triclinium.testing import Service, http_status, open_fake_cluster
 
 HOTELS = SearchIndex(name="hotels", source_name="default", params={"mapping": {"default_mapping": {"enabled": True}}})

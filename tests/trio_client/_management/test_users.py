@@ -8,7 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from triclinium import AuthDomain, Group, Origin, PasswordAuthenticator, Role, RoleAndOrigins, User, errors
+from triclinium import PasswordAuthenticator, errors
+from triclinium.management import AuthDomain, Group, Origin, Role, RoleAndOrigins, User
 from triclinium.testing import open_fake_cluster
 
 READER, WRITER = Role("data_reader", "default"), Role("data_writer", "*")

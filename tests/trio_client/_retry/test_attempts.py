@@ -13,8 +13,9 @@ from trio.testing import MockClock, assert_checkpoints, assert_no_checkpoints
 
 import triclinium.testing
 from tests.trio_client.retry_doubles import AsyncStrategy, Token
-from triclinium import ErrorInfo, StandardRetryStrategy, attempts, attempts_of
+from triclinium import StandardRetryStrategy, attempts
 from triclinium.errors import ArgumentError
+from triclinium.retries import ErrorInfo, attempts_of
 
 COST = 14
 """Tokens that a retry takes from the quota."""

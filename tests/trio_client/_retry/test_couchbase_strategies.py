@@ -11,7 +11,8 @@ import trio.lowlevel
 import trio.testing
 
 import triclinium
-from triclinium import BestEffortRetryStrategy, RetryAction, RetryReason, RetryRequest, attempts, errors, retry
+from triclinium import BestEffortRetryStrategy, attempts, errors, retry
+from triclinium.retries import RetryAction, RetryReason, RetryRequest
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.error_context import ErrorContext
 
@@ -54,7 +55,7 @@ class Flaky:
         return "done"
 
 
-async def by_loop(flaky: Flaky, strategy: triclinium.AnyRetryStrategy) -> str:
+async def by_loop(flaky: Flaky, strategy: triclinium.retries.AnyRetryStrategy) -> str:
     """Retry in a loop."""
     async for attempt in attempts(strategy, on=ConnectionError):  # type: ignore[arg-type]
         async with attempt:
@@ -97,7 +98,7 @@ async def test_the_delays_are_those_of_the_strategy(autojump_clock: trio.testing
     assert 0.007 == pytest.approx(trio.current_time() - began)
 
     began = trio.current_time()
-    wish = triclinium.ErrorInfo(is_retry_safe=True, retry_after=7.0)
+    wish = triclinium.retries.ErrorInfo(is_retry_safe=True, retry_after=7.0)
     await retry(Flaky(1), strategy=BestEffortRetryStrategy(), on=lambda error: wish)
 
     assert 7.0 == trio.current_time() - began
@@ -110,13 +111,13 @@ async def test_no_retry_after_deadline_or_if_unsafe(
     with pytest.raises(ConnectionError) as caught, trio.fail_after(1.0):
         await retry(Flaky(1000), strategy=BestEffortRetryStrategy(), on=ConnectionError)
 
-    assert triclinium.RetryEnding.DEADLINE is triclinium.attempts_of(caught.value)[-1].ending
+    assert triclinium.retries.RetryEnding.DEADLINE is triclinium.retries.attempts_of(caught.value)[-1].ending
 
     strategy = Recording()
     with pytest.raises(ConnectionError) as caught:
         await retry(Flaky(1000), strategy=strategy)
 
-    assert triclinium.RetryEnding.NOT_RETRY_SAFE is triclinium.attempts_of(caught.value)[-1].ending
+    assert triclinium.retries.RetryEnding.NOT_RETRY_SAFE is triclinium.retries.attempts_of(caught.value)[-1].ending
     assert [] == strategy.asked
 
 
@@ -130,7 +131,7 @@ async def test_an_operations_error_has_its_reason(autojump_clock: trio.testing.M
             on=errors.AuthenticationFailureException,
         )
 
-    assert triclinium.RetryEnding.REFUSED is triclinium.attempts_of(caught.value)[-1].ending
+    assert triclinium.retries.RetryEnding.REFUSED is triclinium.retries.attempts_of(caught.value)[-1].ending
 
     busy = errors.TemporaryFailureException("no", ErrorContext(refused_reason="KV_TEMPORARY_FAILURE"))
     strategy = Recording()

@@ -16,8 +16,9 @@ from trio.testing import MockClock, assert_checkpoints, assert_no_checkpoints
 import triclinium
 import triclinium.testing
 from tests.rows import rows
-from triclinium import RetryEnding, StandardRetryStrategy, attempts_of, retried, retry
+from triclinium import StandardRetryStrategy, retried, retry
 from triclinium.errors import ArgumentError
+from triclinium.retries import RetryEnding, attempts_of
 
 COST = 14
 """Tokens that a retry takes from the quota."""
@@ -258,7 +259,7 @@ async def test_invalid_exception_types(strategy: StandardRetryStrategy, on: obje
     assert ("on", 0) == (caught.value.parameter, flaky.calls)
 
 
-@rows("given", [None, 3, StandardRetryStrategy, triclinium.TokenScope(StandardRetryStrategy(), "orders")])
+@rows("given", [None, 3, StandardRetryStrategy, triclinium.retries.TokenScope(StandardRetryStrategy(), "orders")])
 async def test_invalid_strategies(given: object) -> None:
     """A strategy class and a TokenScope, which is for operations, raise ArgumentError."""
     with pytest.raises(ArgumentError, match="must be an object such as StandardRetryStrategy"):

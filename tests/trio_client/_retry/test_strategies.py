@@ -62,7 +62,7 @@ async def test_an_adaptive_strategy_delays_first_attempts(autojump_clock: MockCl
         await retry(
             Flaky(OSError()),
             strategy=strategy,
-            on=lambda _: triclinium.ErrorInfo(is_retry_safe=True, is_throttling_error=True),
+            on=lambda _: triclinium.retries.ErrorInfo(is_retry_safe=True, is_throttling_error=True),
         )
     began = trio.current_time()
     await retry(Flaky(), strategy=strategy)
@@ -97,7 +97,7 @@ async def test_no_token_for_the_first_attempt(kind: type[ScriptedStrategy | Asyn
         await retry(flaky, strategy=strategy, on=OSError)
     await retry(flaky, strategy=strategy, on=OSError)
 
-    assert triclinium.RetryEnding.NO_TOKEN is triclinium.attempts_of(caught.value)[-1].ending
+    assert triclinium.retries.RetryEnding.NO_TOKEN is triclinium.retries.attempts_of(caught.value)[-1].ending
     assert ["acquire", "acquire"] == strategy.told
 
 
@@ -153,8 +153,8 @@ def test_under_anyio() -> None:
     """Cancel scopes of anyio count as trio's do, for deadlines and cancellation."""
     strategy = triclinium.StandardRetryStrategy()
 
-    def wait_long(_: Exception) -> triclinium.ErrorInfo:
-        return triclinium.ErrorInfo(is_retry_safe=True, retry_after=5.0)
+    def wait_long(_: Exception) -> triclinium.retries.ErrorInfo:
+        return triclinium.retries.ErrorInfo(is_retry_safe=True, retry_after=5.0)
 
     async def main() -> tuple[float, bool, int]:
         error = OSError()
@@ -187,9 +187,9 @@ async def fail() -> None:
     raise OSError
 
 
-def in_a_second(_: Exception) -> triclinium.ErrorInfo:
+def in_a_second(_: Exception) -> triclinium.retries.ErrorInfo:
     """Retry after a second."""
-    return triclinium.ErrorInfo(is_retry_safe=True, retry_after=1.0)
+    return triclinium.retries.ErrorInfo(is_retry_safe=True, retry_after=1.0)
 
 
 @pytest.mark.parametrize("shape", [None, as_async])
@@ -252,7 +252,7 @@ async def test_a_cancelled_first_attempt_frees_its_slot(autojump_clock: MockCloc
             await retry(
                 Flaky(OSError()),
                 strategy=strategy,
-                on=lambda _: triclinium.ErrorInfo(is_retry_safe=True, is_throttling_error=True),
+                on=lambda _: triclinium.retries.ErrorInfo(is_retry_safe=True, is_throttling_error=True),
             )
         throttled_at = trio.current_time()
         if cancelled:

@@ -21,10 +21,11 @@ from trio.testing import MockClock
 from tests.rows import rows
 from tests.trio_client.adapters.scripted_transport import ScriptedTransport
 from tests.trio_client.retry_doubles import ScriptedStrategy, Token
-from triclinium import RequestSpan, attempts, retry, tracing_retries
+from triclinium import attempts, retry, tracing_retries
 from triclinium.adapters.httpx import RetryTransport
 from triclinium.errors import InvalidArgumentException
 from triclinium.opentelemetry import OpenTelemetryMeter, OpenTelemetryRequestTracer
+from triclinium.telemetry import RequestSpan
 from triclinium_core.retry.smithy import RetryError
 
 

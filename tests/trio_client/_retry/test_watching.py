@@ -10,12 +10,12 @@ from trio.testing import MockClock
 
 import triclinium.testing
 from tests.trio_client.retry_doubles import ScriptedStrategy, Token
-from triclinium import RetryEnding, RetryGivenUp, RetryReport, RetryScheduled, RetrySucceeded
 from triclinium._retry.attempts import attempts
 from triclinium._retry.retry import retry
 from triclinium._retry.strategies import StandardRetryStrategy
 from triclinium._retry.watching import watching_retries
 from triclinium.errors import ArgumentError
+from triclinium.retries import RetryEnding, RetryGivenUp, RetryReport, RetryScheduled, RetrySucceeded
 from triclinium_core.retry.smithy import RetryError
 
 
@@ -73,7 +73,7 @@ async def test_a_block_reports_all_calls_inside() -> None:
     """Hooks of a block get reports of its child tasks, too; an inner block adds hooks, and the outermost run first."""
     heard: list[str] = []
 
-    def hook(name: str) -> triclinium.RetryHook:
+    def hook(name: str) -> triclinium.retries.RetryHook:
         return lambda report: heard.append(f"{name} {report.name}")
 
     async def work(name: str) -> None:

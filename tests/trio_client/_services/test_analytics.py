@@ -11,7 +11,8 @@ from trio.testing import MockClock
 from tests.rows import rows
 from tests.trio_client._services.pieces import Pieces
 from tests.trio_client.doubles import open_scripted
-from triclinium import AnalyticsMetaData, AnalyticsScanConsistency, AnalyticsStatus, errors
+from triclinium import errors
+from triclinium.analytics import AnalyticsMetaData, AnalyticsScanConsistency, AnalyticsStatus
 from triclinium.testing import FakeAnswer, Service, open_fake_cluster
 from triclinium_core.services.analytics.analytics_request import AnalyticsRequest
 from triclinium_core.services.statement.parameters import Parameters, RawOptions

@@ -69,22 +69,22 @@ async def test_rows_and_metadata(autojump_clock: MockClock) -> None:
     async with open_queried() as queried:
         queried.answers(answer)
         async with queried.cluster.query(
-            STATEMENT, metrics=True, profile=triclinium.QueryProfile.PHASES, client_context_id="c1"
+            STATEMENT, metrics=True, profile=triclinium.query.QueryProfile.PHASES, client_context_id="c1"
         ) as result:
             assert [{"name": "ada"}, {"name": "eve"}] == [row async for row in result]
             metadata = await result.metadata()
 
-    assert ("c1", triclinium.QueryStatus.SUCCESS, {"*": "*"}) == (
+    assert ("c1", triclinium.query.QueryStatus.SUCCESS, {"*": "*"}) == (
         metadata.client_context_id,
         metadata.status,
         metadata.signature,
     )
-    assert ((triclinium.QueryWarning(5503, "odd"),), {"phaseTimes": {}}, 2) == (
+    assert ((triclinium.query.QueryWarning(5503, "odd"),), {"phaseTimes": {}}, 2) == (
         metadata.warnings,
         metadata.profile,
         metadata.metrics.result_count,
     )
-    assert (str(UUID(metadata.request_id)), triclinium.QueryMetrics()) != ("", metadata.metrics)
+    assert (str(UUID(metadata.request_id)), triclinium.query.QueryMetrics()) != ("", metadata.metrics)
 
 
 async def test_parameters(autojump_clock: MockClock) -> None:
@@ -110,7 +110,7 @@ async def test_options(autojump_clock: MockClock) -> None:
             "consistent_with": triclinium.MutationState(token),
             "client_context_id": "c1",
             "metrics": True,
-            "profile": triclinium.QueryProfile.TIMINGS,
+            "profile": triclinium.query.QueryProfile.TIMINGS,
             "flex_index": True,
             "preserve_expiry": True,
             "max_parallelism": 1,
@@ -121,7 +121,7 @@ async def test_options(autojump_clock: MockClock) -> None:
             "raw": {"controls": True},
         }
         await found(queried.cluster, "SELECT $age AS a", age=30, **options)
-        await found(queried.cluster, "SELECT 1", scan_consistency=triclinium.QueryScanConsistency.REQUEST_PLUS)
+        await found(queried.cluster, "SELECT 1", scan_consistency=triclinium.query.QueryScanConsistency.REQUEST_PLUS)
 
         whole, consistent = queried.sent
     assert {

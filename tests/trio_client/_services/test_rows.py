@@ -13,7 +13,8 @@ from trio.testing import assert_checkpoints, assert_no_checkpoints, wait_all_tas
 from tests.rows import rows
 from tests.trio_client._services.pieces import METADATA, Pieces
 from tests.trio_client.doubles import open_scripted
-from triclinium import QueryResult, errors
+from triclinium import errors
+from triclinium.query import QueryResult
 from triclinium_core.contract.couchbase import Action, Event, OperationAbandoned, RowsWanted
 from triclinium_core.services.answer import decoded_limits
 

@@ -39,7 +39,7 @@ async def ask(
     *,
     strategy: AnyRetryStrategy | None = None,
     rules: HttpRetryRules | None = None,
-    hooks: Sequence[Callable[[triclinium.RetryReport], object]] = (),
+    hooks: Sequence[Callable[[triclinium.retries.RetryReport], object]] = (),
     content: bytes | AsyncIterator[bytes] | None = None,
     headers: dict[str, str] | None = None,
 ) -> httpx.Response:
@@ -55,7 +55,7 @@ async def ask(
         return await client.request(method, URL, content=content, headers=headers)
 
 
-def statuses(records: Sequence[triclinium.AttemptRecord]) -> list[object]:
+def statuses(records: Sequence[triclinium.retries.AttemptRecord]) -> list[object]:
     """Return the result of each attempt: a status, or a type of exception."""
     return [
         record.error.status_code if isinstance(record.error, FailedAnswer) else type(record.error) for record in records
@@ -66,7 +66,7 @@ async def test_a_request_is_retried_until_it_succeeds(autojump_clock: MockClock)
     """Retries use the strategy's delays, and the response has the records of earlier attempts."""
     script = ScriptedTransport(503, httpx.ReadError("gone"), 200)
     response = await ask(script)
-    records: tuple[triclinium.AttemptRecord, ...] = response.extensions[ATTEMPTS]
+    records: tuple[triclinium.retries.AttemptRecord, ...] = response.extensions[ATTEMPTS]
 
     assert 200 == response.status_code
     assert pytest.approx([0.0, 0.05, 0.15]) == script.asked_at
@@ -92,11 +92,11 @@ async def test_the_last_answer_is_returned(autojump_clock: MockClock) -> None:
     """The last response is returned unread instead of an exception, and its records give the reason for the end."""
     script = ScriptedTransport(503, 429, 504)
     response = await ask(script)
-    records: tuple[triclinium.AttemptRecord, ...] = response.extensions[ATTEMPTS]
+    records: tuple[triclinium.retries.AttemptRecord, ...] = response.extensions[ATTEMPTS]
 
     assert (504, b"body") == (response.status_code, response.content)
     assert [503, 429, 504] == statuses(records)
-    assert triclinium.RetryEnding.EXHAUSTED is records[-1].ending
+    assert triclinium.retries.RetryEnding.EXHAUSTED is records[-1].ending
     assert pytest.approx([0.0, 0.05, 2.05]) == script.asked_at
 
 
@@ -107,7 +107,7 @@ async def test_the_last_error_is_raised(autojump_clock: MockClock) -> None:
         await ask(ScriptedTransport(503, httpx.ConnectError("refused"), last))
 
     assert last is caught.value
-    assert [503, httpx.ConnectError, httpx.ReadTimeout] == statuses(triclinium.attempts_of(last))
+    assert [503, httpx.ConnectError, httpx.ReadTimeout] == statuses(triclinium.retries.attempts_of(last))
     assert "attempt 1: took 0.000 s: FailedAnswer: 503 Service Unavailable" in last.__notes__
 
 
@@ -233,7 +233,7 @@ async def test_a_quota_for_each_host(autojump_clock: MockClock) -> None:
             transport=RetryTransport(ScriptedTransport(503, 503, 503), strategy=strategy)
         ) as client:
             response = await client.get("http://down.test/")
-        assert triclinium.RetryEnding.QUOTA is response.extensions[ATTEMPTS][-1].ending
+        assert triclinium.retries.RetryEnding.QUOTA is response.extensions[ATTEMPTS][-1].ending
     left = strategy.available_quota("down.test"), strategy.available_quota("up.test")
 
     assert (0, 14) == left
@@ -324,16 +324,16 @@ async def test_an_invalid_token_of_a_strategy(autojump_clock: MockClock) -> None
 
 async def test_retries_are_reported_to_hooks(autojump_clock: MockClock) -> None:
     """Each retry and its end is reported with method and host."""
-    reports: list[triclinium.RetryReport] = []
+    reports: list[triclinium.retries.RetryReport] = []
     await ask(ScriptedTransport(503, 200), hooks=[reports.append])
     await ask(ScriptedTransport(503, 503, 503), hooks=(reports.append,))
 
     assert [
-        triclinium.RetryScheduled,
-        triclinium.RetrySucceeded,
-        triclinium.RetryScheduled,
-        triclinium.RetryScheduled,
-        triclinium.RetryGivenUp,
+        triclinium.retries.RetryScheduled,
+        triclinium.retries.RetrySucceeded,
+        triclinium.retries.RetryScheduled,
+        triclinium.retries.RetryScheduled,
+        triclinium.retries.RetryGivenUp,
     ] == [type(report) for report in reports]
     assert {("GET service.test", "service.test")} == {(report.name, report.token_scope) for report in reports}
 

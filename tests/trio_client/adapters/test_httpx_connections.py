@@ -14,8 +14,9 @@ import pytest
 import trio
 
 from tests.trio_client.adapters.http_server import HangUpHttp, HttpReply, HttpServer, HttpStep, Silence, serving
-from triclinium import RetryReport, RetryScheduled, StandardRetryStrategy, attempts, attempts_of, retry
+from triclinium import StandardRetryStrategy, attempts, retry
 from triclinium.adapters.http_transport import ATTEMPTS
+from triclinium.retries import RetryReport, RetryScheduled, attempts_of
 from triclinium_core.retry.smithy import ExponentialRetryBackoffStrategy
 
 pytestmark = pytest.mark.native

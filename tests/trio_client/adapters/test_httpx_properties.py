@@ -13,8 +13,8 @@ from hypothesis import event, given, strategies as st
 from trio.testing import MockClock
 
 from tests.trio_client.adapters.scripted_transport import ScriptedTransport, TransportStep, standard
-from triclinium import AttemptRecord, RetryEnding, attempts_of
 from triclinium.adapters.httpx import ATTEMPTS, HttpRetryRules, RetryTransport
+from triclinium.retries import AttemptRecord, RetryEnding, attempts_of
 from triclinium_core.retry.calls import IDEMPOTENT_METHODS, RETRIED_STATUSES
 
 CAPACITY = 40

@@ -28,7 +28,7 @@ __all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryTransport", "HttpTransportLibra
 
 ATTEMPTS = "triclinium_attempts"
 """Key in ``response.extensions`` of the failed attempts of the request, oldest first: a tuple of
-:py:class:`triclinium.AttemptRecord`, empty if the first attempt succeeded. If the response itself is a failure, it is
+:py:class:`triclinium.retries.AttemptRecord`, empty if the first attempt succeeded. If the response itself is a failure, it is
 the last of them, and its ``ending`` has the reason why no other attempt followed."""
 
 # fmt: off
@@ -152,7 +152,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
     reader to retry, with :py:func:`triclinium.retry` around it.
 
     The result is that of the library without retries: the last response, whatever its status, or the last error. The
-    attempts are in ``response.extensions["triclinium_attempts"]`` or ``triclinium.attempts_of(error)``. If the next
+    attempts are in ``response.extensions["triclinium_attempts"]`` or ``triclinium.retries.attempts_of(error)``. If the next
     attempt could not begin before the deadline of the surrounding cancel scopes, the call ends immediately. The
     library's timeouts apply to each attempt.
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from tests.rows import rows
 from tests.trio_client._cli.plays import PLAY, SCENARIO, decided, frame
-from triclinium import RetryReason
 from triclinium._cli.demo.checks import Check, check
 from triclinium._cli.demo.recorder import NodeTook, Play
+from triclinium.retries import RetryReason
 from triclinium_core.error_context import ErrorContext
 
 TAKEN = [entry for entry in PLAY.entries if isinstance(entry, NodeTook)]

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import pytest
 from click.testing import CliRunner, Result
 
-from triclinium import RetryAction, RetryReason
 from triclinium._cli import main
 from triclinium._cli.demo import demo_command as demo_module
 from triclinium._cli.demo.scenarios import SCENARIOS, DemoScenario
 from triclinium._cluster_driver.log import Log, connection_logger, retry_logger
+from triclinium.retries import RetryAction, RetryReason
 from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRetry, TimerKind
 from triclinium_core.contract.neutral import TimerId, Timers

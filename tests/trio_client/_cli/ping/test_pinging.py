@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tests.rows import rows
-from triclinium import ConnectionStatistics, PasswordAuthenticator
+from triclinium import PasswordAuthenticator
 from triclinium._cli.ping.pinging import Plan, describe_error, describe_silence, ping_node
+from triclinium.health import ConnectionStatistics
 from triclinium.testing import open_tcp_cluster
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext

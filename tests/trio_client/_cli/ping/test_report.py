@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from tests.rows import rows
-from triclinium import ConnectionStatistics
 from triclinium._cli.ping import report
 from triclinium._cli.ping.pinging import NOOPS, PingedCluster, PingedConnection, PingedNode
+from triclinium.health import ConnectionStatistics
 
 FOUND = ConnectionStatistics(
     node="127.0.0.1:11210",

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import NamedTuple
 
-from triclinium import AnyRetryStrategy, ErrorMapRetryStrategy, RetryAction, RetryReason, RetryRequest
+from triclinium import ErrorMapRetryStrategy
 from triclinium._collection.collection import Collection
 from triclinium._keyspace import Scope
+from triclinium.retries import AnyRetryStrategy, RetryAction, RetryReason, RetryRequest
 from triclinium_core import testing
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import FailFastRetryStrategy, Service

@@ -14,19 +14,11 @@ from urllib.parse import urlencode
 
 import trio
 
-from triclinium import (
-    Cluster,
-    ConnectionStatistics,
-    EndpointPingReport,
-    PasswordAuthenticator,
-    PingState,
-    Service,
-    TimeoutOptions,
-    open_cluster,
-)
+from triclinium import Cluster, PasswordAuthenticator, Service, TimeoutOptions, open_cluster
 from triclinium._driver.connector import TcpConnector
 from triclinium._driver.tls_stream import TlsStream
 from triclinium.abc import ConnectedStream
+from triclinium.health import ConnectionStatistics, EndpointPingReport, PingState
 from triclinium_core import errors
 from triclinium_core.contract.neutral import LossCause
 from triclinium_core.kv.address import Address

@@ -9,9 +9,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from triclinium import EndpointPingReport, PingState
 from triclinium._cli._output import plain
 from triclinium._cli.ping.pinging import NOOPS, PingedCluster, PingedConnection
+from triclinium.health import EndpointPingReport, PingState
 from triclinium_core.explain.explanation import milliseconds
 from triclinium_core.shown import json_text
 

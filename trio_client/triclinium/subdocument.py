@@ -1,0 +1,23 @@
+"""Specs and results of sub-document operations; ``Collection.lookup_in`` and ``Collection.mutate_in`` run them."""
+
+from __future__ import annotations
+
+from triclinium_core.kv.operation.results import LookupInReplicaResult, LookupInResult, MutateInResult
+from triclinium_core.kv.operation.subdocument.specs import (
+    LookupInMacro,
+    LookupInSpec,
+    MutateInSpec,
+    MutationMacro,
+    StoreSemantics,
+)
+
+__all__ = [
+    "LookupInMacro",
+    "LookupInReplicaResult",
+    "LookupInResult",
+    "LookupInSpec",
+    "MutateInResult",
+    "MutateInSpec",
+    "MutationMacro",
+    "StoreSemantics",
+]
