@@ -48,13 +48,13 @@ def test_siblings_require_the_same_version(distribution: Distribution) -> None:
 @each_distribution
 def test_metadata_for_an_index(distribution: Distribution) -> None:
     """The metadata have author, licence, summary, keywords, URLs, description and classifiers."""
-    told = metadata(name_of(distribution))
-    classifiers = told.get_all("Classifier", [])
+    reported = metadata(name_of(distribution))
+    classifiers = reported.get_all("Classifier", [])
 
-    assert "Apache-2.0" == told["License-Expression"]
+    assert "Apache-2.0" == reported["License-Expression"]
     for field in ("Summary", "Author", "Keywords", "Project-URL", "Description"):
-        assert told[field], field
-    assert told["Requires-Python"].removeprefix(">=") in {each.rpartition(" ")[2] for each in classifiers}
+        assert reported[field], field
+    assert reported["Requires-Python"].removeprefix(">=") in {each.rpartition(" ")[2] for each in classifiers}
     assert "Typing :: Typed" in classifiers
 
 

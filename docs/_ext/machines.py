@@ -13,7 +13,7 @@ from triclinium_core.retry.cassandra.requests.states import (
 )
 from triclinium_core.retry.couchbase.circuit_breaker import BREAKER_TRANSITIONS
 from triclinium_core.retry.couchbase.events import StrategyAnswered
-from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RetryState, Ruling, events_heard
+from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RetryState, Ruling, permitted_events
 from triclinium_core.runtime.kv.connection.states import CONNECTION_TRANSITIONS
 
 State = TypeVar("State", bound=Enum)
@@ -57,7 +57,8 @@ def _input(symbol: object) -> tuple[str, ...]:
 
 
 _VERDICTS = {
-    following.name: ruling.name for ruling, following in events_heard(RetryState.CONSULTING)[StrategyAnswered].items()
+    following.name: ruling.name
+    for ruling, following in permitted_events(RetryState.CONSULTING)[StrategyAnswered].items()
 }
 """Verdict that leads to each state."""
 

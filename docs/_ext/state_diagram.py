@@ -214,11 +214,11 @@ def _arrow(arrow: Arrow, layout: Layout) -> tuple[str, str]:
         f'<path class="sd-line" d="M{start[0]:.1f} {start[1]:.1f}'
         f'Q{control[0]:.1f} {control[1]:.1f} {end[0]:.1f} {end[1]:.1f}"/>'
     )
-    events = () if _is_told_by_frame(arrow, layout) else arrow.events
+    events = () if _is_shown_by_frame(arrow, layout) else arrow.events
     return line + _head(control, end), _label(events, _on_curve(start, control, end, layout.labels.get(ends, 0.5)))
 
 
-def _is_told_by_frame(arrow: Arrow, layout: Layout) -> bool:
+def _is_shown_by_frame(arrow: Arrow, layout: Layout) -> bool:
     return any(
         arrow.events == (frame.event,) and {arrow.source, arrow.target} <= frame.states
         for frame in layout.frames.values()

@@ -184,10 +184,10 @@ class Canvas(NamedTuple):
 
 def _retries(span: ReadableSpan) -> Iterator[Retry]:
     for event in span.events:
-        told = event.attributes or {}
-        delay = told.get(DELAY)
+        reported = event.attributes or {}
+        delay = reported.get(DELAY)
         if event.name == RETRY and isinstance(delay, float):
-            yield Retry(event.timestamp, str(told.get(REASON)), delay)
+            yield Retry(event.timestamp, str(reported.get(REASON)), delay)
 
 
 def main() -> None:

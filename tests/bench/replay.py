@@ -18,11 +18,11 @@ class ScriptRecorder(ClientMachine):
 
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options, rng=MIDPOINT)
-        self.heard: list[tuple[Event, float]] = []
+        self.received: list[tuple[Event, float]] = []
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
         """Handle the event, and record it."""
-        self.heard.append((event, now))
+        self.received.append((event, now))
         return super().handle(event, now)
 
 
@@ -30,7 +30,7 @@ class ReplayScript(NamedTuple):
     """Events of a client machine."""
 
     options: ClientOptions
-    heard: Sequence[tuple[Event, float]]
+    received: Sequence[tuple[Event, float]]
     begin: int
     """Index of the first timed event; those before it make the machine ready."""
     operations: int
@@ -39,9 +39,9 @@ class ReplayScript(NamedTuple):
     def play(self) -> Mapping[str, float]:
         """Return the cost of an operation for a new machine; this is a turn."""
         handle = (machine := ClientMachine(self.options, rng=MIDPOINT)).handle
-        for event, now in self.heard[: self.begin]:
+        for event, now in self.received[: self.begin]:
             handle(event, now)
-        timed = self.heard[self.begin :]
+        timed = self.received[self.begin :]
         with Stopwatch() as watch:
             for event, now in timed:
                 handle(event, now)
@@ -75,8 +75,8 @@ class Rehearsal:
 
     def begin(self) -> None:
         """Start the timed part."""
-        self._begin, self._operations = len(self._recorder.heard), 0
+        self._begin, self._operations = len(self._recorder.received), 0
 
     def script(self) -> ReplayScript:
         """Return the recorded script."""
-        return ReplayScript(self._options, self._recorder.heard, self._begin, self._operations)
+        return ReplayScript(self._options, self._recorder.received, self._begin, self._operations)

@@ -187,9 +187,9 @@ def test_a_defect_costs_one_connection(plant: Plant, monkeypatch: pytest.MonkeyP
     assert (plant.decoder, "KeyError") == report.fault.kind
     assert "boom" == traceback.extract_tb(report.fault.__traceback__)[-1].name
     assert report.stream in {action.stream for action in simulation.actions if isinstance(action, CloseStream)}
-    for told in (error, again):
-        assert isinstance(told, errors.CouchbaseException)
-        assert str(report.fault) in f"{told} {told.context.last_dispatch_error} {told.context.connections}"
+    for reported in (error, again):
+        assert isinstance(reported, errors.CouchbaseException)
+        assert str(report.fault) in f"{reported} {reported.context.last_dispatch_error} {reported.context.connections}"
     assert not isinstance(outcome(simulation, plant.ask(simulation)), errors.DecodingFailureException)
     assert not isinstance(outcome(simulation, simulation.submit(LONG)), errors.CouchbaseException)
     assert 1 == len(simulation.decoder_faults)

@@ -137,7 +137,7 @@ async def open_thing() -> Any:
 
 
 @contextmanager
-def lend_thing() -> Iterator[int]:
+def acquire_thing() -> Iterator[int]:
     """Lend it."""
     yield 1
 
@@ -146,7 +146,7 @@ def lend_thing() -> Iterator[int]:
     ("found", "returns", "expected"),
     [
         (open_thing, "AsyncIterator[int]", "AbstractAsyncContextManager[int]"),
-        (lend_thing, "Iterator[int]", "AbstractContextManager[int]"),
+        (acquire_thing, "Iterator[int]", "AbstractContextManager[int]"),
         (attribute_docstrings, "Iterator[str]", "Iterator[str]"),
         (print, "None", "None"),
     ],

@@ -126,12 +126,12 @@ class CouchbaseMock:
         self._process.wait(WAIT_SECONDS)
 
     def _hear(self, end: bytes) -> bytes:
-        heard = b""
-        while not heard.endswith(end):
+        received = b""
+        while not received.endswith(end):
             piece = self._control.recv(65536)
             assert piece, "CouchbaseMock ended"
-            heard += piece
-        return heard.removesuffix(end)
+            received += piece
+        return received.removesuffix(end)
 
     @property
     def connection_string(self) -> str:

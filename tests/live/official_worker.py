@@ -104,14 +104,14 @@ def _durable(command: Command) -> dict[str, Any]:
     return options
 
 
-def _spec(told: Command) -> Any:
+def _spec(reported: Command) -> Any:
     """Return a spec: ``{"do": method, "path": path, "values": [...], ...options}``; a macro is ``{"macro": name}``."""
     values = [
         getattr(subdocument.MutationMacro, value["macro"])() if isinstance(value, dict) and "macro" in value else value
-        for value in told.get("values", ())
+        for value in reported.get("values", ())
     ]
-    options = {name: told[name] for name in ("xattr", "create_parents") if name in told}
-    return getattr(subdocument, told["do"])(*([told["path"]] if "path" in told else ()), *values, **options)
+    options = {name: reported[name] for name in ("xattr", "create_parents") if name in reported}
+    return getattr(subdocument, reported["do"])(*([reported["path"]] if "path" in reported else ()), *values, **options)
 
 
 def _read(ask: Callable[[], Any]) -> Any:
@@ -122,14 +122,14 @@ def _read(ask: Callable[[], Any]) -> Any:
 
 
 def _lookup_in(store: Any, key: str, command: Command) -> dict[str, Any]:
-    specs = [_spec(told) for told in command["specs"]]
+    specs = [_spec(reported) for reported in command["specs"]]
     found = store.lookup_in(key, specs)
     contents = [_read(partial(found.content_as[lambda content: content], index)) for index in range(len(specs))]
     return {"contents": contents, "cas": found.cas}
 
 
 def _mutate_in(store: Any, key: str, command: Command) -> dict[str, Any]:
-    specs = [_spec(told) for told in command["specs"]]
+    specs = [_spec(reported) for reported in command["specs"]]
     options = _durable(command)
     if "store_semantics" in command:
         options["store_semantics"] = subdocument.StoreSemantics[command["store_semantics"]]

@@ -139,10 +139,10 @@ async def test_missing_scopes_and_collections(safety_net: None) -> None:
     """A missing scope or collection raises, and other operations continue."""
     async with staged() as stage:
         nowhere = await stage.ask(do="upsert", key="ada", value=1, path="nowhere.people")
-        nobody = await stage.ask(do="upsert", key="ada", value=1, path=f"{SCOPE}.nobody")
+        absent = await stage.ask(do="upsert", key="ada", value=1, path=f"{SCOPE}.nobody")
 
         assert {"error": "ScopeNotFoundException"} == nowhere
-        assert nobody["error"] in {"CollectionNotFoundException", *TIMEOUTS}
+        assert absent["error"] in {"CollectionNotFoundException", *TIMEOUTS}
         assert [set(), set(), set()] == stage.written()
         await stage.store(1)
 

@@ -32,9 +32,9 @@ def test_faults_of_the_official_client_are_logged(couchbase_package: None) -> No
             found = client.ask(do="get", key="grace")
             client.ask(do="remove", key="ada")
             left = client.ask(do="exists", key="ada")
-        told: list[Mapping[str, Any]] = []
-        while not told or (told[-1].get("command"), told[-1].get("key")) != ("get_meta", "ada"):
-            told.append(server.hear())
+        reported: list[Mapping[str, Any]] = []
+        while not reported or (reported[-1].get("command"), reported[-1].get("key")) != ("get_meta", "ada"):
+            reported.append(server.hear())
 
     assert "result" in written
     assert {"error": "AmbiguousTimeoutException"} == unanswered
@@ -49,6 +49,6 @@ def test_faults_of_the_official_client_are_logged(couchbase_package: None) -> No
         ("delete", None, True),
     ] == [
         (line["command"], line["status_name"], line["applied"])
-        for line in told
+        for line in reported
         if line.get("command") in ("set", "add", "get", "delete")
     ][:6]

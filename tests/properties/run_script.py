@@ -205,18 +205,18 @@ class ScriptRunner:
 
         for strike in step.strikes:
             strike.arm(self._node.faults)
-        told: Sequence[AbandonedOperation] | None = ()
+        reported: Sequence[AbandonedOperation] | None = ()
         try:
             with fail_after(math.inf if step.within is None else step.within):
                 await call_all()
         except (errors.AmbiguousTooSlowError, errors.UnambiguousTooSlowError) as error:
-            told = error.operations
+            reported = error.operations
         except ExceptionGroup as group:
             if group.exceptions != (mine,):
                 raise
-            told = None
+            reported = None
         for submission in self._left:
-            self._checker.abandoned(submission, ambiguous=_was_ambiguous(submission, told))
+            self._checker.abandoned(submission, ambiguous=_was_ambiguous(submission, reported))
         self._left.clear()
 
     async def _call(
@@ -235,9 +235,9 @@ class ScriptRunner:
                 perform = partial(self._perform, operation, call, strategy_named(call.strategy, scope))
                 if is_counted:
                     with self._moments.of_call(scope):
-                        told = await _told(perform)
+                        reported = await _reported(perform)
                 else:
-                    told = await _told(perform)
+                    reported = await _reported(perform)
         except (errors.AmbiguousTooSlowError, errors.UnambiguousTooSlowError) as error:
             assert [(operation.name, operation.key)] * len(error.operations) == [
                 (abandoned.operation, abandoned.key) for abandoned in error.operations
@@ -251,12 +251,12 @@ class ScriptRunner:
         else:
             if trio.current_time() > began + KV_SECONDS + ROUNDING:
                 raise Violation(f"{submission} took {trio.current_time() - began} s")
-            if isinstance(told, errors.CouchbaseException):
-                self._note(f"{type(told).__name__} {told.context.retry_attempts}", submission)
-                self._checker.failed(submission, told)
+            if isinstance(reported, errors.CouchbaseException):
+                self._note(f"{type(reported).__name__} {reported.context.retry_attempts}", submission)
+                self._checker.failed(submission, reported)
             else:
-                self._note(repr(told), submission)
-                self._checker.completed(submission, told)
+                self._note(repr(reported), submission)
+                self._checker.completed(submission, reported)
 
     async def _perform(
         self, operation: DocumentOperation, call: scripts.ScriptedCall, strategy: AnyRetryStrategy | None
@@ -312,7 +312,7 @@ def _places() -> Iterable[Place]:
     return (Place(keyspace, key) for keyspace in scripts.KEYSPACES for key in ("ada", "bob", "hits"))
 
 
-async def _told(perform: Callable[[], Awaitable[Result]]) -> Result | errors.CouchbaseException:
+async def _reported(perform: Callable[[], Awaitable[Result]]) -> Result | errors.CouchbaseException:
     """Return the result or the exception of a call."""
     try:
         return await perform()
@@ -320,13 +320,13 @@ async def _told(perform: Callable[[], Awaitable[Result]]) -> Result | errors.Cou
         return error
 
 
-def _was_ambiguous(submission: Submission, told: Sequence[AbandonedOperation] | None) -> bool:
+def _was_ambiguous(submission: Submission, reported: Sequence[AbandonedOperation] | None) -> bool:
     """Return the ambiguity that ``fail_after`` reported for an operation; True without a report."""
-    if told is None:
+    if reported is None:
         return True
     operation = submission.operation
     return any(
         abandoned.ambiguous
-        for abandoned in told
+        for abandoned in reported
         if (abandoned.operation, abandoned.key) == (operation.name, operation.key)
     )

@@ -54,10 +54,10 @@ def show(report: SoakReport) -> None:
     """Print the figures."""
     applied, commands = report.nodes["applied"], report.nodes["commands"]
     print(f"\n{'operation':16} {'begun':>9} {'succeeded':>9} {'failed':>7} {'maybe':>6} {'applied':>8} {'requests':>9}")
-    for kind, told in report.known.told.items():
+    for kind, reported in report.known.reported.items():
         name = OPCODES[kind].name
         done = "" if kind in READS else applied.get(name, 0)
-        figures = f"{told.begun:9} {told.succeeded:9} {told.failed.total():7} {told.maybe:6}"
+        figures = f"{reported.begun:9} {reported.succeeded:9} {reported.failed.total():7} {reported.maybe:6}"
         print(f"{kind:16} {figures} {done:>8} {commands.get(name, 0):9}")
     print(f"{'all':16} {report.known.begun:9}, {report.known.begun / report.seconds:.0f} a second")
     assert report.statistics is not None

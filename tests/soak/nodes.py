@@ -218,10 +218,10 @@ async def serve(seed: int) -> None:
         _say({"connection_string": fake.connection_string, **credentials})
         nursery.start_soon(troubles.count)
         nursery.start_soon(troubles.happen)
-        heard = b""
+        received = b""
         async with trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())) as questions:
             while piece := await questions.receive_some():
-                *lines, heard = (heard + piece).split(b"\n")
+                *lines, received = (received + piece).split(b"\n")
                 for line in lines:
                     if json.loads(line)["do"] == "calm":
                         await troubles.calm()

@@ -78,14 +78,14 @@ class SoakReport:
         for stranger in self.known.strangers[:10]:
             yield f"a failure that is none of ours: {stranger!r}"
         applied = self.nodes["applied"]
-        for kind, told in self.known.told.items():
-            if told.begun != told.succeeded + told.failed.total():
-                yield f"{kind}: {told.begun} begun, but {told.succeeded} succeeded and {told.failed.total()} failed"
-            if not told.succeeded and told.begun >= MANY:
+        for kind, reported in self.known.reported.items():
+            if reported.begun != reported.succeeded + reported.failed.total():
+                yield f"{kind}: {reported.begun} begun, but {reported.succeeded} succeeded and {reported.failed.total()} failed"
+            if not reported.succeeded and reported.begun >= MANY:
                 yield f"{kind}: none succeeded"
-            done, most = applied.get(OPCODES[kind].name, 0), told.succeeded + told.maybe
-            if kind not in READS and not told.succeeded <= done <= most:
-                yield f"{kind}: applied {done} times; callers know of {told.succeeded} to {most}"
+            done, most = applied.get(OPCODES[kind].name, 0), reported.succeeded + reported.maybe
+            if kind not in READS and not reported.succeeded <= done <= most:
+                yield f"{kind}: applied {done} times; callers know of {reported.succeeded} to {most}"
 
     def _about_documents(self) -> Iterator[str]:
         for key, counted in self.known.counters.items():

@@ -10,7 +10,7 @@ import pytest
 from tests.soak.figures import FIGURES, Samples
 from tests.soak.nodes import FAULTS
 from tests.soak.soak import Soak, SoakReport
-from tests.soak.work import COUNTER_START, OPCODES, READS, Counted, Known, Own, Told
+from tests.soak.work import COUNTER_START, OPCODES, READS, Counted, Known, Own, Reported
 from triclinium.health import ClientStatistics
 
 SECONDS = 10.0
@@ -31,8 +31,8 @@ def test_ten_seconds() -> None:
 
 def good_report() -> SoakReport:
     """Return a report of a successful soak."""
-    told = {kind: Told(begun=100, succeeded=97, failed=Counter(Timeout=3), maybe=2) for kind in OPCODES}
-    known = Known(told, {"counter": Counted(up=9, down=4, maybe_up=2, maybe_down=1)}, {"own": Own(5, [(0.0, 6)])})
+    reported = {kind: Reported(begun=100, succeeded=97, failed=Counter(Timeout=3), maybe=2) for kind in OPCODES}
+    known = Known(reported, {"counter": Counted(up=9, down=4, maybe_up=2, maybe_down=1)}, {"own": Own(5, [(0.0, 6)])})
     return SoakReport(
         seconds=MINUTES,
         known=known,
@@ -79,8 +79,11 @@ FLAWS: dict[str, tuple[Callable[[SoakReport], object], str]] = {
     "timers left": (lambda report: report.timers_left.append("RETRY"), "RETRY"),
     "unreachable": (lambda report: report.unreachable.append("ada"), "unreachable once all was well: ada"),
     "a stranger": (lambda report: report.known.strangers.append(KeyError(1)), "none of ours: KeyError"),
-    "not counted": (lambda report: report.known.told["get"].failed.clear(), "get: 100 begun, but 97 succeeded and 0"),
-    "nothing done": (lambda report: setattr(report.known.told["get"], "succeeded", 0), "get: none succeeded"),
+    "not counted": (
+        lambda report: report.known.reported["get"].failed.clear(),
+        "get: 100 begun, but 97 succeeded and 0",
+    ),
+    "nothing done": (lambda report: setattr(report.known.reported["get"], "succeeded", 0), "get: none succeeded"),
     "lost": (lambda report: report.nodes["applied"].update(SET=96), "upsert: applied 96 times"),
     "applied twice": (lambda report: report.nodes["applied"].update(APPEND=100), "append: applied 100 times"),
     "count lost": (lambda report: report.counters.update(counter=COUNTER_START + 3), "counter went to 3; callers know"),

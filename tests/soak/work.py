@@ -50,7 +50,7 @@ READS = {"get", "exists", "get_any_replica", "get_all_replicas"}
 
 
 @dataclass
-class Told:
+class Reported:
     """Results of one kind of operation."""
 
     begun: int = 0
@@ -85,7 +85,7 @@ class Own:
 class Known:
     """Knowledge of all callers of one client."""
 
-    told: dict[str, Told] = field(default_factory=lambda: {kind: Told() for kind in OPCODES})
+    reported: dict[str, Reported] = field(default_factory=lambda: {kind: Reported() for kind in OPCODES})
     counters: dict[str, Counted] = field(
         default_factory=lambda: {f"counter-{number}": Counted() for number in range(COUNTERS)}
     )
@@ -96,12 +96,12 @@ class Known:
     @property
     def begun(self) -> int:
         """Number of operations of all kinds."""
-        return sum(told.begun for told in self.told.values())
+        return sum(reported.begun for reported in self.reported.values())
 
     @property
     def failures(self) -> Counter[str]:
         """Failures of all kinds, by class."""
-        return sum((told.failed for told in self.told.values()), start=Counter())
+        return sum((reported.failed for reported in self.reported.values()), start=Counter())
 
 
 class Work:
@@ -149,8 +149,8 @@ class Work:
 
     async def perform(self, rng: random.Random, kind: str, call: Callable[[], Awaitable[object]]) -> tuple[bool, bool]:
         """Perform an operation and record its result; return whether it succeeded, and whether it may be applied."""
-        told = self.known.told[kind]
-        told.begun += 1
+        reported = self.known.reported[kind]
+        reported.begun += 1
         limit = rng.uniform(0.0, 0.05) if rng.random() < CANCEL_SHARE else float("inf")
         error: BaseException | None = None
         with trio.move_on_after(limit) as scope:
@@ -162,15 +162,15 @@ class Work:
                 error = raised
                 self.known.strangers.append(raised)
         if scope.cancelled_caught:
-            told.failed[CANCELLED] += 1
-            told.maybe += kind not in READS
+            reported.failed[CANCELLED] += 1
+            reported.maybe += kind not in READS
             return False, True
         if error is None:
-            told.succeeded += 1
+            reported.succeeded += 1
             return True, True
-        told.failed[type(error).__name__] += 1
+        reported.failed[type(error).__name__] += 1
         maybe = isinstance(error, errors.CouchbaseException) and may_be_applied(error)
-        told.maybe += maybe and kind not in READS
+        reported.maybe += maybe and kind not in READS
         return False, maybe
 
     async def _own_write(self, rng: random.Random, name: str) -> None:

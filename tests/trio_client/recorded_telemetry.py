@@ -26,7 +26,7 @@ class RecordedSpan:
     ends: int = 0
     """Number of calls of ``end``."""
     children: list[RecordedSpan] = field(default_factory=list)
-    told_late: list[str] = field(default_factory=list)
+    reported_late: list[str] = field(default_factory=list)
     """Calls on a span that had ended or whose child had not."""
     fixed: frozenset[str] = frozenset()
     """Attributes given when the span was started."""
@@ -50,13 +50,13 @@ class RecordedSpan:
 
     def end(self) -> None:
         """Count the end, and check that all children have ended."""
-        self.told_late += [f"end before {child.name}" for child in self.children if not child.ends]
+        self.reported_late += [f"end before {child.name}" for child in self.children if not child.ends]
         self.ends += 1
 
-    def _check(self, told: str) -> None:
+    def _check(self, reported: str) -> None:
         # The client logs exceptions of a tracer and continues, so a broken rule is recorded for the test.
-        if self.ends or told in self.fixed:
-            self.told_late.append(told)
+        if self.ends or reported in self.fixed:
+            self.reported_late.append(reported)
 
     def shape(self) -> object:
         """Return the name alone, or a tuple with the shapes of the children in order."""
@@ -94,7 +94,7 @@ class RecordingTracer:
     @property
     def broken_rules(self) -> list[str]:
         """Names of spans that are open, ended more than once, or were used after their end."""
-        return [span.name for span in self.spans if span.ends != 1 or span.told_late]
+        return [span.name for span in self.spans if span.ends != 1 or span.reported_late]
 
 
 @dataclass(eq=False)

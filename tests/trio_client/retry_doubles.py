@@ -20,7 +20,7 @@ class ScriptedStrategy:
 
     def __init__(self, *answers: object) -> None:
         self.answers = list(answers)
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.shown: list[Exception] = []
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
@@ -34,11 +34,11 @@ class ScriptedStrategy:
 
     def record_success(self, *, token: RetryToken) -> None:
         """Record the call."""
-        self.told.append("success")
+        self.reported.append("success")
 
     def answer(self, what: str) -> RetryToken:
         """Return or raise the next answer."""
-        self.told.append(what)
+        self.reported.append(what)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -50,7 +50,7 @@ class AsyncStrategy:
 
     def __init__(self, *answers: object) -> None:
         self._inner = ScriptedStrategy(*answers)
-        self.told = self._inner.told
+        self.reported = self._inner.reported
         self.shown = self._inner.shown
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:

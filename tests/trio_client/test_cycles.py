@@ -336,8 +336,10 @@ async def test_a_pending_retry_leaves_no_cycle(
         in_cycles, outcomes = await repeat(with_fault(refused, testing.temporary_failure(), limited), fake, cluster)
 
     assert (0, {errors.UnambiguousTooSlowError}) == (in_cycles, outcomes)
-    told = [(span.attributes["couchbase.retries"], "triclinium.retry" in dict(span.events)) for span in tracer.roots]
-    assert [(0, True)] * (1 + CALLS_COUNTED) == told
+    reported = [
+        (span.attributes["couchbase.retries"], "triclinium.retry" in dict(span.events)) for span in tracer.roots
+    ]
+    assert [(0, True)] * (1 + CALLS_COUNTED) == reported
 
 
 class Holder:

@@ -107,8 +107,8 @@ async def test_the_error_has_the_operations_context(autojump_clock: MockClock) -
 
     assert replace(KNOWN, timeout=0.5) == error.context
     assert [KNOWN] == [abandoned.context for abandoned in error.operations]
-    for told in ("in flight to 10.0.0.1:11210", "13 times", "KV_TEMPORARY_FAILURE", "connection reset"):
-        assert told in str(error)
+    for reported in ("in flight to 10.0.0.1:11210", "13 times", "KV_TEMPORARY_FAILURE", "connection reset"):
+        assert reported in str(error)
 
 
 async def test_several_operations_keep_their_contexts(autojump_clock: MockClock) -> None:

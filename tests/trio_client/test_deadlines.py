@@ -299,10 +299,10 @@ async def test_an_operation_cancelled_during_its_submission(autojump_clock: Mock
                 scopes.append(scope)
                 await people.upsert("victim", 42)
         except (AmbiguousTooSlowError, UnambiguousTooSlowError) as error:
-            told.append(isinstance(error, AmbiguousTooSlowError))
+            reported.append(isinstance(error, AmbiguousTooSlowError))
 
     for _ in range(16):
-        scopes, told = list[trio.CancelScope](), list[bool]()
+        scopes, reported = list[trio.CancelScope](), list[bool]()
         async with open_pair() as (_, cluster, people):
             await people.upsert("ada", 1)
             missing = cluster.bucket("nope").default_collection()
@@ -313,7 +313,7 @@ async def test_an_operation_cancelled_during_its_submission(autojump_clock: Mock
                 nursery.start_soon(people.exists, "ada")
                 nursery.start_soon(fail, missing)
                 nursery.start_soon(write, people)
-            verdicts += [((await people.exists("victim")).exists, was_told) for was_told in told]
+            verdicts += [((await people.exists("victim")).exists, was_reported) for was_reported in reported]
 
     assert (True, True) in verdicts
     assert (True, False) not in verdicts

@@ -445,16 +445,16 @@ async def test_retries_and_refusals_are_logged(autojump_clock: MockClock, caplog
         with pytest.raises(TemporaryFailureException):
             await people.upsert("ada", 1)
 
-    told = [record for record in caplog.records if record.name == "triclinium.retry"]
-    assert [logging.DEBUG, logging.INFO] == [record.levelno for record in told]
+    reported = [record for record in caplog.records if record.name == "triclinium.retry"]
+    assert [logging.DEBUG, logging.INFO] == [record.levelno for record in reported]
     assert [
         ("upsert", "ada", "KV_TEMPORARY_FAILURE", "127.0.0.1:11210", 0, 0.001),
         ("upsert", "ada", "KV_TEMPORARY_FAILURE", "127.0.0.1:11210", 1, None),
     ] == [
         tuple(getattr(record, name, None) for name in ("operation", "key", "reason", "node", "retry_attempts", "delay"))
-        for record in told
+        for record in reported
     ]
-    assert "is not retried and fails with TemporaryFailureException" in told[1].getMessage()
+    assert "is not retried and fails with TemporaryFailureException" in reported[1].getMessage()
 
 
 @pytest.mark.parametrize("redact_logs", [False, True])

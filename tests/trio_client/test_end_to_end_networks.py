@@ -47,7 +47,7 @@ async def query(cluster: triclinium.Cluster) -> None:
 
 
 @rows(
-    ("call", "told"),
+    ("call", "reported"),
     [
         (query, r"the query service is on 127\.0\.0\.1:8093, 127\.0\.0\.1:8\d+, and " + NOWHERE),
         (lambda cluster: cluster.buckets().get_all_buckets(), r"the management service is on .*, and " + NOWHERE),
@@ -55,7 +55,7 @@ async def query(cluster: triclinium.Cluster) -> None:
     ],
 )
 async def test_no_node_is_in_the_network(
-    autojump_clock: MockClock, call: Callable[[triclinium.Cluster], Awaitable[object]], told: str
+    autojump_clock: MockClock, call: Callable[[triclinium.Cluster], Awaitable[object]], reported: str
 ) -> None:
     """If no node is in the network, errors name network, nodes, available networks and next step; nothing is sent."""
     timeouts = triclinium.TimeoutOptions(query=3.0, management=3.0)
@@ -63,7 +63,7 @@ async def test_no_node_is_in_the_network(
         open_fake_cluster(options=OPTIONS, nodes=2) as fake,
         fake.open_client(network="external", timeouts=timeouts) as cluster,
     ):
-        with pytest.raises(errors.UnambiguousTimeoutException, match=told) as caught:
+        with pytest.raises(errors.UnambiguousTimeoutException, match=reported) as caught:
             await call(cluster)
 
         assert {"NODE_NOT_AVAILABLE"} == caught.value.context.retry_reasons

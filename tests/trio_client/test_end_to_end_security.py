@@ -233,8 +233,8 @@ async def test_a_changed_certificate(
     tmp_path: Path,
 ) -> None:
     """A new certificate is used by the connections that are opened afterwards."""
-    of_nobody = certificate(authority, "nobody@example.org", tmp_path / "nobody.pem")
-    async with client(fake, of_nobody, trusting) as cluster:
+    of_a_stranger = certificate(authority, "nobody@example.org", tmp_path / "nobody.pem")
+    async with client(fake, of_a_stranger, trusting) as cluster:
         with pytest.raises(errors.BucketAccessException) as caught:
             await write_everywhere(fake, cluster)
         cluster.set_authenticator(certificate(authority, ADA, tmp_path / "ada.pem"))

@@ -40,7 +40,7 @@ def _all_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="triclinium")
 
 
-def told_by(caplog: pytest.LogCaptureFixture, logger: str) -> list[Any]:
+def reported_by(caplog: pytest.LogCaptureFixture, logger: str) -> list[Any]:
     """Return the records of one logger, parsed as JSON."""
     return [json.loads(record.getMessage()) for record in caplog.records if record.name == f"triclinium.{logger}"]
 
@@ -54,10 +54,10 @@ async def test_a_slow_operation(autojump_clock: MockClock, caplog: pytest.LogCap
         await people.get("ada")
         await trio.sleep(9.9)
 
-        assert [] == told_by(caplog, "threshold")
+        assert [] == reported_by(caplog, "threshold")
 
         await trio.sleep(0.2)
-        (report,) = told_by(caplog, "threshold")
+        (report,) = reported_by(caplog, "threshold")
 
     (entry,) = report["kv"]["top_requests"]
     assert ALWAYS == entry.keys()
@@ -67,7 +67,7 @@ async def test_a_slow_operation(autojump_clock: MockClock, caplog: pytest.LogCap
         entry["total_duration_us"],
         entry["timeout_ms"],
     )
-    assert 1 == len(told_by(caplog, "threshold"))
+    assert 1 == len(reported_by(caplog, "threshold"))
 
 
 async def test_calls_cancelled_by_a_scope(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
@@ -92,7 +92,7 @@ async def test_calls_cancelled_by_a_scope(autojump_clock: MockClock, caplog: pyt
         with trio.move_on_after(0.25):
             await people.get("ada")
 
-    (slow,), (durations,) = told_by(caplog, "threshold"), told_by(caplog, "meter")
+    (slow,), (durations,) = reported_by(caplog, "threshold"), reported_by(caplog, "meter")
     assert {
         "kv": [("get", 1_500_000, "cancelled"), ("get", 1_000_000, "timeout")],
         "management": [("manager_buckets_get_all_buckets", 2_000_000, "timeout")],
@@ -117,7 +117,7 @@ async def test_retries_count_as_duration(autojump_clock: MockClock, caplog: pyte
         fake.node.faults.next(Opcode.SET, temporary_failure(), times=8)
         await people.upsert("ada", 1)
 
-    (report,) = told_by(caplog, "threshold")
+    (report,) = reported_by(caplog, "threshold")
     (entry,) = report["kv"]["top_requests"]
     assert entry["total_duration_us"] > 50_000 > entry["total_dispatch_duration_us"]
     assert entry["last_server_duration_us"] < entry["total_server_duration_us"]
@@ -140,12 +140,12 @@ async def test_encoding_counts_as_duration(autojump_clock: MockClock, caplog: py
             await people.upsert("ada", 1, transcoder=Slow())
         await trio.sleep(1)
 
-    ((slow,), (orphan,)) = told_by(caplog, "threshold"), told_by(caplog, "orphan")
+    ((slow,), (orphan,)) = reported_by(caplog, "threshold"), reported_by(caplog, "orphan")
     late, first, parts = slow["kv"]["top_requests"]
     assert ["upsert", "upsert", "mutate_in"] == [entry["operation_name"] for entry in (late, first, parts)]
     assert {600_000} == {entry["encode_duration_us"] for entry in (late, first, parts, *orphan["kv"]["top_requests"])}
     assert (3_100_000, 600_000) == (late["total_duration_us"], first["total_duration_us"])
-    (durations,) = told_by(caplog, "meter")
+    (durations,) = reported_by(caplog, "meter")
     assert 3_000_000 < durations["operations"]["kv"]["upsert"]["percentiles_us"]["100.0"]
 
 
@@ -156,7 +156,7 @@ async def test_encoding_of_query_parameters(autojump_clock: MockClock, caplog: p
         async with cluster.query("SELECT $city", city="Oslo") as result:
             assert [1] == await result.rows()
 
-    (report,) = told_by(caplog, "threshold")
+    (report,) = reported_by(caplog, "threshold")
     assert 0 == report["query"]["top_requests"][0]["encode_duration_us"]
 
 
@@ -166,7 +166,7 @@ async def test_a_slow_request_to_a_service(autojump_clock: MockClock, caplog: py
         fake.node.faults.next(Service.MANAGEMENT, delay(1.5))
         await cluster.buckets().get_all_buckets()
 
-    (report,) = told_by(caplog, "threshold")
+    (report,) = reported_by(caplog, "threshold")
     assert ["management"] == list(report)
     assert 1_500_000 == report["management"]["top_requests"][0]["total_duration_us"]
 
@@ -179,7 +179,7 @@ async def test_an_orphan(autojump_clock: MockClock, caplog: pytest.LogCaptureFix
         with pytest.raises(errors.UnambiguousTimeoutException) as caught:
             await people.get("ada")
         await trio.sleep(11)
-        (report,) = told_by(caplog, "orphan")
+        (report,) = reported_by(caplog, "orphan")
 
     (entry,) = report["kv"]["top_requests"]
     (timeout,) = (record.getMessage() for record in caplog.records if record.name == "triclinium.timeout")
@@ -199,8 +199,8 @@ async def test_durations_of_all_operations(autojump_clock: MockClock, caplog: py
         await trio.sleep(601)
         await people.exists("ada")
 
-    first, last = told_by(caplog, "meter")
-    counts = {name: told["total_count"] for name, told in first["operations"]["kv"].items()}
+    first, last = reported_by(caplog, "meter")
+    counts = {name: reported["total_count"] for name, reported in first["operations"]["kv"].items()}
     assert ({"upsert": 2, "get": 1}, 600) == (counts, first["meta"]["emit_interval_s"])
     assert 2_500_000 == first["operations"]["kv"]["get"]["percentiles_us"]["100.0"]
     assert ["exists"] == list(last["operations"]["kv"])
@@ -222,9 +222,9 @@ async def test_late_copies_are_not_orphans(autojump_clock: MockClock, caplog: py
         await trio.sleep(5)
         orphans = cluster.statistics().orphans
 
-    (durations,) = told_by(caplog, "meter")
-    counts = {name: told["total_count"] for name, told in durations["operations"]["kv"].items()}
-    assert (0, []) == (orphans, told_by(caplog, "orphan"))
+    (durations,) = reported_by(caplog, "meter")
+    counts = {name: reported["total_count"] for name, reported in durations["operations"]["kv"].items()}
+    assert (0, []) == (orphans, reported_by(caplog, "orphan"))
     assert {"upsert": 1, "get_any_replica": 1, "get_all_replicas": 1, "range_scan": 1} == counts
 
 
@@ -240,7 +240,7 @@ async def test_late_copies_of_a_timeout_are_orphans(
         await trio.sleep(5)
         orphans = cluster.statistics().orphans
 
-    (report,) = told_by(caplog, "orphan")
+    (report,) = reported_by(caplog, "orphan")
     assert (1, 1) == (orphans, report["kv"]["total_count"])
 
 
@@ -251,7 +251,7 @@ async def test_a_client_that_closes_early(autojump_clock: MockClock, caplog: pyt
             await people.upsert("ada", 1)
             await trio.sleep(1)
 
-    (last,) = told_by(caplog, "meter")
+    (last,) = reported_by(caplog, "meter")
     assert (10, 10) == (last["operations"]["kv"]["upsert"]["total_count"], last["meta"]["emit_interval_s"])
 
 
@@ -261,7 +261,7 @@ async def test_an_idle_client_logs_nothing(autojump_clock: MockClock, caplog: py
         await cluster.bucket("travel").wait_until_ready()
         await trio.sleep(3_000)
 
-    assert [[], [], []] == [told_by(caplog, logger) for logger in ("threshold", "orphan", "meter")]
+    assert [[], [], []] == [reported_by(caplog, logger) for logger in ("threshold", "orphan", "meter")]
 
 
 async def test_each_can_be_turned_off(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
@@ -274,7 +274,7 @@ async def test_each_can_be_turned_off(autojump_clock: MockClock, caplog: pytest.
             await people.get("ada")
         await trio.sleep(700)
 
-    assert [[], [], []] == [told_by(caplog, logger) for logger in ("threshold", "orphan", "meter")]
+    assert [[], [], []] == [reported_by(caplog, logger) for logger in ("threshold", "orphan", "meter")]
 
 
 async def test_intervals_and_sample_sizes_are_options(
@@ -289,7 +289,7 @@ async def test_intervals_and_sample_sizes_are_options(
         for key in ("ada", "bob", "eve"):
             await people.upsert(key, 1)
         await trio.sleep(0.6)
-        (report,), (durations,) = told_by(caplog, "threshold"), told_by(caplog, "meter")
+        (report,), (durations,) = reported_by(caplog, "threshold"), reported_by(caplog, "meter")
 
     assert (3, 2) == (report["kv"]["total_count"], len(report["kv"]["top_requests"]))
     assert 0.5 == durations["meta"]["emit_interval_s"]

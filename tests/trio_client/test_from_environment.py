@@ -50,9 +50,9 @@ async def test_credentials_may_be_arguments(autojump_clock: MockClock) -> None:
     assert 20.0 == pytest.approx(trio.current_time(), abs=1)
 
 
-@pytest.mark.parametrize(("variables", "is_told"), [({}, True), ({"TRICLINIUM_TRACER": "false"}, False)])
+@pytest.mark.parametrize(("variables", "is_reported"), [({}, True), ({"TRICLINIUM_TRACER": "false"}, False)])
 async def test_telemetry_can_be_turned_off(
-    variables: dict[str, str], is_told: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+    variables: dict[str, str], is_reported: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The program's tracer applies unless a variable turns it off; meter and orphans are independent of it."""
     tracer, meter = RecordingTracer(), RecordingMeter()
@@ -68,7 +68,7 @@ async def test_telemetry_can_be_turned_off(
                 await people.get("ada")
             await trio.sleep(20)
 
-    assert (is_told, 2) == (bool(tracer.spans), len(meter.values))
+    assert (is_reported, 2) == (bool(tracer.spans), len(meter.values))
     assert not [record for record in caplog.records if record.name in ("triclinium.orphan", "triclinium.threshold")]
 
 
@@ -95,7 +95,7 @@ async def test_options_can_be_logged(caplog: pytest.LogCaptureFixture) -> None:
         async with open_cluster("couchbase://127.0.0.1?kv_timeout=3s", PasswordAuthenticator("ada", "geheim")):
             pass
 
-    (told,) = [record.getMessage() for record in caplog.records if "kv=" in record.getMessage()]
-    assert "kv=3.0" in told
-    assert "ada" in told
-    assert "geheim" not in told
+    (reported,) = [record.getMessage() for record in caplog.records if "kv=" in record.getMessage()]
+    assert "kv=3.0" in reported
+    assert "ada" in reported
+    assert "geheim" not in reported

@@ -97,9 +97,9 @@ async def test_every_document_operation_has_a_span(autojump_clock: MockClock) ->
         span.attributes["couchbase.durability"] for span in tracer.spans if "couchbase.durability" in span.attributes
     ]
     assert_as_in_the_tables(tracer, meter)
-    told = repr([(span.name, span.attributes, span.events) for span in tracer.spans]) + repr(meter.values)
-    assert SECRET not in told
-    assert VALUE not in told
+    received = repr([(span.name, span.attributes, span.events) for span in tracer.spans]) + repr(meter.values)
+    assert SECRET not in received
+    assert VALUE not in received
 
 
 @pytest.mark.parametrize(

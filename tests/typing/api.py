@@ -32,7 +32,7 @@ class NeverRetry:
         return triclinium.retries.RetryAction.no_retry()
 
 
-class AskSomebody:
+class AskAService:
     """Asynchronous strategy, which may perform I/O."""
 
     async def retry_after(
@@ -170,7 +170,7 @@ async def copies(people: triclinium.Collection) -> None:
 
 async def deciding(people: triclinium.Collection) -> None:
     """Pass strategies of both kinds."""
-    with triclinium.retrying(AskSomebody()), triclinium.client_context(is_robot=True):
+    with triclinium.retrying(AskAService()), triclinium.client_context(is_robot=True):
         await people.get("ada", retry_strategy=triclinium.BestEffortRetryStrategy(triclinium.exponential(jitter=0.2)))
     with triclinium.retrying(triclinium.ErrorMapRetryStrategy(triclinium.FastFailOnTerminalErrorRetryStrategy())):
         await people.get("ada", retry_strategy=NeverRetry())
@@ -271,7 +271,7 @@ def delays(strategy: smithy.AsyncRetryStrategy) -> smithy.RetryBackoffStrategy:
     return strategy.backoff_strategy
 
 
-async def lending(people: triclinium.Collection, limited: LimitedTokens) -> None:
+async def acquiring(people: triclinium.Collection, limited: LimitedTokens) -> None:
     """Require the attributes by the protocol of the design, and pass a strategy without them as an argument."""
     assert_type(limits(triclinium.StandardRetryStrategy()), tuple[smithy.RetryBackoffStrategy, int])
     limits(limited)

@@ -46,7 +46,7 @@ class Explanation:
 
     facts: Mapping[str, object]
     """Facts as JSON values. Each tradition has a fixed set of keys."""
-    told: tuple[Sentence, ...]
+    steps: tuple[Sentence, ...]
     """Sentences that state the facts. The first describes the event."""
     clauses: tuple[str, ...]
     """Clauses that the sentences name."""
@@ -54,7 +54,7 @@ class Explanation:
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         """Outcome of each request."""
-        return tuple(sentence.outcome for sentence in self.told if sentence.outcome is not None)
+        return tuple(sentence.outcome for sentence in self.steps if sentence.outcome is not None)
 
     def to_json(self) -> dict[str, object]:
         """Return the facts and the clauses as JSON values."""
@@ -62,7 +62,7 @@ class Explanation:
 
     def sentences(self) -> list[str]:
         """Return the texts of the sentences."""
-        return [sentence.text for sentence in self.told]
+        return [sentence.text for sentence in self.steps]
 
 
 def milliseconds(seconds: float) -> int | float:

@@ -112,7 +112,7 @@ class Call:
         with self.attempts[order.attempt]:
             answer = next(node.answers, ROWS) if isinstance(order, Send) else PREPARED
             shown = answer if isinstance(answer, str) else type(answer).__name__
-            told(f"{order.node} {in_words(order)}: {shown if answer == DOWN else f'{shown} in {node.delay:g} s'}")
+            reported(f"{order.node} {in_words(order)}: {shown if answer == DOWN else f'{shown} in {node.delay:g} s'}")
             if answer == DOWN:
                 self.hear(ConnectionMissed(order.attempt))
                 return
@@ -133,7 +133,7 @@ def in_words(order: Send | Reprepare) -> str:
     return "executes" if order.consistency is None else f"executes at {order.consistency.name}"
 
 
-def told(line: str) -> None:
+def reported(line: str) -> None:
     """Print a line with the current time."""
     print(f"{trio.current_time():6.2f} s  {line}")
 
@@ -178,9 +178,9 @@ async def main() -> None:
         try:
             result = await driver.execute(request)
         except CassandraError as error:
-            told(f"the caller gets {type(error).__name__}: {error}")
+            reported(f"the caller gets {type(error).__name__}: {error}")
         else:
-            told(f"the caller gets {result}")
+            reported(f"the caller gets {result}")
 
 
 trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))

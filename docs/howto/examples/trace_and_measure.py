@@ -36,8 +36,8 @@ def show(spans: Sequence[ReadableSpan], parent: int | None = None, depth: int = 
     for span in sorted(spans, key=lambda span: span.start_time or 0):
         if (span.parent.span_id if span.parent is not None else None) != parent:
             continue
-        told = {key: value for key, value in (span.attributes or {}).items() if key not in CHANGING}
-        print("    " * depth + span.name, told)
+        reported = {key: value for key, value in (span.attributes or {}).items() if key not in CHANGING}
+        print("    " * depth + span.name, reported)
         for event in span.events:
             print("    " * depth + f"  {event.name}:", dict(event.attributes or {}))
         show(spans, span.context.span_id, depth + 1)

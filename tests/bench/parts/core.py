@@ -49,7 +49,7 @@ def gets_from_memcached(gets: int, at_once: int) -> ReplayScript:
     machine, requests = ScriptRecorder(options), FrameBuffer(SERVER_ACCEPTS)
     (opened,) = [action for action in machine.handle(TimePassed(), 0.0) if isinstance(action, OpenStream)]
     machine.handle(StreamOpened(opened.stream, "nonce"), 0.0)
-    begin = len(machine.heard)
+    begin = len(machine.received)
     for first in range(0, gets, at_once):
         together = [OperationSubmitted(Token(token), GET) for token in range(first, min(first + at_once, gets))]
         actions = machine.handle(together[0] if at_once == 1 else OperationsSubmitted(together), 1.0)
@@ -59,7 +59,7 @@ def gets_from_memcached(gets: int, at_once: int) -> ReplayScript:
             for frame in requests.receive(sent)
         ]
         machine.handle(BytesReceived(opened.stream, b"".join(answers)), 1.0)
-    return ReplayScript(options, machine.heard, begin, gets)
+    return ReplayScript(options, machine.received, begin, gets)
 
 
 def gets_from_a_collection(gets: int, at_once: int) -> ReplayScript:

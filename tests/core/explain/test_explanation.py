@@ -8,12 +8,12 @@ from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, 
 
 def test_explanation_as_json_sentences_and_outcomes() -> None:
     """An explanation gives facts with clauses as JSON, sentences for people, and the outcome of each request."""
-    told = (
+    steps = (
         Sentence("It failed."),
         Sentence("So it is sent again.", Outcome.RETRY),
         Sentence("So it ends.", Outcome.FAIL),
     )
-    explanation = Explanation(facts={"happened": "it failed"}, told=told, clauses=("a rule",))
+    explanation = Explanation(facts={"happened": "it failed"}, steps=steps, clauses=("a rule",))
 
     assert {"happened": "it failed", "clauses": ["a rule"]} == explanation.to_json()
     assert ["It failed.", "So it is sent again.", "So it ends."] == explanation.sentences()

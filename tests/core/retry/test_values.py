@@ -14,7 +14,7 @@ class Order:
     """A value with a default and a default factory."""
 
     dish: str
-    guests: int = 9
+    seats: int = 9
     notes: list[str] = field(default_factory=list)
 
 
@@ -38,7 +38,7 @@ def test_a_lean_class_is_a_dataclass() -> None:
     assert order == pickle.loads(pickle.dumps(order))  # noqa: S301
     assert "Order(dish='dormice', guests=9, notes=['honey'])" == repr(order)
     assert Order("eels").notes is not Order("eels").notes
-    assert ("dish", "guests", "notes") == Order.__match_args__
+    assert ("dish", "seats", "notes") == Order.__match_args__
     assert hash(Doubled(2)) == hash(Doubled(2))
 
 

@@ -47,7 +47,9 @@ def test_outer_span_has_all_metric_tags() -> None:
 
 def test_dispatch_attributes_of_an_attempt() -> None:
     """Server and peer each have address and port; IPv6 has no brackets (RFC 0067 "Dispatch Span Attributes")."""
-    told = attributes.dispatch_attributes(("a.example", 11210), peer="[::1]:31210", local_id="0a/0b", operation_id=35)
+    reported = attributes.dispatch_attributes(
+        ("a.example", 11210), peer="[::1]:31210", local_id="0a/0b", operation_id=35
+    )
 
     assert {
         "network.transport": "tcp",
@@ -57,7 +59,7 @@ def test_dispatch_attributes_of_an_attempt() -> None:
         "network.peer.port": 31210,
         "couchbase.local_id": "0a/0b",
         "couchbase.operation_id": 35,
-    } == told
+    } == reported
 
 
 def test_unknown_attributes_are_left_out() -> None:

@@ -94,8 +94,8 @@ def test_each_service_has_its_own_sample() -> None:
     report = report_of(1, took(3), took(9, Service.QUERY), took(4), took(5, Service.QUERY))
 
     assert [("kv", 2, 4), ("query", 2, 9)] == [
-        (service, told["total_count"], told["top_requests"][0]["total_duration_us"])  # type: ignore[index]
-        for service, told in report.items()
+        (service, reported["total_count"], reported["top_requests"][0]["total_duration_us"])  # type: ignore[index]
+        for service, reported in report.items()
     ]
 
 
@@ -105,12 +105,12 @@ def test_slowest_are_listed_and_all_counted(durations: list[int], sample_size: i
     operations = [took(duration, name=str(place)) for place, duration in enumerate(durations)]
     slowest = sorted(operations, key=lambda operation: -operation.total_duration_us)[:sample_size]
 
-    told = report_of(sample_size, *operations)["kv"]
+    reported = report_of(sample_size, *operations)["kv"]
 
-    assert len(durations) == told["total_count"]
+    assert len(durations) == reported["total_count"]
     assert [operation.operation_name for operation in slowest] == [
         entry["operation_name"]
-        for entry in told["top_requests"]  # type: ignore[attr-defined]
+        for entry in reported["top_requests"]  # type: ignore[attr-defined]
     ]
 
 

@@ -53,12 +53,12 @@ async def test_telemetry_is_logged_at_the_end(caplog: pytest.LogCaptureFixture) 
 
 async def test_queued_operations_at_the_end_were_not_sent() -> None:
     """Closing the cluster fails a waiting operation without a response, and one queued in the same pass as not sent."""
-    told: list[str] = []
+    reported: list[str] = []
 
     async def ask(make: Callable[[], Operation]) -> None:
         with pytest.raises(trio.ClosedResourceError) as ended:
             await driver.perform(Done, make, None, None)
-        told.append("was not sent" if "was not sent" in str(ended.value) else "got no answer")
+        reported.append("was not sent" if "was not sent" in str(ended.value) else "got no answer")
 
     def close_and_get() -> Operation:
         driver.close()
@@ -71,7 +71,7 @@ async def test_queued_operations_at_the_end_were_not_sent() -> None:
             nursery.start_soon(ask, make)
         await trio.testing.wait_all_tasks_blocked()
 
-    assert ["got no answer"] + ["was not sent"] * 9 == sorted(told)
+    assert ["got no answer"] + ["was not sent"] * 9 == sorted(reported)
 
 
 class Defect(Exception):

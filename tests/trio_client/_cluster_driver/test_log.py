@@ -98,10 +98,10 @@ def test_a_timeout_is_logged_with_its_context(caplog: pytest.LogCaptureFixture, 
     Log(redact=redact).timeout(errors.AmbiguousTimeoutException("too late", context))
 
     name, level, message = caplog.record_tuples[-1]
-    error, _, told = message.partition(": ")
+    error, _, reported = message.partition(": ")
     key, statement = ("<ud>ada</ud>", "<ud>SELECT 1</ud>") if redact else ("ada", "SELECT 1")
     assert ("triclinium.timeout", logging.WARNING, "AmbiguousTimeoutException") == (name, level, error)
-    assert json.loads(replace(context, key=key, statement=statement).to_json()) == json.loads(told)
+    assert json.loads(replace(context, key=key, statement=statement).to_json()) == json.loads(reported)
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_a_mark_inside_user_data_is_escaped(caplog: pytest.LogCaptureFixture, ma
     log, key = Log(redact=True), f"x{mark}{USER}"
     log.retry(retry(key))
     log.timeout(errors.AmbiguousTimeoutException("too late", ErrorContext(key=key)))
-    told = [*caplog.messages, str(fields_of(caplog.records[0])["key"])]
+    reported = [*caplog.messages, str(fields_of(caplog.records[0])["key"])]
 
-    assert [True] * 3 == [USER in text and USER not in unmarked(text) for text in told]
+    assert [True] * 3 == [USER in text and USER not in unmarked(text) for text in reported]
 
 
 def test_user_names_in_events_of_connections_are_marked(caplog: pytest.LogCaptureFixture) -> None:
@@ -206,10 +206,10 @@ def test_lines_are_printable_and_bounded(caplog: pytest.LogCaptureFixture, redac
     context = ErrorContext(key=evil, statement=evil, parameters=(evil,) * 1000, connections=(evil,) * 1000)
     log.timeout(errors.AmbiguousTimeoutException("too late", context))
     log.telemetry(ReportTelemetry(TelemetryKind.ORPHANS, json.dumps({"kv": "\x7f"})))
-    told = [*caplog.messages, *(str(fields_of(record)) for record in caplog.records)]
+    reported = [*caplog.messages, *(str(fields_of(record)) for record in caplog.records)]
 
-    assert all(text.isprintable() for text in told)
-    assert all(len(text) < 2 * (LISTED_MAX + 2) * 6 * TEXT_MAX for text in told)
+    assert all(text.isprintable() for text in reported)
+    assert all(len(text) < 2 * (LISTED_MAX + 2) * 6 * TEXT_MAX for text in reported)
 
 
 @rows("redact", [False, True])

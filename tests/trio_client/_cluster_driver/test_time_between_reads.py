@@ -78,7 +78,7 @@ def wake_at_five(machine: ScriptedClusterMachine) -> Callable[[couchbase.Event],
     return answer
 
 
-def told_at_five(machine: ScriptedClusterMachine) -> int:
+def reported_at_five(machine: ScriptedClusterMachine) -> int:
     """Return the index of the first ``TimePassed`` after the machine's first event."""
     return next(i for i, event in enumerate(machine.events) if i and isinstance(event, neutral.TimePassed))
 
@@ -113,11 +113,11 @@ async def test_received_bytes_precede_time_passed(
         while not any(isinstance(event, neutral.TimePassed) for event in machine.later_events):
             await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
-    told = told_at_five(machine)
+    reported = reported_at_five(machine)
     is_endless = expected == PIECES_MAX
 
-    assert expected <= sum(isinstance(event, neutral.BytesReceived) for event in machine.events[:told])
-    assert neutral.TimePassed(unread=frozenset({doubles.STREAM} if is_endless else ())) == machine.events[told]
+    assert expected <= sum(isinstance(event, neutral.BytesReceived) for event in machine.events[:reported])
+    assert neutral.TimePassed(unread=frozenset({doubles.STREAM} if is_endless else ())) == machine.events[reported]
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ async def test_time_passed_follows_the_bound_of_work(
         await trio.sleep_until(5.0)
         while not any(isinstance(event, neutral.TimePassed) for event in machine.later_events):
             await trio.lowlevel.checkpoint()
-    told = told_at_five(machine)
-    pieces = sum(isinstance(event, neutral.BytesReceived) for event in machine.events[:told])
+    reported = reported_at_five(machine)
+    pieces = sum(isinstance(event, neutral.BytesReceived) for event in machine.events[:reported])
 
-    time = machine.events[told]
+    time = machine.events[reported]
     assert isinstance(time, neutral.TimePassed)
     assert pieces <= pieces_max
     assert doubles.STREAM in time.unread
@@ -330,7 +330,7 @@ async def test_later_responses_do_not_delay_time_passed(autojump_clock: MockCloc
         for _ in range(PIECES_MAX):
             await doubles.perform(driver)
 
-    assert told_at_five(machine) < PIECES_MAX // 4
+    assert reported_at_five(machine) < PIECES_MAX // 4
 
 
 async def test_time_passed_lists_unsent_bytes(autojump_clock: MockClock) -> None:

@@ -23,7 +23,7 @@ TEMPORARY = "KV_TEMPORARY_FAILURE"
 """Retry reason that the tests provoke."""
 
 
-def story(told: list[triclinium.retries.RetryReport]) -> list[tuple[object, ...]]:
+def story(reported: list[triclinium.retries.RetryReport]) -> list[tuple[object, ...]]:
     """Return the reports without delays and errors."""
     return [
         (triclinium.retries.RetryScheduled, report.name, report.attempt, report.reason)
@@ -31,16 +31,16 @@ def story(told: list[triclinium.retries.RetryReport]) -> list[tuple[object, ...]
         else (triclinium.retries.RetryGivenUp, report.name, report.attempt, report.ending, report.reason)
         if isinstance(report, triclinium.retries.RetryGivenUp)
         else (triclinium.retries.RetrySucceeded, report.name, report.attempt)
-        for report in told
+        for report in reported
     ]
 
 
 async def test_an_operation_that_recovers(autojump_clock: MockClock) -> None:
     """Each retry is reported with reason and delay, then the success; an operation without retries reports nothing."""
-    told: list[triclinium.retries.RetryReport] = []
+    reported: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure(), times=2)
-        with triclinium.watching_retries(told.append):
+        with triclinium.watching_retries(reported.append):
             await people.upsert("ada", 1)
             await people.get("ada")
 
@@ -48,8 +48,8 @@ async def test_an_operation_that_recovers(autojump_clock: MockClock) -> None:
         (triclinium.retries.RetryScheduled, "upsert", 1, TEMPORARY),
         (triclinium.retries.RetryScheduled, "upsert", 2, TEMPORARY),
         (triclinium.retries.RetrySucceeded, "upsert", 3),
-    ] == story(told)
-    first = told[0]
+    ] == story(reported)
+    first = reported[0]
     assert isinstance(first, triclinium.retries.RetryScheduled)
     assert first.delay > 0
     assert TEMPORARY in str(first)
@@ -57,31 +57,31 @@ async def test_an_operation_that_recovers(autojump_clock: MockClock) -> None:
 
 async def test_a_strategy_that_refuses(autojump_clock: MockClock) -> None:
     """A refusal is reported once, with the error object that the caller gets."""
-    told: list[triclinium.retries.RetryReport] = []
+    reported: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
         with (
-            triclinium.watching_retries(told.append),
+            triclinium.watching_retries(reported.append),
             triclinium.retrying(Never()),
             pytest.raises(errors.TemporaryFailureException) as caught,
         ):
             await people.upsert("ada", 1)
 
     assert [(triclinium.retries.RetryGivenUp, "upsert", 1, triclinium.retries.RetryEnding.REFUSED, TEMPORARY)] == story(
-        told
+        reported
     )
-    assert caught.value is getattr(told[0], "error", None)
+    assert caught.value is getattr(reported[0], "error", None)
 
 
 async def test_an_operation_that_runs_out_of_time(autojump_clock: MockClock) -> None:
     """If the next attempt would miss the deadline, the report gives the deadline as the ending."""
-    told: list[triclinium.retries.RetryReport] = []
+    reported: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.always(Opcode.GET, temporary_failure())
-        with triclinium.watching_retries(told.append), pytest.raises(errors.UnambiguousTimeoutException):
+        with triclinium.watching_retries(reported.append), pytest.raises(errors.UnambiguousTimeoutException):
             await people.get("ada")
 
-    *retries, end = told
+    *retries, end = reported
     sent = sum(command.opcode == Opcode.GET for command in fake.node.command_log)
 
     assert {triclinium.retries.RetryScheduled} == {type(report) for report in retries}
@@ -102,11 +102,11 @@ class Slow:
 
 async def test_a_deadline_during_a_slow_strategy(autojump_clock: MockClock) -> None:
     """The hook gets the deadline as the ending, and the reason of the failure that the strategy was deciding about."""
-    told: list[triclinium.retries.RetryReport] = []
+    reported: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
         with (
-            triclinium.watching_retries(told.append),
+            triclinium.watching_retries(reported.append),
             triclinium.retrying(Slow()),
             pytest.raises(errors.UnambiguousTimeoutException),
         ):
@@ -114,12 +114,12 @@ async def test_a_deadline_during_a_slow_strategy(autojump_clock: MockClock) -> N
 
     assert [
         (triclinium.retries.RetryGivenUp, "upsert", 1, triclinium.retries.RetryEnding.DEADLINE, TEMPORARY)
-    ] == story(told)
+    ] == story(reported)
 
 
 async def test_a_schedule_that_ends(autojump_clock: MockClock) -> None:
     """A retry past the maximum duration of an error map entry is reported as refused, with the last sent attempt."""
-    told: list[triclinium.retries.RetryReport] = []
+    reported: list[triclinium.retries.RetryReport] = []
     schedule = {"strategy": "constant", "interval": 40, "after": 40, "max-duration": 60}
     row = ErrorMapRow(0xFFF0, "BUSY", "auto-retry", "busy", schedule)
     options = FakeNodeOptions(buckets=("travel",), error_map=ErrorMapDocument(12, (row,)))
@@ -128,7 +128,7 @@ async def test_a_schedule_that_ends(autojump_clock: MockClock) -> None:
         await people.upsert("ada", 1)
         fake.node.faults.always(Opcode.SET, status(0xFFF0))
         with (
-            triclinium.watching_retries(told.append),
+            triclinium.watching_retries(reported.append),
             triclinium.retrying(triclinium.ErrorMapRetryStrategy()),
             pytest.raises(errors.CouchbaseException),
         ):
@@ -138,15 +138,15 @@ async def test_a_schedule_that_ends(autojump_clock: MockClock) -> None:
     assert [
         (triclinium.retries.RetryScheduled, "upsert", 1, by_map),
         (triclinium.retries.RetryGivenUp, "upsert", 2, triclinium.retries.RetryEnding.REFUSED, by_map),
-    ] == story(told)
+    ] == story(reported)
 
 
 async def test_an_error_after_a_retry(autojump_clock: MockClock) -> None:
     """An error after a retry is reported as not safe to retry; without a retry before it, nothing is reported."""
-    told: list[triclinium.retries.RetryReport] = []
+    reported: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.GET, temporary_failure())
-        with triclinium.watching_retries(told.append):
+        with triclinium.watching_retries(reported.append):
             for _ in range(2):
                 with pytest.raises(errors.DocumentNotFoundException):
                     await people.get("nobody")
@@ -154,48 +154,48 @@ async def test_an_error_after_a_retry(autojump_clock: MockClock) -> None:
     assert [
         (triclinium.retries.RetryScheduled, "get", 1, TEMPORARY),
         (triclinium.retries.RetryGivenUp, "get", 2, triclinium.retries.RetryEnding.NOT_RETRY_SAFE, TEMPORARY),
-    ] == story(told)
+    ] == story(reported)
 
 
 async def test_requests_to_services(autojump_clock: MockClock) -> None:
     """Retries of requests to services are reported like those of operations."""
-    told: list[triclinium.retries.RetryReport] = []
+    reported: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, cluster, _):
         fake.node.faults.next(Service.MANAGEMENT, hang_up())
-        with triclinium.watching_retries(told.append):
+        with triclinium.watching_retries(reported.append):
             await cluster.buckets().get_all_buckets()
 
     assert [
         (triclinium.retries.RetryScheduled, "get_all_buckets", 1),
         (triclinium.retries.RetrySucceeded, "get_all_buckets", 2),
-    ] == [step[:3] for step in story(told)]
+    ] == [step[:3] for step in story(reported)]
 
 
 async def test_a_cancelled_operation_reports_no_end(autojump_clock: MockClock) -> None:
     """A cancelled operation reports its retry but no end, and leaves no state behind."""
-    told: list[triclinium.retries.RetryReport] = []
+    reported: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
         fake.node.faults.next(Opcode.SET, drop_response())
         with (
-            triclinium.watching_retries(told.append),
+            triclinium.watching_retries(reported.append),
             pytest.raises(errors.AmbiguousTooSlowError),
             triclinium.fail_after(1),
         ):
             await people.upsert("ada", 1)
 
-        assert [(triclinium.retries.RetryScheduled, "upsert", 1, TEMPORARY)] == story(told)
+        assert [(triclinium.retries.RetryScheduled, "upsert", 1, TEMPORARY)] == story(reported)
         assert {} == people._driver._watched.open
 
 
 async def test_each_task_has_its_own_hooks(autojump_clock: MockClock) -> None:
     """Each task's operations are reported to its own hooks, in its own context, even if they are sent in one write."""
     name: ContextVar[str] = ContextVar("name")
-    heard: list[tuple[str, str]] = []
+    received: list[tuple[str, str]] = []
 
     async def write(key: str) -> None:
         name.set(key)
-        with triclinium.watching_retries(lambda report: heard.append((key, name.get()))):
+        with triclinium.watching_retries(lambda report: received.append((key, name.get()))):
             await people.upsert(key, 1)
 
     async with open_pair() as (fake, _, people):
@@ -205,23 +205,23 @@ async def test_each_task_has_its_own_hooks(autojump_clock: MockClock) -> None:
                 nursery.start_soon(write, key)
         await people.upsert("nobody listens", 1)
 
-    assert {("ada", "ada"), ("bob", "bob"), ("eve", "eve")} == set(heard)
-    assert 6 == len(heard)
+    assert {("ada", "ada"), ("bob", "bob"), ("eve", "eve")} == set(received)
+    assert 6 == len(received)
 
 
 async def test_a_hook_that_raises_changes_nothing(autojump_clock: MockClock) -> None:
     """An exception of a hook is logged, and the hooks after it still run."""
-    told: list[triclinium.retries.RetryReport] = []
+    reported: list[triclinium.retries.RetryReport] = []
 
     def broken(report: triclinium.retries.RetryReport) -> None:
         raise ValueError
 
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
-        with triclinium.watching_retries(broken, told.append):
+        with triclinium.watching_retries(broken, reported.append):
             await people.upsert("ada", 1)
 
-    assert 2 == len(told)
+    assert 2 == len(reported)
 
 
 async def test_a_hook_that_cancels_its_own_call(autojump_clock: MockClock) -> None:

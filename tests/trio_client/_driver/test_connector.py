@@ -206,13 +206,13 @@ async def test_a_server_without_tls_fails(answer: bytes) -> None:
 
 async def test_cancelling_the_handshake_closes_the_socket() -> None:
     """Cancelling a connection attempt during the handshake closes its socket."""
-    heard: list[bytes] = []
+    received: list[bytes] = []
     end_of_stream = trio.Event()
 
     async def serve(stream: trio.SocketStream) -> None:
-        heard.append(await stream.receive_some())
+        received.append(await stream.receive_some())
         scope.cancel()
-        heard.append(await stream.receive_some())
+        received.append(await stream.receive_some())
         end_of_stream.set()
 
     async with trio.open_nursery() as nursery:
@@ -223,7 +223,7 @@ async def test_cancelling_the_handshake_closes_the_socket() -> None:
         nursery.cancel_scope.cancel()
 
     assert scope.cancelled_caught
-    assert b"" == heard[1]
+    assert b"" == received[1]
 
 
 # The client's certificate.

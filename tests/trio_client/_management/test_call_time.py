@@ -66,7 +66,7 @@ async def drop_what_stays(fake: FakeCluster, cluster: Cluster) -> None:
     await cluster.buckets().drop_bucket("default")
 
 
-async def create_what_nobody_hears_of(fake: FakeCluster, cluster: Cluster) -> None:
+async def create_without_a_response(fake: FakeCluster, cluster: Cluster) -> None:
     """Create a scope that the node does not learn of."""
     fake.nodes.learn_late(0, 60.0)
     fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
@@ -101,7 +101,7 @@ LATE: Sequence[tuple[Call, str, str]] = (
     (create_what_warms_up, "create_bucket", "10.0.0.1:8091: warmup"),
     (create_and_hear_no_more, "create_bucket", "done, but"),
     (drop_what_stays, "drop_bucket", "bucket 'default' is still there"),
-    (create_what_nobody_hears_of, "create_scope", "has manifest"),
+    (create_without_a_response, "create_scope", "has manifest"),
     (build_without_an_answer, "build_deferred_indexes", "may have been applied"),
 )
 
@@ -184,7 +184,7 @@ async def test_watch_indexes_has_no_deadline(autojump_clock: MockClock) -> None:
     [
         (create_what_warms_up, "create_bucket", True, ("10.0.0.1:8091: warmup",)),
         (drop_what_stays, "drop_bucket", True, ("bucket 'default' is still there",)),
-        (create_what_nobody_hears_of, "create_scope", True, ()),
+        (create_without_a_response, "create_scope", True, ()),
         (create_and_hear_no_more, "create_bucket", True, ()),
         (watch_what_is_not_built, "watch_indexes", False, ("index 'by_city' is deferred",)),
         (ask_without_an_answer, "create_query_index", True, ()),
@@ -202,8 +202,8 @@ async def test_the_callers_deadline(
         ):
             await call(fake, cluster)
 
-        (told,) = caught.value.operations
-        assert (name, ambiguous, awaited) == (told.operation, told.ambiguous, told.context.awaited)
+        (reported,) = caught.value.operations
+        assert (name, ambiguous, awaited) == (reported.operation, reported.ambiguous, reported.context.awaited)
         assert ambiguous is isinstance(caught.value, errors.AmbiguousTimeoutException)
         assert not outer.cancel_called
         assert all(each in str(caught.value) for each in awaited)

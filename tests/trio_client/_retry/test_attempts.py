@@ -162,7 +162,7 @@ async def test_an_asynchronous_strategy(autojump_clock: MockClock) -> None:
                 raise OSError
 
     assert [(1, 1.0), (2, 3.0)] == numbers
-    assert ["acquire", "refresh", "success"] == later.told
+    assert ["acquire", "refresh", "success"] == later.reported
 
 
 async def test_a_plain_block_with_an_asynchronous_strategy() -> None:

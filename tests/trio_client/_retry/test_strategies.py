@@ -76,7 +76,7 @@ async def test_an_asynchronous_strategy(autojump_clock: MockClock) -> None:
     strategy = AsyncStrategy(Token(1.0), Token(2.0))
 
     assert [1.0, 3.0] == await retry(Flaky(OSError()), strategy=strategy, on=OSError)
-    assert ["acquire", "refresh", "success"] == strategy.told
+    assert ["acquire", "refresh", "success"] == strategy.reported
 
 
 async def test_an_asynchronous_strategy_refuses(autojump_clock: MockClock) -> None:
@@ -98,7 +98,7 @@ async def test_no_token_for_the_first_attempt(kind: type[ScriptedStrategy | Asyn
     await retry(flaky, strategy=strategy, on=OSError)
 
     assert triclinium.retries.RetryEnding.NO_TOKEN is triclinium.retries.attempts_of(caught.value)[-1].ending
-    assert ["acquire", "acquire"] == strategy.told
+    assert ["acquire", "acquire"] == strategy.reported
 
 
 @rows("kind", [ScriptedStrategy, AsyncStrategy])
@@ -240,7 +240,7 @@ async def test_the_value_of_record_success_is_ignored() -> None:
         async with attempt:
             pass
 
-    assert ["acquire", "success"] == called.told == looped.told
+    assert ["acquire", "success"] == called.reported == looped.reported
 
 
 async def test_a_cancelled_first_attempt_frees_its_slot(autojump_clock: MockClock) -> None:

@@ -34,20 +34,20 @@ class Flaky:
 
 async def test_a_call_that_recovers(autojump_clock: MockClock) -> None:
     """Each retry is reported when it is scheduled, and the success that follows."""
-    told: list[RetryReport] = []
+    reported: list[RetryReport] = []
     error = OSError()
     strategy = ScriptedStrategy(Token(), Token(0.5))
-    await retry(Flaky(error).fetch, strategy=strategy, on=OSError, token_scope="eu", hooks=[told.append])
+    await retry(Flaky(error).fetch, strategy=strategy, on=OSError, token_scope="eu", hooks=[reported.append])
 
     assert [
         RetryScheduled("Flaky.fetch", 1, 0.5, error, "eu"),
         RetrySucceeded("Flaky.fetch", 2, "eu"),
-    ] == told
+    ] == reported
 
 
 async def test_a_call_that_gives_up() -> None:
     """A call that gives up is reported with the reason and the name that the caller gave it."""
-    told: list[RetryReport] = []
+    reported: list[RetryReport] = []
     error = OSError()
     with pytest.raises(OSError):  # noqa: PT011 - the object itself is checked
         await retry(
@@ -55,26 +55,26 @@ async def test_a_call_that_gives_up() -> None:
             strategy=ScriptedStrategy(Token(), RetryError()),
             on=OSError,
             name="get",
-            hooks=[told.append],
+            hooks=[reported.append],
         )
 
-    assert [RetryGivenUp("get", 1, RetryEnding.REFUSED, error, None)] == told
+    assert [RetryGivenUp("get", 1, RetryEnding.REFUSED, error, None)] == reported
 
 
 async def test_an_immediate_success_is_not_reported() -> None:
     """A call that succeeds at the first attempt reports nothing."""
-    told: list[RetryReport] = []
-    await retry(Flaky().fetch, strategy=StandardRetryStrategy(), hooks=(told.append,))
+    reported: list[RetryReport] = []
+    await retry(Flaky().fetch, strategy=StandardRetryStrategy(), hooks=(reported.append,))
 
-    assert [] == told
+    assert [] == reported
 
 
 async def test_a_block_reports_all_calls_inside() -> None:
     """Hooks of a block get reports of its child tasks, too; an inner block adds hooks, and the outermost run first."""
-    heard: list[str] = []
+    received: list[str] = []
 
     def hook(name: str) -> triclinium.retries.RetryHook:
-        return lambda report: heard.append(f"{name} {report.name}")
+        return lambda report: received.append(f"{name} {report.name}")
 
     async def work(name: str) -> None:
         async for attempt in attempts(
@@ -90,20 +90,20 @@ async def test_a_block_reports_all_calls_inside() -> None:
             await work("b")
     await work("c")
 
-    assert ["outer a", "own a", "outer b", "inner b", "own b", "own c"] == heard
+    assert ["outer a", "own a", "outer b", "inner b", "own b", "own c"] == received
 
 
 async def test_a_hook_that_raises(caplog: pytest.LogCaptureFixture, autojump_clock: MockClock) -> None:
     """An exception of a hook is logged, the other hooks run, and the call continues."""
-    told: list[RetryReport] = []
+    reported: list[RetryReport] = []
 
     def broken(report: RetryReport) -> None:
         raise ZeroDivisionError
 
-    await retry(Flaky(OSError()).fetch, strategy=StandardRetryStrategy(), on=OSError, hooks=[broken, told.append])
+    await retry(Flaky(OSError()).fetch, strategy=StandardRetryStrategy(), on=OSError, hooks=[broken, reported.append])
     records = [record for record in caplog.records if record.levelno == logging.ERROR]
 
-    assert 2 == len(told) == len(records)
+    assert 2 == len(reported) == len(records)
     assert "broken" in records[0].getMessage()
     assert records[0].exc_info is not None
 

@@ -28,7 +28,7 @@ class Pieces:
         """Requests that the machine received, oldest first."""
         return [event.request for event in self.machine.events if isinstance(event, couchbase.RequestSubmitted)]
 
-    def heard(self, kind: type[couchbase.Event]) -> int:
+    def received(self, kind: type[couchbase.Event]) -> int:
         """Return the number of events of this type that the machine received."""
         return sum(isinstance(event, kind) for event in self.machine.events)
 

@@ -172,7 +172,7 @@ async def test_no_rows() -> None:
     async with open_scripted(pieces.machine) as cluster, cluster.query("UPDATE people SET a = 1") as result:
         assert METADATA == await result.metadata()
         assert [] == await result.rows()
-    assert 0 == pieces.heard(RowsWanted)
+    assert 0 == pieces.received(RowsWanted)
 
 
 async def test_failure_after_rows() -> None:
@@ -206,7 +206,7 @@ async def test_leaving_early(taken: int) -> None:
         async with cluster.query(STATEMENT) as result:
             for _ in range(taken):
                 await anext(result, None)
-        assert (0 if taken == 3 else 1) == pieces.heard(OperationAbandoned)
+        assert (0 if taken == 3 else 1) == pieces.received(OperationAbandoned)
 
 
 async def test_leaving_with_an_error() -> None:
@@ -216,7 +216,7 @@ async def test_leaving_with_an_error() -> None:
         with pytest.raises(ValueError, match="own") as caught:
             async with cluster.query(STATEMENT):
                 raise error
-        assert (error, 1) == (caught.value, pieces.heard(OperationAbandoned))
+        assert (error, 1) == (caught.value, pieces.received(OperationAbandoned))
 
 
 async def test_after_the_block() -> None:
@@ -260,7 +260,7 @@ async def test_a_cancelled_read_abandons_the_request() -> None:
             assert scope.cancelled_caught
             with pytest.raises(trio.ClosedResourceError, match="cancelled"):
                 await anext(result)
-        assert 1 == pieces.heard(OperationAbandoned)
+        assert 1 == pieces.received(OperationAbandoned)
 
 
 async def test_cancelled_while_entering() -> None:
@@ -276,7 +276,7 @@ async def test_cancelled_while_entering() -> None:
             nursery.start_soon(cluster.query(STATEMENT).__aenter__)
             await wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
-        assert (1, 1) == (len(pieces.requests), pieces.heard(OperationAbandoned))
+        assert (1, 1) == (len(pieces.requests), pieces.received(OperationAbandoned))
 
 
 async def test_only_one_task_may_wait() -> None:
@@ -316,7 +316,7 @@ async def test_leaving_the_block_wakes_a_waiting_task() -> None:
             woken = len(failures)
             nursery.cancel_scope.cancel()
 
-    assert (1, 1) == (woken, pieces.heard(OperationAbandoned))
+    assert (1, 1) == (woken, pieces.received(OperationAbandoned))
 
 
 async def test_leaving_the_block_while_rows_arrive() -> None:
@@ -338,7 +338,7 @@ async def test_leaving_the_block_while_rows_arrive() -> None:
         await anext(result)
         with pytest.raises(trio.ClosedResourceError, match="block"):
             await anext(result)
-        assert 1 == pieces.heard(OperationAbandoned)
+        assert 1 == pieces.received(OperationAbandoned)
 
 
 async def test_closing_the_cluster_ends_rows() -> None:

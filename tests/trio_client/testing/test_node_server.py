@@ -183,11 +183,11 @@ async def test_a_change_wakes_the_server(autojump_clock: MockClock) -> None:
         await client.send_all(QUESTION)
         await trio.testing.wait_all_tasks_blocked()
         node.kill()
-        heard = await client.receive_some()
+        received = await client.receive_some()
     node.revive()
     node.kill()
 
-    assert b"" == heard
+    assert b"" == received
     assert node.cluster.alarm is None
 
 

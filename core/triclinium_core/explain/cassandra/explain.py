@@ -142,7 +142,7 @@ def explain(case: CassandraCase) -> Explanation:
             "counts_as_retry": counts_as_retry,
             "error": error,
         },
-        told=tuple(sentences),
+        steps=tuple(sentences),
         clauses=tuple(clauses),
     )
 

@@ -201,7 +201,7 @@ def explain(case: CouchbaseCase) -> Explanation:
     capping = (CAPPING_CLAUSE,) if dispatches is False else ()
     return Explanation(
         facts=facts,
-        told=(
+        steps=(
             Sentence(f"{case.service} {case.operation}: {facts['happened']}."),
             Sentence(_sentence_on_idempotency(idempotent, idempotent_clause)),
             Sentence(_sentence_on_reason(reason, reason_clause, error_map_has_a_say)),

@@ -54,7 +54,7 @@ def put_to_machine(
     machine = couchbase.RetryMachine(
         annotation,
         rng=rng,
-        state=next(state for state in _STAGES if type(event) in couchbase.events_heard(state)),
+        state=next(state for state in _STAGES if type(event) in couchbase.permitted_events(state)),
         retry_attempts=retry_attempts,
         first_failure_at=first_failure_at,
     )

@@ -98,7 +98,7 @@ def explain(case: SmithyCase) -> Explanation:
                 for attempts in operations
             ],
         },
-        told=sentences,
+        steps=sentences,
         clauses=tuple(clause for clause in CLAUSES if f"({clause})" in words),
     )
 

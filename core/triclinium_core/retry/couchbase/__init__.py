@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from triclinium_core.retry.couchbase.failures import at_path, loaded, not_begun, refused, subject
     from triclinium_core.retry.couchbase.orchestrator import Retry, judge
     from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
-    from triclinium_core.retry.couchbase.states import RetryState, events_heard
+    from triclinium_core.retry.couchbase.states import RetryState, permitted_events
     from triclinium_core.retry.couchbase.strategy import (
         TERMINAL_ERRORS,
         AnyRetryStrategy,
@@ -180,7 +180,7 @@ _MODULE_OF = {
     "WakeupReached": "triclinium_core.retry.couchbase.events",
     "at_path": "triclinium_core.retry.couchbase.failures",
     "error_of_lookup": "triclinium_core.retry.couchbase.unsent",
-    "events_heard": "triclinium_core.retry.couchbase.states",
+    "permitted_events": "triclinium_core.retry.couchbase.states",
     "idempotent_row": "triclinium_core.retry.couchbase.tables.idempotency",
     "is_async": "triclinium_core.retry.couchbase.strategy",
     "is_idempotent": "triclinium_core.retry.couchbase.tables.idempotency",
@@ -272,7 +272,6 @@ __all__ = [
     "WakeupReached",
     "at_path",
     "error_of_lookup",
-    "events_heard",
     "idempotent_row",
     "is_async",
     "is_idempotent",
@@ -281,6 +280,7 @@ __all__ = [
     "not_begun",
     "parse_entry",
     "parse_error_map",
+    "permitted_events",
     "refused",
     "require_strategy",
     "status_name",

@@ -33,7 +33,7 @@ from triclinium_core.retry.couchbase.actions import (
     RetryAfter,
 )
 from triclinium_core.retry.couchbase.orchestrator import Refuse, Retry, Verdict, decide_without_strategy, judge
-from triclinium_core.retry.couchbase.states import RetryState, Ruling, events_heard
+from triclinium_core.retry.couchbase.states import RetryState, Ruling, permitted_events
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, AsyncRetryStrategy, RetryRequest, is_async
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, ErrorMapStore
@@ -436,7 +436,7 @@ _HANDLERS: Mapping[
 ] = {
     state: {
         kind: (RetryMachine._on_anything_late if state.is_final else _ON[kind], following)
-        for kind, following in events_heard(state).items()
+        for kind, following in permitted_events(state).items()
     }
     for state in RetryState
 }

@@ -118,7 +118,7 @@ REQUEST_TRANSITIONS: Mapping[RetryState, Mapping[RequestInput, RetryState]] = tr
 )
 
 
-def events_heard(state: RetryState) -> Mapping[type[events.RequestEvent], Mapping[Ruling, RetryState]]:
+def permitted_events(state: RetryState) -> Mapping[type[events.RequestEvent], Mapping[Ruling, RetryState]]:
     """Return the events that are possible in ``state``, each with the next state for each ruling."""
     rows: dict[type[events.RequestEvent], dict[Ruling, RetryState]] = {}
     for (kind, ruling), following in REQUEST_TRANSITIONS[state].items():

@@ -67,7 +67,7 @@ class BreakerRetryStrategy(BaseRetryStrategy):
         token = super().acquire_initial_retry_token(token_scope=token_scope)
         counts = self._counts.get(token_scope)
         if counts is None:
-            self._count_anew(token_scope)
+            self._restart_count(token_scope)
         else:
             counts[0] += 1
         return token
@@ -75,14 +75,14 @@ class BreakerRetryStrategy(BaseRetryStrategy):
     def _refusal(self, info: ErrorInfo, count: int, scope: str | None) -> str | None:
         # The counts of this scope may have been dropped: start again with this request.
         if scope not in self._counts:
-            self._count_anew(scope)
+            self._restart_count(scope)
         self._counts[scope][1] += 1
         share = self.failure_share(scope)
         if share > self._failure_share_max:
             return f"{share:.3g} attempts failed per request, and the limit for retries is {self._failure_share_max:g}"
         return super()._refusal(info, count, scope)
 
-    def _count_anew(self, scope: str | None) -> None:
+    def _restart_count(self, scope: str | None) -> None:
         """Start the counts of a scope with one request. Drop the scope with the oldest counts if there are too many."""
         self._counts[scope] = [1, 0]
         if len(self._counts) > SCOPES_MAX:

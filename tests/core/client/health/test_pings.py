@@ -128,8 +128,8 @@ def test_a_late_response() -> None:
 
 def probes(simulation: Recorded) -> list[tuple[type[ReportDispatch | ReportAnswer], Token, StreamId]]:
     """Return the reports of probes, oldest first."""
-    told = [action for action in simulation.actions if isinstance(action, ReportDispatch | ReportAnswer)]
-    return [(type(report), report.token, report.stream) for report in told]
+    reported = [action for action in simulation.actions if isinstance(action, ReportDispatch | ReportAnswer)]
+    return [(type(report), report.token, report.stream) for report in reported]
 
 
 def test_only_traced_probes_are_reported() -> None:
@@ -140,8 +140,8 @@ def test_only_traced_probes_are_reported() -> None:
 
     simulation.is_traced = True
     token = ping(simulation)
-    told = probes(simulation)
-    begun, ended = told[:3], told[3:]
+    reported = probes(simulation)
+    begun, ended = reported[:3], reported[3:]
 
     assert [(ReportDispatch, token)] * 3 == [each[:2] for each in begun]
     assert [(ReportAnswer, token)] * 3 == [each[:2] for each in ended]
@@ -156,14 +156,14 @@ def test_a_probe_whose_connection_is_lost() -> None:
     simulation.node.faults.next(Opcode.NOOP, hang_up())
     lost = ping(simulation)
     answered = ping(simulation)
-    (_, _, first), _, (_, _, second), _ = told = probes(simulation)
+    (_, _, first), _, (_, _, second), _ = reported = probes(simulation)
 
     assert [
         (ReportDispatch, lost, first),
         (ReportAnswer, lost, first),
         (ReportDispatch, answered, second),
         (ReportAnswer, answered, second),
-    ] == told
+    ] == reported
     assert first != second
 
 

@@ -32,9 +32,9 @@ class Bench:
         while (due := self.timers.pop_due(now, self.timers.newest)) is not None:
             assert isinstance(due[1], TelemetryKind)
             self.gathering.interval_over(due[1], now)
-        told = [action for action in self.actions if isinstance(action, ReportTelemetry)]
+        reported = [action for action in self.actions if isinstance(action, ReportTelemetry)]
         self.actions.clear()
-        return told
+        return reported
 
 
 def kinds(reports: list[ReportTelemetry]) -> list[TelemetryKind]:
@@ -78,9 +78,9 @@ def test_each_kind_has_its_interval() -> None:
     assert durations is not None
     durations.begin(Service.KV, "get", 0.0).add(600_000)
 
-    told = [kinds(bench.pass_time(now)) for now in (1.0, 2.0, 3.0)]
+    reported = [kinds(bench.pass_time(now)) for now in (1.0, 2.0, 3.0)]
 
-    assert [[TelemetryKind.ORPHANS], [TelemetryKind.DURATIONS], [TelemetryKind.SLOW_OPERATIONS]] == told
+    assert [[TelemetryKind.ORPHANS], [TelemetryKind.DURATIONS], [TelemetryKind.SLOW_OPERATIONS]] == reported
 
 
 def test_disabled_telemetry_gathers_nothing() -> None:

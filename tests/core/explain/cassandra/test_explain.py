@@ -50,10 +50,10 @@ def test_decision_action_error_and_consistency(
     expected: tuple[str | None, str, str | None, str | None],
 ) -> None:
     """The facts give the policy's decision if it is consulted, the action, the error and the next consistency level."""
-    told = explain(CassandraCase(error=error, policy=policy, idempotent=idempotent)).to_json()
+    reported = explain(CassandraCase(error=error, policy=policy, idempotent=idempotent)).to_json()
 
-    assert expected == (told["decision"], told["action"], told["error"], told["consistency"])
-    assert (expected[0] is not None) == told["is_policy_asked"]
+    assert expected == (reported["decision"], reported["action"], reported["error"], reported["consistency"])
+    assert (expected[0] is not None) == reported["is_policy_asked"]
 
 
 @rows(
@@ -73,24 +73,24 @@ def test_decision_action_error_and_consistency(
 def test_sentences_contain_all_facts(case: CassandraCase, clauses: list[str]) -> None:
     """The sentences give the event, the deciding party, the decision and the result, in order, each with its clause."""
     explanation = explain(case)
-    told, sentences = explanation.facts, explanation.sentences()
+    reported, sentences = explanation.facts, explanation.sentences()
     words = " ".join(sentences)
-    facts = [str(told["happened"])[1:], *explanation.clauses, *clauses]
-    if told["is_policy_asked"]:
-        facts += [str(told["policy"]), str(told["decision"] or "fails")]
-    if told["decision_if_idempotent"] is not None:
-        facts += ["If the statement were idempotent", str(told["decision_if_idempotent"])]
-    if told["consistency"] is not None:
-        facts.append(f"at {told['consistency']} ")
-    if told["error"] is not None:
-        facts.append(str(told["error"]))
-    if told["action"] in {"same_node", "next_node", "prepare"}:
-        facts.append(f"as retry {case.retry_count + 1}" if told["counts_as_retry"] else "not count as a retry")
+    facts = [str(reported["happened"])[1:], *explanation.clauses, *clauses]
+    if reported["is_policy_asked"]:
+        facts += [str(reported["policy"]), str(reported["decision"] or "fails")]
+    if reported["decision_if_idempotent"] is not None:
+        facts += ["If the statement were idempotent", str(reported["decision_if_idempotent"])]
+    if reported["consistency"] is not None:
+        facts.append(f"at {reported['consistency']} ")
+    if reported["error"] is not None:
+        facts.append(str(reported["error"]))
+    if reported["action"] in {"same_node", "next_node", "prepare"}:
+        facts.append(f"as retry {case.retry_count + 1}" if reported["counts_as_retry"] else "not count as a retry")
 
     assert [] == [fact for fact in facts if fact not in words]
-    assert (4 if told["is_policy_asked"] else 3) == len(sentences)
+    assert (4 if reported["is_policy_asked"] else 3) == len(sentences)
     assert sorted(explanation.clauses, key=words.index) == list(explanation.clauses)
-    assert (told["action"],) == explanation.outcomes
+    assert (reported["action"],) == explanation.outcomes
 
 
 def test_policy_gets_the_retry_count() -> None:

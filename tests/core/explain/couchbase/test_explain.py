@@ -145,7 +145,7 @@ def test_service_response_names_its_clause(
     explanation = explain(case_of(happened, operation, service=service))
 
     assert 1 == sum(found.startswith(clause) for found in explanation.clauses)
-    assert any(clause in sentence.text for sentence in explanation.told)
+    assert any(clause in sentence.text for sentence in explanation.steps)
 
 
 def test_success_names_no_error_clause() -> None:

@@ -62,9 +62,9 @@ def test_key_exists() -> None:
 @pytest.mark.parametrize(("status", "body"), [(0x86, BODY), (0xCC, b"\0\0\xc0")])
 def test_the_server_duration(status: int, body: bytes) -> None:
     """A failure has the server duration, also for a failed path."""
-    told = read_failure(MUTATION, response(status=status, value=body, framing_extras=b"\x02\x00\x64"), "h:1")
+    reported = read_failure(MUTATION, response(status=status, value=body, framing_extras=b"\x02\x00\x64"), "h:1")
 
-    assert pytest.approx(0.00150998, rel=1e-5) == told.server_duration
+    assert pytest.approx(0.00150998, rel=1e-5) == reported.server_duration
     assert read_failure(MUTATION, response(status=status, value=body), "h:1").server_duration is None
 
 

@@ -63,17 +63,19 @@ def test_the_error_map_schedule_sets_the_delay(
     attempts: int, since: float, safe: bool, delay: float | None, within: float | None
 ) -> None:
     """The delay is ``after`` first, then ``interval``; after ``max-duration`` no retry is safe."""
-    told = describe(request(attempts=attempts, since=since, schedule=True), RetryReason.KV_ERROR_MAP_RETRY_INDICATED)
+    reported = describe(
+        request(attempts=attempts, since=since, schedule=True), RetryReason.KV_ERROR_MAP_RETRY_INDICATED
+    )
 
-    assert (safe, delay) == (told.info.is_retry_safe, told.info.retry_after)
-    assert told.within == (pytest.approx(within) if within is not None else None)
+    assert (safe, delay) == (reported.info.is_retry_safe, reported.info.retry_after)
+    assert reported.within == (pytest.approx(within) if within is not None else None)
 
 
 def test_an_entry_without_a_schedule_sets_no_delay() -> None:
     """Without a schedule in the error map there is no ``retry_after``, so the strategy's backoff applies."""
-    told = describe(request(), RetryReason.KV_ERROR_MAP_RETRY_INDICATED)
+    reported = describe(request(), RetryReason.KV_ERROR_MAP_RETRY_INDICATED)
 
-    assert (True, None) == (told.info.is_retry_safe, told.info.retry_after)
+    assert (True, None) == (reported.info.is_retry_safe, reported.info.retry_after)
 
 
 def test_the_error_has_the_request_and_reason() -> None:

@@ -21,7 +21,7 @@ class Both(BestEffortRetryStrategy, TokenBook):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "lends"),
+    ("strategy", "issues_permits"),
     [
         (BestEffortRetryStrategy(), False),
         (TOKENS, True),
@@ -30,11 +30,11 @@ class Both(BestEffortRetryStrategy, TokenBook):
         (Both(), False),
     ],
 )
-def test_strategies_of_both_shapes_pass(strategy: Any, lends: bool) -> None:
+def test_strategies_of_both_shapes_pass(strategy: Any, issues_permits: bool) -> None:
     """Couchbase and token strategies pass; a strategy with the methods of both counts as Couchbase's."""
     require_strategy(strategy)
 
-    assert lends is isinstance(decider_of(strategy), PermitIssuer)
+    assert issues_permits is isinstance(decider_of(strategy), PermitIssuer)
 
 
 @pytest.mark.parametrize("wrong", [None, 5, BestEffortRetryStrategy, StandardRetryStrategy, TokenScope, object()])

@@ -195,7 +195,7 @@ class Witness:
         self, event: couchbase.RequestEvent, before: couchbase.RetryState, actions: list[couchbase.RequestAction]
     ) -> None:
         machine = self.machine
-        assert machine.state in couchbase.events_heard(before)[type(event)].values()
+        assert machine.state in couchbase.permitted_events(before)[type(event)].values()
         assert self.dispatches == machine.retry_attempts
         assert self.reasons == machine.retry_reasons
         assert len(self.settled) <= 1
@@ -246,7 +246,7 @@ def witness_of(data: st.DataObject) -> Witness:
 
 def next_event(data: st.DataObject, state: couchbase.RetryState) -> couchbase.RequestEvent:
     """Return an event that is possible in ``state``, usually one that advances the request."""
-    row = couchbase.events_heard(state)
+    row = couchbase.permitted_events(state)
     news = [
         kind
         for kind in (

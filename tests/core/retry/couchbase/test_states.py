@@ -100,7 +100,7 @@ def strategies_for(state: couchbase.RetryState) -> list[couchbase.AnyRetryStrate
 @rows(("state", "kind"), PAIRS)
 def test_all_pairs(state: couchbase.RetryState, kind: type[couchbase.RequestEvent]) -> None:
     """An event of the table leads to exactly the table's states, which fit the actions; any other event raises."""
-    allowed = couchbase.events_heard(state).get(kind)
+    allowed = couchbase.permitted_events(state).get(kind)
     # Without a decision, one strategy and one request are enough.
     sorts = slice(None if allowed is not None and not state.is_final else 1)
     reached: set[couchbase.RetryState] = set()
@@ -142,7 +142,7 @@ def test_the_table_is_complete() -> None:
     """Every state has a row; three states are final, and all accept abandonment, wakeups and error maps."""
     assert set(get_args(couchbase.RequestEvent)) == set(EVENTS)
     assert set(couchbase.RetryState) == set(REQUEST_TRANSITIONS)
-    for state, row in ((state, couchbase.events_heard(state)) for state in couchbase.RetryState):
+    for state, row in ((state, couchbase.permitted_events(state)) for state in couchbase.RetryState):
         assert (state in FINAL) is state.is_final
         assert {couchbase.Abandoned, couchbase.WakeupReached, couchbase.ErrorMapLoaded} <= set(row) <= set(EVENTS)
         assert (set(row) == set(EVENTS) and set(REQUEST_TRANSITIONS[state].values()) == {state}) is state.is_final

@@ -209,7 +209,7 @@ def test_another_connection_is_lost() -> None:
     assert [1] == ids.connection_lost("second")
 
 
-class NobodyWaitsForEver(RuleBasedStateMachine):
+class EveryWaitEnds(RuleBasedStateMachine):
     """Model in which each waiter is released exactly once and a request is in flight while there are waiters."""
 
     keyspaces = st.sampled_from([HOTEL, AIRLINE])
@@ -251,9 +251,9 @@ class NobodyWaitsForEver(RuleBasedStateMachine):
         self.questions = {HOTEL: 0, AIRLINE: 0}
 
     @invariant()
-    def somebody_was_asked(self) -> None:
+    def an_id_was_requested(self) -> None:
         for keyspace, waiters in self.waiting.items():
             assert not waiters or self.questions[keyspace]
 
 
-TestNobodyWaitsForEver = NobodyWaitsForEver.TestCase
+TestEveryWaitEnds = EveryWaitEnds.TestCase

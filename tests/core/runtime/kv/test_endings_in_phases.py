@@ -36,10 +36,10 @@ def test_deadline(phase: str, make: Make) -> None:
     """The deadline ends the operation in time in each phase; a write that may have been applied is ambiguous (C25)."""
     simulation, token = PHASES[phase](make)
     expected = phase in AMBIGUOUS and make is write
-    told = simulation.machine.is_ambiguous(token)
+    reported = simulation.machine.is_ambiguous(token)
     simulation.live(simulated.TIMEOUT)
 
-    assert expected == told
+    assert expected == reported
     error = simulation.error(
         errors.AmbiguousTimeoutException if expected else errors.UnambiguousTimeoutException, token
     )

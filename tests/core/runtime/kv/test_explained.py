@@ -51,11 +51,11 @@ def explained(operation: Operation, status: int, strategy: couchbase.RetryStrate
         happened=KvAnswer(status, entry_of(status)),
         strategy=strategy,
     )
-    told: Mapping[str, Any] = explain(case).facts
-    closes = any(order.startswith("close the connection") for order in told["orders"])
-    outcome = Outcome(told["action"])
-    reason = told["reason"] if outcome is Outcome.RETRY else None
-    return Comparable(outcome, reason, told["delay_ms"], told["error"], closes)
+    steps: Mapping[str, Any] = explain(case).facts
+    closes = any(order.startswith("close the connection") for order in steps["orders"])
+    outcome = Outcome(steps["action"])
+    reason = steps["reason"] if outcome is Outcome.RETRY else None
+    return Comparable(outcome, reason, steps["delay_ms"], steps["error"], closes)
 
 
 def done(actions: Sequence[Action]) -> Comparable:

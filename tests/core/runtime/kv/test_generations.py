@@ -97,12 +97,12 @@ def test_a_second_outage_is_logged_again() -> None:
         nodes.add_node(1)
         nodes.rebalance()
         simulation.live(5.0)
-    told = [
+    reported = [
         action for action in simulation.actions if isinstance(action, ReportConnection) and action.node == name_of(1)
     ]
 
-    assert 2 == [action.level for action in told].count(ReportLevel.WARNING)
-    assert ("ready", ReportLevel.INFO) == (told[-1].text, told[-1].level)
+    assert 2 == [action.level for action in reported].count(ReportLevel.WARNING)
+    assert ("ready", ReportLevel.INFO) == (reported[-1].text, reported[-1].level)
 
 
 def name_of(place: int) -> str:

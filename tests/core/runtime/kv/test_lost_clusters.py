@@ -66,7 +66,7 @@ def test_all_nodes_are_replaced_at_once(features: frozenset[HelloFeature]) -> No
 
 
 @pytest.mark.parametrize("epoch", [1, 2])
-def test_a_cluster_that_was_made_anew(epoch: int) -> None:
+def test_a_recreated_cluster(epoch: int) -> None:
     """The client accepts the lower revisions of a recreated cluster once all old nodes are lost."""
     simulation = Moving()
     simulation.nodes.set_config_revision(900, epoch=epoch)
@@ -80,7 +80,7 @@ def test_a_cluster_that_was_made_anew(epoch: int) -> None:
     assert (1, 2) == simulation.machine.statistics().connections[-1].config_revision
 
 
-def test_the_same_nodes_made_anew() -> None:
+def test_recreated_nodes() -> None:
     """If the cluster is recreated on the same nodes, the client accepts the lower revision and opens no other
     connections.
     """

@@ -39,10 +39,10 @@ def test_a_slow_operation_its_duration_and_its_orphan() -> None:
     simulation.node.faults.next(Opcode.GET, delay(TIMEOUT + 1))
     simulation.submit(get())
     simulation.live(TIMEOUT + 2)
-    told = {report.kind: json.loads(report.text) for report in simulation.clients[0].last_reports()}
+    reported = {report.kind: json.loads(report.text) for report in simulation.clients[0].last_reports()}
 
-    (slow,) = told[couchbase.TelemetryKind.SLOW_OPERATIONS]["kv"]["top_requests"]
-    (orphan,) = told[couchbase.TelemetryKind.ORPHANS]["kv"]["top_requests"]
+    (slow,) = reported[couchbase.TelemetryKind.SLOW_OPERATIONS]["kv"]["top_requests"]
+    (orphan,) = reported[couchbase.TelemetryKind.ORPHANS]["kv"]["top_requests"]
     assert ("get", 2_500_000, 2_500_000, 2_500) == (
         slow["operation_name"],
         slow["total_duration_us"],
@@ -53,7 +53,7 @@ def test_a_slow_operation_its_duration_and_its_orphan() -> None:
     assert (slow["operation_id"], slow["last_local_id"]) == (orphan["operation_id"], orphan["last_local_id"])
     assert 3_500_000 == orphan["total_duration_us"]
     assert orphan["last_server_duration_us"] > 3_000_000
-    assert 1 == told[couchbase.TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
+    assert 1 == reported[couchbase.TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
 
 
 def recorded_by(simulation: Recorded) -> dict[couchbase.TelemetryKind, Any]:

@@ -22,7 +22,7 @@ from triclinium_core.testing.fakes.faults import status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
 
 TWO_SEEDS = "couchbase://a.example:1,b.example:2"
-NOBODY: Mapping[str, Any] = {
+NO_NODES: Mapping[str, Any] = {
     "rev": 9,
     "revEpoch": 9,
     "name": "travel",
@@ -105,7 +105,9 @@ def test_a_whole_cluster_down_at_start() -> None:
 def test_a_first_map_with_zero_nodes() -> None:
     """With a first map without nodes, operations time out with that reason, until the next map arrives."""
     simulation = RecordedCluster(1)
-    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NOBODY).encode()), times=2)
+    simulation.node.faults.next(
+        Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NO_NODES).encode()), times=2
+    )
     error = simulation.failure(errors.UnambiguousTimeoutException, upsert())
 
     assert "has no active node now" in str(error)
@@ -118,7 +120,9 @@ def test_a_first_map_with_zero_nodes() -> None:
 def test_a_map_with_zero_nodes_that_is_lost() -> None:
     """If the only node with an empty map is lost, the client returns to its seeds and uses their map."""
     simulation = RecordedCluster(1)
-    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NOBODY).encode()), times=2)
+    simulation.node.faults.next(
+        Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NO_NODES).encode()), times=2
+    )
     simulation.failure(errors.UnambiguousTimeoutException, upsert())
     simulation.nodes.kill(0)
     simulation.live(5.0)

@@ -84,8 +84,8 @@ def test_an_abandoned_request_is_measured(
     recorded = recorded_by(simulation)
 
     (slow,) = recorded[couchbase.TelemetryKind.SLOW_OPERATIONS]["query"]["top_requests"]
-    told = None if reason is couchbase.AbandonReason.NOT_NEEDED else reason.value
-    assert ("query", 2_500_000, told) == (slow["operation_name"], slow["total_duration_us"], slow.get("abandoned"))
+    reported = None if reason is couchbase.AbandonReason.NOT_NEEDED else reason.value
+    assert ("query", 2_500_000, reported) == (slow["operation_name"], slow["total_duration_us"], slow.get("abandoned"))
     assert slow["total_dispatch_duration_us"] > 2_000_000
     assert 1 == recorded[couchbase.TelemetryKind.DURATIONS]["operations"]["query"]["query"]["total_count"]
 

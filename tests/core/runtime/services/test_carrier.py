@@ -273,9 +273,9 @@ def test_encoding_times_of_all_attempts_are_reported() -> None:
     assert ["/query/service"] * 2 == encoded == [each.target for each in simulation.asked if each.method == "POST"]
     assert "/pools/default/buckets/travel" in [each.target for each in simulation.asked]
     (report,) = simulation.clients[0].last_reports()
-    told = json.loads(report.text)
-    assert [250_000] == [entry["encode_duration_us"] for entry in told["query"]["top_requests"]]
-    assert ["encode_duration_us" in entry for entry in told["management"]["top_requests"]] == [False]
+    reported = json.loads(report.text)
+    assert [250_000] == [entry["encode_duration_us"] for entry in reported["query"]["top_requests"]]
+    assert ["encode_duration_us" in entry for entry in reported["management"]["top_requests"]] == [False]
 
 
 @pytest.mark.parametrize(

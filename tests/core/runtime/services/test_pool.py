@@ -238,9 +238,9 @@ def test_nodes_outside_the_network() -> None:
     """Unreached nodes with the service are listed with their own addresses."""
     nodes = (OUTSIDE, INSIDE, A, TopologyNode("b", {"kv": 1}, is_reached=False))
     known = by_bucket(Topology(None, (1, 5), nodes, None, "external"))
-    told = "10.0.0.1:8093: the node has no address in network 'external'"
+    reported = "10.0.0.1:8093: the node has no address in network 'external'"
 
-    assert ((Address("10.0.0.1", 8093), told),) == pool.outside_of(Service.QUERY, known, bucket=None, tls=False)
+    assert ((Address("10.0.0.1", 8093), reported),) == pool.outside_of(Service.QUERY, known, bucket=None, tls=False)
     assert () == pool.outside_of(Service.QUERY, known, bucket=None, tls=True)
     assert () == pool.outside_of(Service.QUERY, {}, bucket=None, tls=False)
 

@@ -103,10 +103,10 @@ def test_an_answer_that_repeats_the_credentials(answer: bytes) -> None:
     error = simulation.errors[token]
     reports = [action.text for action in simulation.actions if isinstance(action, neutral.ReportConnection)]
 
-    for told in (str(error), error.context.to_json(), repr(error.context), *reports):
-        assert "QWRtaW" not in told.replace("%", "")
-        assert "qwrtaw" not in told.lower()
-        assert "Administrator:pass" not in told
+    for reported in (str(error), error.context.to_json(), repr(error.context), *reports):
+        assert "QWRtaW" not in reported.replace("%", "")
+        assert "qwrtaw" not in reported.lower()
+        assert "Administrator:pass" not in reported
 
 
 def test_a_password_in_a_request_that_is_repeated() -> None:

@@ -31,7 +31,7 @@ ANSWER = {
 }
 
 
-def told(**changes: object) -> result.AnalyticsMetaData:
+def reported(**changes: object) -> result.AnalyticsMetaData:
     """Return the metadata of the response with changed members."""
     return AnalyticsRequest(statement="SELECT 1").decode(HttpResponse(200, json.dumps(ANSWER | changes).encode()))
 
@@ -55,8 +55,8 @@ def test_metadata() -> None:
         ),
     )
 
-    assert expected == told()
-    assert result.AnalyticsMetrics() == told(metrics=None).metrics
+    assert expected == reported()
+    assert result.AnalyticsMetrics() == reported(metrics=None).metrics
 
 
 @rows(
@@ -70,14 +70,14 @@ def test_metadata() -> None:
 )
 def test_status(word: str, status: result.AnalyticsStatus) -> None:
     """The status is that of its lowercase word; any other word is UNKNOWN."""
-    assert status is told(status=word).status
+    assert status is reported(status=word).status
 
 
 @rows("changes", [{"status": "timeout"}, {"status": "failed"}, {"status": "fatal"}, {"status": 5}, {"status": None}])
 def test_an_invalid_status(changes: dict[str, object]) -> None:
     """A status of an early end, or of another type, raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
-        told(**changes)
+        reported(**changes)
 
 
 def test_every_status() -> None:

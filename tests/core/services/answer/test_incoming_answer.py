@@ -137,14 +137,14 @@ def test_another_attempt_begins_with_nothing() -> None:
 
 def test_each_reader_state_accepts_one_event() -> None:
     """A waiting reader gets rows, and a reading one wants rows."""
-    heard = {state: set(following) for state, following in incoming_answer.READER_TRANSITIONS.items()}
+    received = {state: set(following) for state, following in incoming_answer.READER_TRANSITIONS.items()}
 
     given, wanted = {incoming_answer.ReaderEvent.ROWS_GIVEN}, {incoming_answer.ReaderEvent.ROWS_WANTED}
     assert {
         incoming_answer.ReaderState.NEW: given,
         incoming_answer.ReaderState.WAITING: given,
         incoming_answer.ReaderState.READING: wanted,
-    } == heard
+    } == received
 
 
 def identified(

@@ -36,7 +36,7 @@ ANSWER = {
 }
 
 
-def told(**changes: object) -> QueryMetaData:
+def reported(**changes: object) -> QueryMetaData:
     """Return the metadata of the response with changed members."""
     return QUERY.decode(HttpResponse(200, json.dumps(ANSWER | changes).encode()))
 
@@ -62,7 +62,7 @@ def test_metadata() -> None:
         profile={"phaseTimes": {"authorize": "1ms"}},
     )
 
-    assert expected == told()
+    assert expected == reported()
 
 
 def test_missing_members() -> None:
@@ -82,7 +82,7 @@ def test_missing_members() -> None:
 @rows("signature", ["json", {"one": "number"}, ["a"], 5, True])
 def test_signatures(signature: object) -> None:
     """A signature may be any JSON value."""
-    assert signature == told(signature=signature).signature
+    assert signature == reported(signature=signature).signature
 
 
 @rows(
@@ -98,14 +98,14 @@ def test_signatures(signature: object) -> None:
 )
 def test_status(word: str, status: QueryStatus) -> None:
     """The status is that of its word in any case; any other word is UNKNOWN."""
-    assert status is told(status=word).status
+    assert status is reported(status=word).status
 
 
 @rows("word", ["errors", "stopped", "timeout", "closed", "fatal", "aborted"])
 def test_a_status_of_an_early_end(word: str) -> None:
     """A status of an early end without an error raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer, match=word):
-        told(status=word)
+        reported(status=word)
 
 
 def test_every_status() -> None:

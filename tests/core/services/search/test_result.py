@@ -230,15 +230,15 @@ def test_an_unknown_facet() -> None:
 
 def test_meta_data() -> None:
     """Times are in seconds, and facets have the names of the request."""
-    told = meta_data()
+    reported = meta_data()
 
-    assert result.SearchMetrics(0.00025, 17, 1.25, 5, 1) == told.metrics
-    assert 6 == told.metrics.total_partition_count
-    assert {"hotels_aaaa": "no planPIndexes"} == told.errors
+    assert result.SearchMetrics(0.00025, 17, 1.25, 5, 1) == reported.metrics
+    assert 6 == reported.metrics.total_partition_count
+    assert {"hotels_aaaa": "no planPIndexes"} == reported.errors
     terms = (result.SearchTermFacet("hotel", 10), result.SearchTermFacet("inn", 5))
     prices = (result.SearchNumericRangeFacet("cheap", 2, max=50), result.SearchNumericRangeFacet("dear", 1, min=50.5))
     years = (result.SearchDateRangeFacet("new", 1, "2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z"),)
-    assert told.facets == {
+    assert reported.facets == {
         "types": result.SearchFacetResult("types", "type", 17, 1, 2, terms=terms),
         "prices": result.SearchFacetResult("prices", "price", 3, 0, 0, numeric_ranges=prices),
         "years": result.SearchFacetResult("years", "built", 1, 16, 0, date_ranges=years),

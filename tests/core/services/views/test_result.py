@@ -104,9 +104,9 @@ def test_an_unknown_value(body: bytes, expected: ViewMetaData) -> None:
 
 def test_long_errors() -> None:
     """The texts of a node's error are shortened."""
-    told = meta_data(json.dumps({"errors": [{"from": "x" * 5000, "reason": "y" * 5000}]}).encode()).errors[0]
+    reported = meta_data(json.dumps({"errors": [{"from": "x" * 5000, "reason": "y" * 5000}]}).encode()).errors[0]
 
-    assert (SERVER_TEXT_MAX, SERVER_TEXT_MAX) == (len(told.source), len(told.reason))
+    assert (SERVER_TEXT_MAX, SERVER_TEXT_MAX) == (len(reported.source), len(reported.reason))
 
 
 @rows(

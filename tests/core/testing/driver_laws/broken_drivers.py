@@ -59,7 +59,7 @@ class SilentlyCalledOff(AsyncioClient):
         self._streams[order.stream] = Unfinished(self, order)
 
 
-class TellsTooLittle(AsyncioClient):
+class ReportsTooFewBytes(AsyncioClient):
     """Driver that reports no bytes as handed over unless it closed the stream itself."""
 
     def lost(self, stream: Stream, cause: neutral.LossCause, text: str, handed_over: int) -> None:
@@ -118,22 +118,22 @@ class LooksAtTheClockFirst(AsyncioClient):
 class ReadsToTheEnd(AsyncioClient):
     """Driver that reads until nothing is left before it reports the time."""
 
-    heard = 0
+    received = 0
 
     async def _pass_time(self) -> None:
-        heard = -1
-        while heard != self.heard:
-            heard = self.heard
+        received = -1
+        while received != self.received:
+            received = self.received
             await asyncio.sleep(0)
             await asyncio.sleep(0)
         await super()._pass_time()
 
     def feed(self, event: couchbase.Event) -> None:
-        self.heard += isinstance(event, neutral.BytesReceived)
+        self.received += isinstance(event, neutral.BytesReceived)
         super().feed(event)
 
 
-class TellsThatAllWasSent(AsyncioClient):
+class ReportsAllAsSent(AsyncioClient):
     """Driver that never reports unsent bytes."""
 
     def feed(self, event: couchbase.Event) -> None:
@@ -234,7 +234,7 @@ _BREACHES: Mapping[type[AsyncioClient], str] = {
     KeepsItsAlarm: "an_earlier_alarm_rings",
     WritesInTheCallersTask: "a_caller_that_leaves_spares_the_stream",
     SilentlyCalledOff: "a_connect_that_fails_is_a_loss",
-    TellsTooLittle: "bytes_handed_over_are_never_fewer",
+    ReportsTooFewBytes: "bytes_handed_over_are_never_fewer",
     ReadsOn: "bytes_come_before_the_loss",
     ForgetsItsCallers: "tasks_that_wait_are_settled_at_the_close",
     CallsBack: "the_machine_is_not_called_back",
@@ -242,7 +242,7 @@ _BREACHES: Mapping[type[AsyncioClient], str] = {
     LooksAtTheClockFirst: "arrived_bytes_come_before_the_time",
     ReadsToTheEnd: "a_peer_cannot_stop_the_time",
     NamesNoStreamThatHasMore: "a_peer_cannot_stop_the_time",
-    TellsThatAllWasSent: "unsent_bytes_are_named_with_the_time",
+    ReportsAllAsSent: "unsent_bytes_are_named_with_the_time",
     AsksNoStrategy: "strategies_are_asked_once",
     LooksUpNothing: "look_ups_are_answered_once",
     ForgetsItsReaders: "readers_are_settled_at_the_close",

@@ -243,7 +243,7 @@ CHANGES = [
 each_change = rows("change", CHANGES)
 
 
-def told() -> tuple[asked.Scene, Submission]:
+def reported() -> tuple[asked.Scene, Submission]:
     """Return a history of one write whose caller knows its CAS."""
     scene = asked.Scene()
     write = scene.acknowledged(asked.upsert(), 1, 2)
@@ -254,7 +254,7 @@ def told() -> tuple[asked.Scene, Submission]:
 @each_change
 def test_success_with_an_outdated_cas(change: DocumentOperation) -> None:
     """Success with a CAS that was certainly replaced before is a violation; during the change it is lawful."""
-    scene, _ = told()
+    scene, _ = reported()
     scene.acknowledged(change, 2, 3)
     scene.acknowledged(change, 3, 4)
     scene.history.check_cas_was_current(scene.asked(asked.replace(CAS), 4, 6))
@@ -265,7 +265,7 @@ def test_success_with_an_outdated_cas(change: DocumentOperation) -> None:
 
 def test_mismatch_without_a_change() -> None:
     """A mismatch with the newest write's CAS is a violation without another change; any other CAS may mismatch."""
-    scene, _ = told()
+    scene, _ = reported()
     scene.acknowledged(asked.get(), 3, 4)
     scene.refused(asked.upsert(), 3, 4)
     scene.history.check_cas_is_outdated(scene.asked(asked.replace(OTHER_CAS), 4, 5))
@@ -278,7 +278,7 @@ def test_mismatch_without_a_change() -> None:
 @each_change
 def test_mismatch_after_a_change(change: DocumentOperation) -> None:
     """A change makes a CAS outdated if it may follow the write of that CAS."""
-    scene, _ = told()
+    scene, _ = reported()
     other = scene.asked(change, 3, 4)
     reader = scene.asked(asked.replace(CAS), 5, 6)
     scene.history.check_cas_is_outdated(reader)
@@ -317,7 +317,7 @@ def test_mismatch_with_a_cas_that_was_only_read() -> None:
 
 def test_two_contents_of_one_cas() -> None:
     """All reads that return one CAS must return the same content; a write's result gives no content."""
-    scene, _ = told()
+    scene, _ = reported()
     readers = [scene.acknowledged(asked.get(), second, second + 1) for second in range(3, 7)]
     scene.history.learn_cas(readers[0], CAS, b"<1>")
     scene.history.learn_cas(readers[1], CAS, b"<1>")
@@ -331,7 +331,7 @@ def test_two_contents_of_one_cas() -> None:
 @each_change
 def test_two_changes_with_one_cas(change: DocumentOperation) -> None:
     """Two changes with the same CAS are a violation."""
-    scene, _ = told()
+    scene, _ = reported()
     other = scene.acknowledged(change, 3, 4)
     scene.history.learn_cas(other, OTHER_CAS, None)
 

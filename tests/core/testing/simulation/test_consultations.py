@@ -73,14 +73,14 @@ def test_cancelled_call(finishes_late: bool) -> None:
 @pytest.mark.parametrize("thinks", [True, False])
 def test_reported_success(thinks: bool) -> None:
     """A strategy that suspends while it records a success blocks nothing."""
-    told: list[str] = []
+    reported: list[str] = []
 
     async def record() -> None:
-        told.append("success")
+        reported.append("success")
         if thinks:
             await think()
-            told.append("thought about it")
+            reported.append("thought about it")
 
     Consultations(LoanBook()).record(record())
 
-    assert ["success"] == told
+    assert ["success"] == reported

@@ -64,11 +64,11 @@ def test_client_that_keeps_operations_is_found(monkeypatch: pytest.MonkeyPatch) 
     simulation = simulation_of(1)
     handle = ClientMachine.handle
 
-    def forget_nobody(self: ClientMachine, event: Event, now: float) -> Sequence[Action]:
+    def forget_nothing(self: ClientMachine, event: Event, now: float) -> Sequence[Action]:
         return [] if isinstance(event, OperationAbandoned) else handle(self, event, now)
 
     simulation.submit(Get(DEFAULT, "k1"))
-    monkeypatch.setattr(ClientMachine, "handle", forget_nobody)
+    monkeypatch.setattr(ClientMachine, "handle", forget_nothing)
 
     with pytest.raises(Violation, match="1 operations are open though their client is closed"):
         simulation.close_client(0)

@@ -36,7 +36,7 @@ def simulation() -> LoggedSimulation:
 
 
 @pytest.mark.parametrize(
-    ("operation", "asked", "told"),
+    ("operation", "asked", "reported"),
     [
         (simulated.upsert("k", value=b"<1>"), "upsert k <1>", "done"),
         (simulated.upsert("k", simulated.HOTELS, value=b"<1>"), "upsert hotel/k <1>", "done"),
@@ -45,14 +45,14 @@ def simulation() -> LoggedSimulation:
         (Noop(simulated.TRAVEL), "noop ", "done"),
     ],
 )
-def test_operations_are_logged(simulation: LoggedSimulation, operation: Operation, asked: str, told: str) -> None:
+def test_operations_are_logged(simulation: LoggedSimulation, operation: Operation, asked: str, reported: str) -> None:
     """The log names each operation's client, token and arguments, and its result."""
     if operation.name == "upsert":
         simulation.model.unique_values.fragment()
     token = simulation.submit(operation)
     simulation.flow()
 
-    for line, text in zip(simulation.timeline, (asked, told), strict=True):
+    for line, text in zip(simulation.timeline, (asked, reported), strict=True):
         assert line.startswith("     0.000  client 0 ")
         assert line.endswith(f" {token}: {text}")
     value = simulation.model.unique_values.fragment()

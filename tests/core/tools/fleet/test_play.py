@@ -257,12 +257,12 @@ def test_unknown_strategy_is_named() -> None:
 
 def test_progress_is_virtual_time() -> None:
     """Progress grows in virtual time up to the duration, in a bounded number of steps, and changes no figure."""
-    heard: list[float] = []
-    found = simulate(SMALL, "best_effort", rng=random.Random(7), on_progress=heard.append)
+    received: list[float] = []
+    found = simulate(SMALL, "best_effort", rng=random.Random(7), on_progress=received.append)
 
-    assert heard == sorted(heard)
-    assert SMALL.duration == heard[-1]
-    assert 100 < len(heard) <= PROGRESS_STEPS
+    assert received == sorted(received)
+    assert SMALL.duration == received[-1]
+    assert 100 < len(received) <= PROGRESS_STEPS
     assert run(SMALL, "best_effort") == found
 
 

@@ -49,7 +49,9 @@ def test_operations_as_data(
     (line,) = result.output.splitlines()
     actual = json.loads(line)
     assert available == actual["available"]
-    assert operations == [tuple(told[key] for key in ("action", "result", "delays_s")) for told in actual["operations"]]
+    assert operations == [
+        tuple(reported[key] for key in ("action", "result", "delays_s")) for reported in actual["operations"]
+    ]
 
 
 def test_operations_in_words() -> None:

@@ -19,14 +19,18 @@ async def test_json_and_text_have_the_same_facts(
 ) -> None:
     """JSON and text both give the addresses, the user, the bucket and every endpoint, for one node and for several."""
     async with open_fake_cluster(options=FakeNodeOptions(username="ada", buckets=("travel",)), nodes=nodes) as fake:
-        told = json.loads(describe_as_json(fake))
+        reported = json.loads(describe_as_json(fake))
         describe(fake)
     said = capsys.readouterr().out
 
-    assert (fake.connection_string, "ada", "travel") == (told["connection_string"], told["username"], told["bucket"])
+    assert (fake.connection_string, "ada", "travel") == (
+        reported["connection_string"],
+        reported["username"],
+        reported["bucket"],
+    )
     assert listens in said
-    assert told["connection_string"] in said
-    assert [nodes] * len(told["endpoints"]) == [len(addresses) for addresses in told["endpoints"].values()]
-    assert [] == [each for addresses in told["endpoints"].values() for each in addresses if each not in said]
+    assert reported["connection_string"] in said
+    assert [nodes] * len(reported["endpoints"]) == [len(addresses) for addresses in reported["endpoints"].values()]
+    assert [] == [each for addresses in reported["endpoints"].values() for each in addresses if each not in said]
     assert "await people.upsert" in said
     assert "Cluster.connect" in said

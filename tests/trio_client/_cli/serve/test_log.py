@@ -134,10 +134,10 @@ async def test_lines_are_in_order_of_responses(
             await people.remove("ada")
         await log.print_lines()
     lines = capsys.readouterr().out.splitlines()
-    told = [json.loads(each)["command"] if as_json else each for each in lines]
+    reported = [json.loads(each)["command"] if as_json else each for each in lines]
 
     assert ["set", "get"] == [
-        name for each in told for name in ("set", "get", "delete") if each == name or f": {name} '" in each
+        name for each in reported for name in ("set", "get", "delete") if each == name or f": {name} '" in each
     ]
 
 

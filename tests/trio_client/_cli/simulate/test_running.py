@@ -74,8 +74,8 @@ def test_a_process_that_dies_is_an_error(pool: type[Pool], monkeypatch: pytest.M
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_progress_counts_all_strategies(pool: type[Pool], jobs: int) -> None:
     """Progress never decreases and ends at the total virtual seconds of all strategies."""
-    heard: list[float] = []
-    running.simulate_all(SCENARIO, NAMES, seed=1, jobs=jobs, on_progress=heard.append)
+    received: list[float] = []
+    running.simulate_all(SCENARIO, NAMES, seed=1, jobs=jobs, on_progress=received.append)
 
-    assert heard == sorted(heard)
-    assert len(NAMES) * SCENARIO.duration == heard[-1]
+    assert received == sorted(received)
+    assert len(NAMES) * SCENARIO.duration == received[-1]

@@ -58,7 +58,7 @@ def numbered(explanation: Explanation) -> Table:
     """Return the steps with their clauses dimmed, and the outcome in colour."""
     is_cut = explanation.facts.get("dispatches") is False
     table = Table.grid(padding=(0, 2))
-    for number, step in enumerate(explanation.told[1:], start=1):
+    for number, step in enumerate(explanation.steps[1:], start=1):
         style = "" if step.outcome is None else BAD if is_cut else STYLES[step.outcome]
         text = plain(step.text, style)
         text.highlight_words(explanation.clauses, style="dim")

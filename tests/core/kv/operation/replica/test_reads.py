@@ -94,11 +94,11 @@ def test_parts_of_all_copies() -> None:
 
 def test_no_copy_has_it() -> None:
     """If no copy exists, reading any copy fails with the context of the active read."""
-    told = read([MISSING, NOWHERE, NOWHERE, NOWHERE], first_only=True).failure
+    reported = read([MISSING, NOWHERE, NOWHERE, NOWHERE], first_only=True).failure
 
-    assert isinstance(told, errors.DocumentUnretrievableException)
-    assert MISSING.context == told.context
-    assert str(told).startswith("get 'ada': ")
+    assert isinstance(reported, errors.DocumentUnretrievableException)
+    assert MISSING.context == reported.context
+    assert str(reported).startswith("get 'ada': ")
 
 
 @pytest.mark.parametrize(("replicas", "missed"), [(None, 4), (0, 1), (1, 2), (3, 4)])

@@ -34,9 +34,9 @@ class ScriptedCluster:
         earlier = sum(other.node == order.node for other in self.sent)
         self.sent.append(order)
         answer = script(order) if callable(script) else script[earlier] if earlier < len(script) else ROWS
-        return self._heard(order, answer)
+        return self._received(order, answer)
 
-    def _heard(self, order: cassandra.Send | cassandra.Reprepare, answer: Answer) -> list[cassandra.CassandraEvent]:
+    def _received(self, order: cassandra.Send | cassandra.Reprepare, answer: Answer) -> list[cassandra.CassandraEvent]:
         attempt = order.attempt
         written = cassandra.RequestWritten(attempt)
         match answer:

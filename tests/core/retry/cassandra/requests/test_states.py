@@ -141,12 +141,12 @@ def test_every_pair_of_an_execution(state: ExecutionState, kind: type[cassandra.
     for event in EVENTS[kind]:
         for machine in in_execution_state(state):
             assert isinstance(event, cassandra.AttemptEvent)
-            told = replace(event, attempt=1) if state is E.PREPARING else event
+            reported = replace(event, attempt=1) if state is E.PREPARING else event
             before = (machine.state, machine.wakeup)
             if not is_allowed:
                 with pytest.raises(InvalidEvent, match=f"which is {state.value}"):
-                    machine.handle(told, 1.0)
+                    machine.handle(reported, 1.0)
                 assert before == (machine.state, machine.wakeup)
                 continue
-            actions = machine.handle(told, 1.0)
+            actions = machine.handle(reported, 1.0)
             assert (state is E.ENDED) is ([cassandra.Ignore()] == actions)

@@ -98,8 +98,8 @@ class ExecutionWitness:
         if not asked:
             return None
         assert execution is not None
-        ((_, told),) = asked
-        assert execution.count == told["retry_count"]
+        ((_, reported),) = asked
+        assert execution.count == reported["retry_count"]
         answer = self.policy.answer
         if not isinstance(answer, cassandra.RetryVerdict):
             return None
@@ -204,10 +204,12 @@ class ExecutionWitness:
 
     def _judge_info(self, info: cassandra.ExecutionInfo) -> None:
         assert len(self.errors) == len(info.errors)
-        for (node, error), (told_node, told) in zip(self.errors, info.errors, strict=True):
-            assert node == told_node
-            assert told is error or (error is cassandra.NodeUnavailable and isinstance(told, cassandra.NodeUnavailable))
-            assert told.execution_info is None
+        for (node, error), (reported_node, reported) in zip(self.errors, info.errors, strict=True):
+            assert node == reported_node
+            assert reported is error or (
+                error is cassandra.NodeUnavailable and isinstance(reported, cassandra.NodeUnavailable)
+            )
+            assert reported.execution_info is None
         settled_by = [self.executions[info.successful_execution_index]] if info.coordinator is not None else []
         assert sum(seen.count for seen in settled_by or self.executions) == info.retry_count
         if settled_by:

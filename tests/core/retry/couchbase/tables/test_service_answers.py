@@ -90,7 +90,7 @@ def test_failures(service: Service, http_status: int, body: str, is_failure: boo
 
 
 @rows(
-    ("service", "body", "told"),
+    ("service", "body", "reported"),
     [
         (QUERY, '{"errors": [{"code": 3000, "msg": "syntax  error\\n near \\u0007 x"}]}', "syntax error near \\x07 x"),
         (QUERY, '{"errors": [{"code": 3000}]}', ""),
@@ -106,9 +106,9 @@ def test_failures(service: Service, http_status: int, body: str, is_failure: boo
         (SEARCH, "", ""),
     ],
 )
-def test_the_text_of_an_error(service: Service, body: str, told: str) -> None:
+def test_the_text_of_an_error(service: Service, body: str, reported: str) -> None:
     """The text is the server's error, from the member that each service uses; a foreign body has no text."""
-    assert told == read_answer(service, 400, body).error_text
+    assert reported == read_answer(service, 400, body).error_text
 
 
 @rows("service", Service)

@@ -215,28 +215,28 @@ def test_views_500(body: str, retried: bool) -> None:
 def test_the_details_of_a_verdict() -> None:
     """The verdict has the details of the response, or the start of a foreign page."""
     body = {"errors": [{"code": 3000, "msg": "syntax\nerror", "retry": True}, {"code": 4040}]}
-    told, page = classify(QUERY, 400, json.dumps(body)), classify(QUERY, 502, "<html>\n" + "x" * 100_000)
+    reported, page = classify(QUERY, 400, json.dumps(body)), classify(QUERY, 502, "<html>\n" + "x" * 100_000)
 
     assert ("syntax error", 3000, (4040,), True, "") == (
-        told.text,
-        told.code,
-        told.more_codes,
-        told.server_permits_retry,
-        told.body_start,
+        reported.text,
+        reported.code,
+        reported.more_codes,
+        reported.server_permits_retry,
+        reported.body_start,
     )
-    assert told.reason is None  # the permission of the server is not in the list
+    assert reported.reason is None  # the permission of the server is not in the list
     assert ("", None, SERVER_TEXT_MAX) == (page.text, page.code, len(page.body_start))
     assert page.body_start.startswith("<html> xxx")
 
 
 def test_the_operation_decides_about_management() -> None:
     """One management response has different errors for different operations."""
-    told = {name: classify(MANAGEMENT, 404, "", name) for name in ("get_user", "get_group", "get_all_users")}
+    reported = {name: classify(MANAGEMENT, 404, "", name) for name in ("get_user", "get_group", "get_all_users")}
 
     assert [errors.UserNotFoundException, errors.GroupNotFoundException, errors.CouchbaseException] == [
-        verdict.error for verdict in told.values()
+        verdict.error for verdict in reported.values()
     ]
-    assert all(verdict.error_clause for verdict in told.values())
+    assert all(verdict.error_clause for verdict in reported.values())
 
 
 @given(st.sampled_from(Service), st.integers(100, 599), bodies)

@@ -73,14 +73,14 @@ def play(
     connection: Connection, pending: list[Frame], peer: Answering, *, until: ConnectionState = ConnectionState.READY
 ) -> list[connection_events.News]:
     """Let ``peer`` respond until the connection is in a state, and return all events."""
-    told: list[connection_events.News] = []
+    reported: list[connection_events.News] = []
     while connection.state is not until:
         news = connection.bytes_received(peer.answer(pending.pop(0)), 2.0)
-        told += news
+        reported += news
         pending += ordered(connection)
         if news and isinstance(news[-1], connection_events.BecameUnusable):
             break
-    return told
+    return reported
 
 
 def ready(bucket: str | None = "travel") -> Connection:
@@ -422,14 +422,14 @@ def test_any_cut(state: ConnectionState, cuts: list[int], damage: tuple[int, byt
         data = data[:position] + nonsense + data[position + len(nonsense) :]
     bounds = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
 
-    told: list[connection_events.News] = []
+    reported: list[connection_events.News] = []
     for start, end in pairwise(bounds):
-        told += pieces.bytes_received(data[start:end], 2.0)
-        if told and isinstance(told[-1], connection_events.BecameUnusable):
+        reported += pieces.bytes_received(data[start:end], 2.0)
+        if reported and isinstance(reported[-1], connection_events.BecameUnusable):
             break
 
     assert [text for text in signature(whole.bytes_received(data, 2.0)) if not is_hinted(text)] == [
-        text for text in signature(told) if not is_hinted(text)
+        text for text in signature(reported) if not is_hinted(text)
     ]
 
 

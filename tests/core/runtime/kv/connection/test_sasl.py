@@ -81,12 +81,12 @@ def test_a_message_keeps_its_secret() -> None:
     assert "SaslMessage(opcode=<Opcode.SASL_AUTH: 33>, mechanism='OAUTHBEARER')" == repr(message)
 
 
-@pytest.mark.parametrize("tells_why", [False, True])
+@pytest.mark.parametrize("gives_reason", [False, True])
 @pytest.mark.parametrize("status", [Status.AUTH_ERROR, Status.AUTH_STALE])
-def test_a_token_that_is_refused(tells_why: bool, status: Status) -> None:
+def test_a_token_that_is_refused(gives_reason: bool, status: Status) -> None:
     """A token is refused immediately, or after the client confirms the server's error (RFC 7628 §3.2.3)."""
     exchange, message = begun(TOKEN)
-    if tells_why:
+    if gives_reason:
         step = exchange.receive(answer(message, Status.AUTH_CONTINUE, b'{"status":"invalid_token"}'))
         assert sasl.SaslMessage(Opcode.SASL_STEP, "OAUTHBEARER", b"\x01") == step
         message = step

@@ -8,7 +8,7 @@ from triclinium_core.kv.wire.framing_extras import ResponseFrameInfo, encode_fra
 from triclinium_core.runtime.kv.connection.server_time import ServerTime
 
 
-def told(duration_us: float) -> bytes:
+def reported(duration_us: float) -> bytes:
     """Return the framing extras that a server attaches to a response."""
     code = encode_server_duration_us(duration_us)
     return encode_framing_extras({ResponseFrameInfo.SERVER_DURATION: code.to_bytes(2, "big")})
@@ -18,7 +18,7 @@ def test_durations_add_up() -> None:
     """Each duration counts towards the sum, the count and the maximum."""
     time = ServerTime()
     for duration_us in (100.0, 5_000.0, 300.0):
-        time.note(told(duration_us))
+        time.note(reported(duration_us))
 
     assert 3 == time.answers
     assert pytest.approx(0.0054, rel=0.02) == time.total

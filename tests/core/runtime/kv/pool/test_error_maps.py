@@ -61,11 +61,11 @@ def test_a_problem_is_reported_once_per_node() -> None:
         connection(A, problem="odd"),
         connection(A, problem="odd"),
     )
-    told = [maps.ready(each) for each in (first, second, first)]
+    reported = [maps.ready(each) for each in (first, second, first)]
     for each in (first, second):
         maps.forget(each)
 
-    assert (["odd", None, None], "odd") == (told, maps.ready(second))
+    assert (["odd", None, None], "odd") == (reported, maps.ready(second))
 
 
 def test_equal_maps_are_shared() -> None:

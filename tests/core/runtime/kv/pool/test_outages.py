@@ -49,14 +49,14 @@ def test_an_outage_of_several_connections() -> None:
     simulation.live(3.0)
     simulation.node.faults.clear()
     simulation.live(2.0)
-    told = reports(simulation)[before:]
-    failures = sum(text.startswith("connection re") for text, _ in told)
-    (back,) = (text for text, level in told if level is neutral.ReportLevel.INFO)
+    reported = reports(simulation)[before:]
+    failures = sum(text.startswith("connection re") for text, _ in reported)
+    (back,) = (text for text, level in reported if level is neutral.ReportLevel.INFO)
 
     assert len(streams) > 1
-    assert 1 == [level for _, level in told].count(neutral.ReportLevel.WARNING)
-    assert neutral.ReportLevel.WARNING is told[0][1]
-    assert len(streams) == sum(text.startswith("ready") for text, _ in told)
+    assert 1 == [level for _, level in reported].count(neutral.ReportLevel.WARNING)
+    assert neutral.ReportLevel.WARNING is reported[0][1]
+    assert len(streams) == sum(text.startswith("ready") for text, _ in reported)
     assert failures > len(streams)
     assert back.startswith("ready, after")
 

@@ -145,7 +145,7 @@ def test_a_node_that_leaves() -> None:
     assert 0 == nodes[1].connections
 
 
-def leave_amid_an_exchange() -> tuple[Recorded, FakeNodes, str, neutral.StreamId]:
+def leave_during_an_exchange() -> tuple[Recorded, FakeNodes, str, neutral.StreamId]:
     """Keep the second node silent during an exchange, and return the simulation, the nodes, a key and its stream."""
     simulation, nodes, key = two_nodes()
     nodes[1].faults.always(Opcode.SASL_AUTH, drop_response())
@@ -156,7 +156,7 @@ def leave_amid_an_exchange() -> tuple[Recorded, FakeNodes, str, neutral.StreamId
 
 def test_a_refusal_of_a_node_that_leaves() -> None:
     """A refusal by a removed node is not reported for the current nodes (decision C6)."""
-    simulation, nodes, key, stream = leave_amid_an_exchange()
+    simulation, nodes, key, stream = leave_during_an_exchange()
     nodes.remove_node(1)
     simulation.flow()
     simulation.inject(respond(simulation.requests[stream][-1], couchbase.Status.AUTH_ERROR), stream)
@@ -169,7 +169,7 @@ def test_a_refusal_of_a_node_that_leaves() -> None:
 
 def test_operations_queued_for_a_removed_node() -> None:
     """Operations queued for a removed node go to the node of their document immediately, during the exchange."""
-    simulation, nodes, key, stream = leave_amid_an_exchange()
+    simulation, nodes, key, stream = leave_during_an_exchange()
     token = simulation.submit(upsert(key), retry_strategy=couchbase.FailFastRetryStrategy())
     nodes.remove_node(1)
     simulation.flow()

@@ -119,10 +119,10 @@ def test_notifications_are_held_back() -> None:
     features = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
     ready_client(node, connection=1, features=features)
     node.network.cut(None)
-    told = node.set_config_revision(9, now=0.0)
+    reported = node.set_config_revision(9, now=0.0)
     node.network.heal()
 
-    assert [] == told
+    assert [] == reported
     assert [1] == connections_of([*node.time_passed(0.0)])
 
 

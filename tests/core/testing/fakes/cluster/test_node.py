@@ -460,14 +460,14 @@ def test_log_listener() -> None:
     """A listener gets each logged command and request with its status, until it is removed."""
     client = ready_client()
     node = client.node
-    heard: list[object] = []
+    seen: list[object] = []
     before = len(node.command_log)
-    node.set_log_listener(heard.append)
+    node.set_log_listener(seen.append)
     client.ask_of(Opcode.GET, "ada")
     http = HttpClient(node, Service.QUERY, connection=2)
     http.ask("POST", "/query/service", b'{"statement": "SELECT 1"}')
     node.set_log_listener(None)
     client.ask_of(Opcode.GET, "ada")
 
-    assert [*node.command_log[before:-1], *node.request_log] == heard
-    assert [Status.KEY_NOT_FOUND, 200] == [logged.status for logged in heard]  # type: ignore[attr-defined]
+    assert [*node.command_log[before:-1], *node.request_log] == seen
+    assert [Status.KEY_NOT_FOUND, 200] == [logged.status for logged in seen]  # type: ignore[attr-defined]

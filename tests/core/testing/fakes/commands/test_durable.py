@@ -353,13 +353,13 @@ def test_clients_without_xerror() -> None:
     """Without XERROR, a client gets a temporary failure for a pending write, or the node closes the connection."""
     cluster = pending()
     client = ready_client(cluster.nodes[0], connection=7, without=[HelloFeature.XERROR])
-    told = statuses(cluster.write(client))
+    reported = statuses(cluster.write(client))
     impossible = DurableCluster(replicas=3)
     other = ready_client(impossible.nodes[0], connection=7, without=[HelloFeature.XERROR])
     impossible.write(other)
     cluster.write(client, framing_extras=encode_framing_extras({RequestFrameInfo.DURABILITY: b"\7"}))
 
-    assert [Status.TEMPORARY_FAILURE] == told
+    assert [Status.TEMPORARY_FAILURE] == reported
     assert client.is_hung_up
     assert other.is_hung_up
 
@@ -402,9 +402,9 @@ def test_moved_vbucket_keeps_its_pending_write() -> None:
     cluster = pending()
     place = vbucket_of(cluster.key.encode(), 1024)
     cluster.nodes.move([place], to=1)
-    told = statuses(cluster.client.wait(0.0))
+    reported = statuses(cluster.client.wait(0.0))
 
-    assert [Status.SYNC_WRITE_AMBIGUOUS] == told
+    assert [Status.SYNC_WRITE_AMBIGUOUS] == reported
     assert b"2" == cluster.read(cluster.connect(1))
 
 

@@ -288,11 +288,11 @@ def test_nodes_are_listed_with_services() -> None:
     nodes = FakeNodes(nodes=3)
     nodes.kill(2)
     nodes.remove_node(1)
-    told = Manager(nodes[0]).ask("GET", "/pools/default").document["nodes"]
+    reported = Manager(nodes[0]).ask("GET", "/pools/default").document["nodes"]
 
     assert [("127.0.0.1:8091", "healthy"), ("127.0.0.1:8111", "unhealthy")] == [
         (each["hostname"], each["status"])
-        for each in told  # type: ignore[attr-defined]
+        for each in reported  # type: ignore[attr-defined]
     ]
-    assert ["kv", "n1ql", "cbas", "fts", "capi", "mgmt"] == told[0]["services"]  # type: ignore[index]
+    assert ["kv", "n1ql", "cbas", "fts", "capi", "mgmt"] == reported[0]["services"]  # type: ignore[index]
     assert NodePort(nodes[2], Service.MANAGEMENT) == nodes.find("127.0.0.1", 8111)
