@@ -98,10 +98,10 @@ CLIENT: Rows = {
     ),
     "network": (
         "`auto`, `default`, `external`, or another name",
-        "by which of its addresses each node is reached; {doc}`/howto/connect`",
+        "addresses of the nodes to use; {doc}`/howto/connect`",
     ),
-    "max_http_connections": ("int", "connections to each service of each node at most; 0 for any number"),
-    "enable_dns_srv": (_FLAG, "whether a lone host without a port may be the name of a cluster in DNS"),
+    "max_http_connections": ("int", "maximum number of connections to each service of each node; 0 for no limit"),
+    "enable_dns_srv": (_FLAG, "whether to look up a single host without a port as the name of a cluster in DNS"),
     "dns_srv_domains": (
         "a sequence of domain names",
         "accepts SRV targets at or below them, in addition to those at or below the host: see {doc}`/howto/connect`",
@@ -112,13 +112,13 @@ CLIENT: Rows = {
     ),
     "tracer": (
         "`ThresholdLoggingTracer`, None",
-        "which operations are slow, and told of in the log; None for none. `open_cluster` takes a `RequestTracer` as well",
+        "thresholds of the log of slow operations; None disables it. `open_cluster` also accepts a `RequestTracer`",
     ),
     "meter": (
         "`LoggingMeter`, None",
-        "how often the log tells how long operations took; None for never. `open_cluster` takes a `Meter` as well",
+        "interval of the log of durations; None disables it. `open_cluster` also accepts a `Meter`",
     ),
-    "orphans": ("`OrphanReporter`, None", "how the log tells of answers that nobody waited for; None for not at all"),
+    "orphans": ("`OrphanReporter`, None", "settings of the log of orphans; None disables it"),
 }
 
 TOKEN: Rows = {
@@ -131,8 +131,8 @@ TOKEN: Rows = {
 
 CERTIFICATE: Rows = {
     "cert_path": ("the path of a file", "the certificate of the client"),
-    "key_path": ("the path of a file", "its private key; unless given, that is in the same file"),
-    "key_password": ("text", "where the key is encrypted; the representation does not show it"),
+    "key_path": ("the path of a file", "the private key; None if it is in the file of the certificate"),
+    "key_password": ("text", "password of an encrypted key; the representation does not show it"),
 }
 
 ROWS_OF: Mapping[type, Rows] = {

@@ -141,7 +141,7 @@ def private_uses(sources: Sequence[SourceFile], provider: Sequence[SourceFile]) 
         if _is_private(whole):
             findings.append(f"{found.place}: {whole} is private")
         elif found.name == "*":
-            findings.append(f"{found.place}: nobody can see what * imports from {found.target}")
+            findings.append(f"{found.place}: * hides the names that it imports from {found.target}")
         elif found.name and offered is not None and found.name not in offered:
             findings.append(f"{found.place}: {found.name} is not in __all__ of {found.target}")
     return sorted(set(findings))

@@ -103,7 +103,7 @@ class _SilentStream(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         await trio.sleep_forever()
-        raise AssertionError("nobody wakes it")
+        raise AssertionError("it sleeps forever")
 
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()

@@ -138,7 +138,7 @@ async def open_thing() -> Any:
 
 @contextmanager
 def acquire_thing() -> Iterator[int]:
-    """Lend it."""
+    """Acquire it."""
     yield 1
 
 

@@ -16,9 +16,7 @@ NODE = shutil.which("node")
 
 pytestmark = [
     pytest.mark.native,
-    pytest.mark.skipif(
-        NODE is None and not IN_CI, reason="at a desk without node nobody can run the scorer, which is JavaScript"
-    ),
+    pytest.mark.skipif(NODE is None and not IN_CI, reason="the scorer is JavaScript, and node is not installed"),
 ]
 
 

@@ -51,7 +51,7 @@ class Mutant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"c
             find = change.find.splitlines()
             places = [place for path, text in sources.items() for place in _places(path, changed.get(path, text), find)]
             if len(places) != 1:
-                raise ValueError(f"these lines stand in the sources {len(places)} times, and must once:\n{change.find}")
+                raise ValueError(f"these lines are in the sources {len(places)} times; expected once:\n{change.find}")
             ((path, at, indent),) = places
             lines = changed.get(path, sources[path]).splitlines()
             lines[at : at + len(find)] = textwrap.indent(change.plant, indent).splitlines()

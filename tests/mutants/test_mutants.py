@@ -56,7 +56,7 @@ def test_lines_are_found_at_any_indentation(tmp_path: Path, text: str, count: in
         mutant.plant(tmp_path)
         assert "class A:\n    def g() -> None: ...\n" == path.read_text(encoding="utf-8")
         return
-    with pytest.raises(ValueError, match=f"stand in the sources {count} times"):
+    with pytest.raises(ValueError, match=f"are in the sources {count} times"):
         mutant.plant(tmp_path)
     assert text == path.read_text(encoding="utf-8")
 

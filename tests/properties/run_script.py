@@ -151,7 +151,7 @@ class ScriptRunner:
 
     async def _check_closed(self, scope: trio.CancelScope) -> None:
         assert scope.cancelled_caught == (self._script.leaves_by == "a cancellation")
-        assert trio.current_time() == self._left_at, "somebody waited for a client that was closed"
+        assert trio.current_time() == self._left_at, "closing the client delayed the exit"
         assert not self._connector.open_streams
         try:
             await self._collection(scripts.DEFAULT).get("ada")

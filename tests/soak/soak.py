@@ -68,7 +68,7 @@ class SoakReport:
             ("waiters", self.waiters_left),
             ("tasks", self.tasks_left),
             ("open files", self.files_left),
-            ("timers that nobody waits for", len(self.timers_left)),
+            ("timers without a waiter", len(self.timers_left)),
         ):
             if left:
                 yield f"{left} {what} are left {self.timers_left if 'timers' in what else ''}"
@@ -76,7 +76,7 @@ class SoakReport:
 
     def _about_operations(self) -> Iterator[str]:
         for stranger in self.known.strangers[:10]:
-            yield f"a failure that is none of ours: {stranger!r}"
+            yield f"an unexpected failure: {stranger!r}"
         applied = self.nodes["applied"]
         for kind, reported in self.known.reported.items():
             if reported.begun != reported.succeeded + reported.failed.total():

@@ -211,7 +211,7 @@ class AsyncioClient:
     async def wait(self, name: str, token: neutral.Token, event: couchbase.Event) -> Outcome:
         """Feed the event of a caller, and return or raise the outcome."""
         if self._is_closed:
-            raise ClosedError(f"the client is closed, and the machine was not told of {name}")
+            raise ClosedError(f"the client is closed; {name} was not submitted")
         caller = Caller(self.loop.create_future(), contextvars.copy_context())
         self._callers[token] = caller
         self.feed(event)
@@ -392,7 +392,7 @@ class AsyncioClient:
         try:
             await order.permit.record()
         except Exception:
-            logger.exception("a retry strategy failed when it was told of a success")
+            logger.exception("a retry strategy failed to record a success")
 
     def _call_off_consultation(self, token: neutral.Token) -> None:
         consultation = self._consultations.pop(token, None)

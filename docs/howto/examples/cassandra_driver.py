@@ -164,7 +164,7 @@ SCENES: Mapping[str, tuple[Driver, CassandraRequest]] = {
         three(ServerError("no disk")),
         CassandraRequest(policy=DefaultRetryPolicy()),
     ),
-    "Nobody in time": (
+    "No response in time": (
         three(delay=5),
         CassandraRequest(policy=DefaultRetryPolicy(), timeout=2.0),
     ),

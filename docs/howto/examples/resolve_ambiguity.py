@@ -27,9 +27,9 @@ async def pay(orders: Collection, order: str, payment: str) -> str:
             print("something was written meanwhile")
         now = await orders.get(order)
         if now.content_as(dict[str, str]).get("payment") == payment:
-            return "paid, although the answer was lost"
+            return "paid, although the response was lost"
         if now.cas != found.cas:
-            return f"somebody else has written: {now.content}"
+            return f"another client has written: {now.content}"
 
 
 async def main() -> None:

@@ -230,7 +230,7 @@ class Refusing(smithy.StandardRetryStrategy):
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> protocols.RetryToken:  # type: ignore[override]
         """Raise RetryError."""
-        raise protocols.RetryError("nobody may retry", retry_after=2.0)
+        raise protocols.RetryError("no retry is permitted", retry_after=2.0)
 
 
 @pytest.mark.parametrize(("expected", "long_poll"), [(0.0, False), (2.0, True)])

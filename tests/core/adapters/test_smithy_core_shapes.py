@@ -164,7 +164,7 @@ class Refusing(StandardRetryStrategy):
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:  # type: ignore[override]
         """Raise RetryError."""
-        raise RetryError("nobody may retry", retry_after=2.0)
+        raise RetryError("no retry is permitted", retry_after=2.0)
 
 
 def test_a_request_without_a_token_is_sent_once(adapter: type[SmithyCoreRetryStrategy]) -> None:
@@ -172,7 +172,7 @@ def test_a_request_without_a_token_is_sent_once(adapter: type[SmithyCoreRetryStr
     strategy = adapter(Refusing(rng=random.Random(7)))
     token = now(strategy.acquire_initial_retry_token())
     now(strategy.record_success(token=token))
-    with pytest.raises(TheirRetryError, match="nobody may retry") as caught:
+    with pytest.raises(TheirRetryError, match="no retry is permitted") as caught:
         now(strategy.refresh_retry_token_for_retry(token_to_renew=token, error=SAFE))
 
     assert (0, 0.0, 2.0) == (token.retry_count, token.retry_delay, caught.value.retry_after)
