@@ -21,8 +21,8 @@ LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "log"
 WORDS_MIN = 4
 """Minimum length of a sentence. Shorter texts are names and headings."""
 
-GENERATED = frozenset({"docs/internals/map.md", "docs/rfc_map.md"})
-"""Pages that consist of names and of docstrings from elsewhere."""
+SKIPPED = frozenset({"docs/internals/glossary.md", "docs/internals/map.md", "docs/rfc_map.md"})
+"""Pages of names, of docstrings from elsewhere, and of words to avoid."""
 
 
 class Prose(NamedTuple):
@@ -45,7 +45,7 @@ def prose_of(path: Path) -> Iterator[Prose]:
     name = str(path.relative_to(ROOT))
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
-        if name not in GENERATED:
+        if name not in SKIPPED:
             yield from _of_page(name, text)
     else:
         yield from _of_source(name, text)

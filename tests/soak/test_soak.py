@@ -78,7 +78,7 @@ FLAWS: dict[str, tuple[Callable[[SoakReport], object], str]] = {
     "files left": (lambda report: setattr(report, "files_left", 1), "1 open files"),
     "timers left": (lambda report: report.timers_left.append("RETRY"), "RETRY"),
     "unreachable": (lambda report: report.unreachable.append("ada"), "unreachable once all was well: ada"),
-    "a stranger": (lambda report: report.known.strangers.append(KeyError(1)), "none of ours: KeyError"),
+    "a stranger": (lambda report: report.known.strangers.append(KeyError(1)), "unexpected failure: KeyError"),
     "not counted": (
         lambda report: report.known.reported["get"].failed.clear(),
         "get: 100 begun, but 97 succeeded and 0",
