@@ -13,8 +13,8 @@ from triclinium_core.retry.values import lean
 class Order:
     """A value with a default and a default factory."""
 
-    dish: str
-    seats: int = 9
+    name: str
+    count: int = 9
     notes: list[str] = field(default_factory=list)
 
 
@@ -31,14 +31,14 @@ class Doubled:
 
 def test_a_lean_class_is_a_dataclass() -> None:
     """A lean class supports comparison, hash, repr, replace, match and pickle as a dataclass does."""
-    order = Order("dormice", notes=["honey"])
+    order = Order("pens", notes=["blue"])
 
-    assert Order("dormice", 9, ["honey"]) == order
-    assert Order("eels") != replace(order, notes=[])
+    assert Order("pens", 9, ["blue"]) == order
+    assert Order("ink") != replace(order, notes=[])
     assert order == pickle.loads(pickle.dumps(order))  # noqa: S301
-    assert "Order(dish='dormice', guests=9, notes=['honey'])" == repr(order)
-    assert Order("eels").notes is not Order("eels").notes
-    assert ("dish", "seats", "notes") == Order.__match_args__
+    assert "Order(name='pens', count=9, notes=['blue'])" == repr(order)
+    assert Order("ink").notes is not Order("ink").notes
+    assert ("name", "count", "notes") == Order.__match_args__
     assert hash(Doubled(2)) == hash(Doubled(2))
 
 

@@ -261,7 +261,7 @@ def test_a_certificate_is_read(certificate: tuple[str, str, str], context: ssl.S
     show_certificate(connector, CertificateAuthenticator(cert, secret_key, "secret"))
 
 
-@pytest.mark.parametrize("password", [None, "wrong"])
+@pytest.mark.parametrize("password", [None, "mistaken"])
 def test_a_wrong_key_password_is_an_error(certificate: tuple[str, str, str], password: str | None) -> None:
     """A missing or wrong password of a key raises without a prompt, and the error does not quote the password."""
     cert, _, secret_key = certificate
@@ -270,7 +270,7 @@ def test_a_wrong_key_password_is_an_error(certificate: tuple[str, str, str], pas
 
     assert "authenticator" == caught.value.parameter
     assert f"{cert} and {secret_key}" in str(caught.value)
-    assert "wrong" not in str(caught.value)
+    assert "mistaken" not in str(caught.value)
 
 
 def test_a_certificate_in_a_custom_context() -> None:
