@@ -26,7 +26,7 @@ VALUES = frozenset({"Bounds", "EncodedMutation", "Keyspace", "LookupInSpec", "Sa
 RELEASED: Mapping[str, str] = {
     "Waiter.task": "Waiter.release: before an error is raised, and when the task is cancelled",
     "Waiter.asked": "Waiter.release",
-    "Waiter.give_up": "Waiter.release",
+    "Waiter.owner": "Waiter.release",
     "Waiter.result": "ClusterDriver.perform and _take_rows return it; they raise nothing then",
     "Waiter.error": "Waiter.unwrap",
     "InFlightRequest.owner": "InFlightTable.abandon, and ClientMachine._learn after the last answer",

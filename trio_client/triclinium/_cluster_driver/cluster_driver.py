@@ -220,7 +220,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             await trio.lowlevel.cancel_shielded_checkpoint()
             raise
         del make, args, kwargs  # Ten thousand waiting tasks need not keep them alive.
-        waiter = Waiter(token, operation, trio.lowlevel.current_task(), self._leave)
+        waiter = Waiter(token, operation, trio.lowlevel.current_task(), self)
         if not isinstance(operation, Operation):
             await self._submit_asked(waiter, operation, strategy)
         else:
@@ -309,7 +309,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             if not is_over:
                 self.feed(OperationAbandoned(token))
             raise
-        waiter = self._waiters.open[token] = Waiter(token, rows.request, trio.lowlevel.current_task(), self._leave)
+        waiter = self._waiters.open[token] = Waiter(token, rows.request, trio.lowlevel.current_task(), self)
         self.feed(event)
         result = await self._outcome(waiter)
         if isinstance(result, RowsReceived):

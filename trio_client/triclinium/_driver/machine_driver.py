@@ -211,7 +211,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         """
         self.check_caller()
         await trio.lowlevel.checkpoint_if_cancelled()
-        waiter = Waiter(next(self._tokens), asked, trio.lowlevel.current_task(), self._leave)
+        waiter = Waiter(next(self._tokens), asked, trio.lowlevel.current_task(), self)
         if self._is_ended:
             await trio.lowlevel.cancel_shielded_checkpoint()
             raise self._ending(f"{asked} was not sent")
@@ -231,7 +231,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         await trio.lowlevel.cancel_shielded_checkpoint()
         return waiter.unwrap()
 
-    def _leave(self, waiter: Waiter[Q, R]) -> trio.lowlevel.Abort:
+    def abandon(self, waiter: Waiter[Q, R]) -> trio.lowlevel.Abort:
         """Abandon the submission of a task that is being cancelled. Trio calls this, so it never raises."""
         del self._waiters.open[waiter.token]
         event = self._abandoned(waiter)
