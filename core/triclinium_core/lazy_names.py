@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 
 
 def lazy_names(
@@ -30,7 +31,7 @@ def lazy_names(
 
     def missing(name: str) -> str:
         text = f"module {own_name!r} has no attribute {name!r}"
-        if not name.startswith("_"):
+        if not name.startswith("_") and find_spec(f"{own_name}.{name}") is None:
             for module in modules:
                 if name in import_module(f"{own_name}.{module}").__all__:
                     return f"{text}; use {own_name}.{module}.{name}"

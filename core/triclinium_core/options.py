@@ -108,7 +108,7 @@ class JwtAuthenticator:
         # The argument may be a secret, so the error does not quote it.
         if not isinstance(self.token, str) or not _TOKEN.fullmatch(self.token):
             raise errors.InvalidArgumentException(
-                "token must be one or more of the characters A-Z a-z 0-9 - . _ ~ + /, with = only at its end",
+                "token must be a string of one or more of A-Z a-z 0-9 - . _ ~ + /, with = only at its end",
                 parameter="token",
             )
         check_flag(self.allow_unencrypted, "allow_unencrypted")

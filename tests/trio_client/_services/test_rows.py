@@ -146,7 +146,7 @@ async def test_a_block_is_entered_once() -> None:
         opening = cluster.query(STATEMENT)
         async with opening as result:
             assert [1] == await result.rows()
-        with pytest.raises(RuntimeError, match="query"):
+        with pytest.raises(RuntimeError, match="already entered"):
             await opening.__aenter__()
 
 

@@ -308,7 +308,7 @@ class RowsBlock(AbstractAsyncContextManager[Result]):
         if name == "_request":
             # The constructor raised before it set any attribute, and the hint below needs one.
             raise AttributeError("the block was not initialised", name=name, obj=self)
-        raise AttributeError(f"{name!r} is available in a block only; {self._hint}", name=name, obj=self)
+        raise AttributeError(f"no {name!r} outside a block; {self._hint}", name=name, obj=self)
 
     @property
     def _hint(self) -> str:

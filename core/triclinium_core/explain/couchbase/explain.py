@@ -268,7 +268,7 @@ def _tokens(case: CouchbaseCase, recorder: RecordedTokens, *, idempotent: bool) 
         reaction = put_to_machine(case.happened, annotation, 0.0, rng=case.rng, retry_attempts=attempt)
         if recorder.shown is not None and reaction.outcome is Outcome.FAIL:
             raise InvalidArgumentException(
-                f"attempt={case.attempt} is too high: the strategy permits only {attempt} retries", parameter="attempt"
+                f"attempt={case.attempt} is too high: the strategy permits at most {attempt}", parameter="attempt"
             )
     recorder.shown = None
     return tokens

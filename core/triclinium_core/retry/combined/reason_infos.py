@@ -71,11 +71,11 @@ REASON_INFOS: Mapping[RetryReason, ReasonInfo] = _complete((
     (_R.SEARCH_TOO_MANY_REQUESTS, ReasonInfo(     True,  True,  False, _NOTHING, "the service reports too many requests")),
     (_R.VIEWS_TEMPORARY_FAILURE, ReasonInfo(      True,  False, False, _NOTHING, "its codes request another attempt, not a lower rate")),
     (_R.VIEWS_NO_ACTIVE_PARTITION, ReasonInfo(    True,  False, False, _NOTHING, "always retried, so no strategy is consulted")),
-    (_R.AUTHENTICATION_ERROR, ReasonInfo(         False, False, False, _NOTHING, "terminal: only an administrator can fix it")),
-    (_R.TLS_ERROR, ReasonInfo(                    False, False, False, _NOTHING, "terminal: only an administrator can fix it")),
-    (_R.BUCKET_ACCESS_ERROR, ReasonInfo(          False, False, False, _NOTHING, "terminal: only an administrator can fix it")),
-    (_R.SCOPE_NOT_FOUND, ReasonInfo(              False, False, False, _NOTHING, "terminal: only an administrator can fix it")),
-    (_R.COLLECTION_NOT_FOUND, ReasonInfo(         False, False, False, _NOTHING, "terminal: only an administrator can fix it")),
+    (_R.AUTHENTICATION_ERROR, ReasonInfo(         False, False, False, _NOTHING, "terminal: it lasts until credentials, certificates or keyspace change")),
+    (_R.TLS_ERROR, ReasonInfo(                    False, False, False, _NOTHING, "terminal: it lasts until credentials, certificates or keyspace change")),
+    (_R.BUCKET_ACCESS_ERROR, ReasonInfo(          False, False, False, _NOTHING, "terminal: it lasts until credentials, certificates or keyspace change")),
+    (_R.SCOPE_NOT_FOUND, ReasonInfo(              False, False, False, _NOTHING, "terminal: it lasts until credentials, certificates or keyspace change")),
+    (_R.COLLECTION_NOT_FOUND, ReasonInfo(         False, False, False, _NOTHING, "terminal: it lasts until credentials, certificates or keyspace change")),
 ))
 """Retry information for each reason. A missing or duplicate reason fails at import."""
 # fmt: on

@@ -199,7 +199,8 @@ def refused(
 def rows_lost(context: ErrorContext, reason: RetryReason) -> errors.CouchbaseException:
     """Return the exception for a request whose connection was lost after some of its rows were delivered."""
     context = replace(context, refused_reason=str(reason))
-    text = f"{subject(context)}: the connection was lost while rows were read, so rows are missing: send it again"
+    next_step = "send it again" if context.idempotent else LOOK_AT_THE_SERVICE
+    text = f"{subject(context)}: the connection was lost while rows were read, so rows are missing: {next_step}"
     return errors.RequestCanceledException(text + story(context), context)
 
 

@@ -55,7 +55,7 @@ MEMBERS: Mapping[str, str] = {
     "knn_operator": "vector_query_combination",
     "query": "the query",
     "score": "disable_scoring",
-    "showrequest": "no option: triclinium does not return the request",
+    "showrequest": "search without it, as triclinium does not return the request",
     "size": "limit",
     "sort": "sort",
 }

@@ -28,7 +28,7 @@ MEMBERS: Mapping[str, str] = {
     "readonly": "readonly",
     "scan_consistency": "scan_consistency",
     "statement": "the statement",
-    "timeout": "the timeout of the service",
+    "timeout": "TimeoutOptions(query=...) or TimeoutOptions(analytics=...), whose rest the service gets",
 }
 """Members of the requests of both services, each with the option that sets it."""
 

@@ -191,6 +191,8 @@ def test_a_bootstrap_that_takes_too_long() -> None:
     assert (PingState.TIMEOUT, 2.5) == (found.state, found.latency)
     assert found.error is not None
     assert found.error.startswith("127.0.0.1:11210: authenticating; ")
+    assert "SASL_AUTH" in found.error
+    assert "2.5 s" in found.error
 
 
 def test_a_connection_that_is_lost() -> None:

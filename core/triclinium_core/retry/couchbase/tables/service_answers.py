@@ -159,7 +159,10 @@ def read_answer(
 
 
 def _is_collection_path(text: str) -> bool:
-    """Return whether the keyspace in a text has three parts. A dot between backticks is not a separator."""
+    """Return whether the keyspace in a text has three parts. A dot between backticks is not a separator.
+
+    A bucket name with two dots and without backticks counts as a collection (decision D74).
+    """
     text = text[:TEXT_READ_MAX].partition(" - cause")[0]
     start = text.find("default:")
     # With a namespace, the word that begins there is the keyspace; without one, any word may be the keyspace.

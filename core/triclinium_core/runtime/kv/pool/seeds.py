@@ -112,7 +112,7 @@ class Seeds:
         """Look up the seeds in DNS, if the connection string has a service name and the last lookup is not too recent.
 
         Args:
-            again: whether the cluster cannot be found at the known seeds.
+            again: whether the cluster cannot be found at the known seeds. Otherwise only the first call looks up.
         """
         if (
             self.service is None

@@ -55,7 +55,9 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def script_key(self) -> str | re.Pattern[str]:
         """Return the text or the pattern that is scripted."""
         if (self.statement is None) == (self.pattern is None):
-            raise errors.InvalidArgumentException("it must have either a statement or a pattern", parameter="script")
+            raise errors.InvalidArgumentException(
+                "it must have exactly one of statement and pattern", parameter="script"
+            )
         if self.pattern is None:
             assert self.statement is not None
             return normalized(self.statement)

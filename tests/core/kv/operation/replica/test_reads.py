@@ -98,7 +98,7 @@ def test_no_copy_has_it() -> None:
 
     assert isinstance(reported, errors.DocumentUnretrievableException)
     assert MISSING.context == reported.context
-    assert str(reported).startswith("get 'ada': ")
+    assert "nor a replica" in str(reported)
 
 
 @pytest.mark.parametrize(("replicas", "missed"), [(None, 4), (0, 1), (1, 2), (3, 4)])

@@ -81,6 +81,7 @@ def test_an_unknown_profile(name: Any) -> None:
         profiles.find(name)
 
     assert str(caught.value).startswith(f"name={name!r} ")
+    assert str(caught.value).endswith("default, custom-retries, slow")
     assert "name" == caught.value.parameter
 
 

@@ -45,6 +45,7 @@ def test_an_unknown_statement_fails_the_request() -> None:
     error = request_cases.error_of(request_cases.hear(preparing(), cassandra.StatementForgotten(1)))
 
     assert isinstance(error, errors.RepreparationFailed)
+    assert "nor does the driver" in str(error)
     assert "n1" in str(error)
     assert "b'id'" in str(error)
 
