@@ -13,14 +13,12 @@ from types import ModuleType
 import pytest
 
 from tests.docs.pages import DOCS
+from tests.public_names import MODULES
 from triclinium_core.testing.driver_laws import LAWS
 
 PUBLIC = (
-    "triclinium",
-    "triclinium.errors",
-    "triclinium.search",
+    *(module.__name__ for module in MODULES),
     "triclinium.testing",
-    "triclinium.views",
     "triclinium_core",
     "triclinium_core.testing",
     "triclinium_core.testing.driver_laws",
