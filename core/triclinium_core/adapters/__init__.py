@@ -1,1 +1,1 @@
-"""Policies and strategies as plug-ins for packages of other projects; each requires the extra of its name."""
+"""Adapters of policies and strategies for packages of other projects. Each requires the extra with its name."""

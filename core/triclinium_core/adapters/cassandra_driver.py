@@ -1,4 +1,4 @@
-"""Adapter of our Cassandra policies for the package ``cassandra-driver``, which the extra of that name installs.
+"""Adapter of our Cassandra policies for ``cassandra-driver``, which the extra ``cassandra-driver`` installs.
 
 ::
 
@@ -6,7 +6,7 @@
     cluster = Cluster(execution_profiles={EXEC_PROFILE_DEFAULT: ExecutionProfile(retry_policy=policy)})
 
 The driver calls four methods with its own types. The tables of this module convert them, and convert the verdicts back.
-The function of the request machine decides whether the policy is asked at all.
+A function of the request machine decides whether the policy is called.
 
 Source: ``cassandra.policies.RetryPolicy`` and ``cassandra.cluster.ResponseFuture`` of cassandra-driver 3.30.
 """
@@ -60,7 +60,7 @@ ERRORS: Mapping[type, type[errors.CoordinatorError]] = {
     protocol.IsBootstrappingErrorMessage: errors.Bootstrapping,
     protocol.TruncateError: errors.TruncateError,
 }
-"""Errors of a coordinator for which the driver calls ``on_request_error``. For other errors it calls no method."""
+"""Errors of a coordinator for which the driver calls ``on_request_error``. For other errors, it calls no method."""
 
 DECISIONS: Mapping[Step, int] = {
     Step.RETRY_SAME: policies.RetryPolicy.RETRY,
@@ -78,13 +78,13 @@ _VALUES = {level: value for value, level in LEVELS.items()}
 class DriverRetryPolicy(_DriverBase):
     """Adapter that makes a policy the ``retry_policy`` of an ``ExecutionProfile``, a ``Statement`` or a ``Cluster``.
 
-    As in the Java driver, the policy is asked about write timeouts, lost connections and errors of the coordinator only
-    for statements with ``is_idempotent=True``. For other statements these errors are rethrown. If a node is
-    bootstrapping, any statement goes to the next node without asking the policy. This driver asks no policy about read
-    and write failures, invalid statements and PREPARE.
+    As in the Java driver, the policy is called for write timeouts, lost connections and errors of the coordinator only
+    if the statement has ``is_idempotent=True``. For other statements these errors are rethrown. If a node is
+    bootstrapping, any statement goes to the next node without a call of the policy. This driver calls no policy for
+    read and write failures, invalid statements and PREPARE.
 
     The driver calls the policy in its own threads, and waits for the result. So a policy must not block, and must be
-    thread-safe. If a policy raises, or returns something else than a verdict, the caller of ``execute`` gets
+    thread-safe. If a policy raises, or does not return a ``RetryVerdict``, the caller of ``execute`` gets
     ``PolicyFailed``, with the policy's exception as ``__cause__``.
 
     Args:
@@ -164,7 +164,7 @@ class DriverRetryPolicy(_DriverBase):
     ) -> DriverAnswer:
         """Return the policy's decision on a lost connection or an error of one node.
 
-        The policy's ``on_error_response`` decides on the errors in ``ERRORS``, and ``on_request_aborted`` on the rest.
+        The policy's ``on_error_response`` decides on errors in ``ERRORS``, ``on_request_aborted`` on all other errors.
         The driver does not distinguish an unanswered heartbeat from any other loss. Return RETHROW if the statement is
         not idempotent.
         """
@@ -176,7 +176,7 @@ class DriverRetryPolicy(_DriverBase):
         request = CassandraRequest(
             policy=self._policy,
             idempotent=bool(getattr(query, "is_idempotent", False)),
-            # The driver prepares without a statement. Version 3.30 has a built-in policy for that, and asks no other.
+            # The driver prepares without a statement. Version 3.30 calls only a built-in policy for that.
             kind=RequestKind.PREPARE if query is None else RequestKind.STATEMENT,
         )
         judgement = judge(request, failure, node="a node", retry_count=retry_num, preparing=False)
@@ -188,7 +188,7 @@ class DriverRetryPolicy(_DriverBase):
 
 
 def _understood(make: Callable[[], errors.CoordinatorError]) -> errors.CoordinatorError | None:
-    """Return the error, or None if its values are invalid: then the coordinator's error is rethrown unchanged."""
+    """Return the error; None if its values are invalid, so that the driver rethrows the original error."""
     try:
         return make()
     except (KeyError, ArgumentError):

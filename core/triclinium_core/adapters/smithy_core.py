@@ -1,4 +1,4 @@
-"""Adapter of our strategies for clients of ``smithy-core``; requires the extra ``smithy-core`` and Python 3.12.
+"""Adapter of our strategies for clients of ``smithy-core``. It requires the extra ``smithy-core`` and Python 3.12.
 
 Source: smithy-core 0.8 and later, ``smithy_core.aio.interfaces.retries`` and the loop of ``smithy_core.aio.client``.
 """
@@ -33,10 +33,10 @@ class SmithyCoreRetryStrategy:
     adapters of the same ``strategy``. A shallow or deep copy of the adapter is the adapter itself: clients copy their
     configuration for every call, and a copied quota would limit nothing.
 
-    An adapter belongs to one event loop. Its ``async`` methods are no checkpoints, because the strategy is synchronous.
+    An adapter belongs to one event loop. Its ``async`` methods are not checkpoints: the strategy is synchronous.
 
     Args:
-        strategy: wrapped strategy. Its scopes have an effect: the client passes its ``retry_scope``.
+        strategy: wrapped strategy. The scopes of the strategy have an effect: the client passes its ``retry_scope``.
 
     Raises:
         ArgumentError: ``strategy`` lacks a method or attribute, is a class, or has ``async def`` methods.
@@ -110,7 +110,7 @@ class SmithyCoreRetryStrategy:
 
 @dataclass(frozen=True, slots=True)
 class _SingleAttempt:
-    """Token of a request whose strategy refused one. The request is still sent once.
+    """Token of a request for which the strategy refused a token. The request is still sent once.
 
     Source: the Smithy Python retry design, "Specification": a request without a token is not retried.
     """

@@ -1,4 +1,4 @@
-"""Result of ``explain`` in all three traditions: the decision and its reasons, as data and as sentences."""
+"""Result of ``explain`` for Couchbase, Cassandra and Smithy: the decision and its reasons, as data and sentences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Outcome(StrEnum):
     CONSULT = "consult"
     """The decision awaits an asynchronous strategy."""
     OPEN = "open"
-    """Another attempt is permitted, but its response is not given."""
+    """Another attempt is permitted, but the case contains no response to it."""
     FAIL = "fail"
     """The caller gets an error."""
 
@@ -45,7 +45,7 @@ class Explanation:
     """Explanation of the decision on a request, or on several requests that share a strategy."""
 
     facts: Mapping[str, object]
-    """Facts as JSON values. Each tradition has a fixed set of keys."""
+    """Facts as JSON values. Each of Couchbase, Cassandra and Smithy has a fixed set of keys."""
     steps: tuple[Sentence, ...]
     """Sentences that state the facts. The first describes the event."""
     clauses: tuple[str, ...]

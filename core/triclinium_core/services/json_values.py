@@ -15,9 +15,10 @@ T = TypeVar("T")
 
 
 def encode_members(members: Mapping[str, object]) -> bytes:
-    """Return a JSON object of members that were checked before. Strings and numbers may be of subclasses.
+    """Return a JSON object of members. Strings and numbers may be instances of subclasses.
 
-    The machine encodes attempts in event handlers, which must not raise.
+    The members were checked when the request was created, so this function never raises: the machine calls it for
+    each attempt in an event handler, which must not raise.
     """
     return _ENCODER.encode(members)
 

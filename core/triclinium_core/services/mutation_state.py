@@ -24,7 +24,7 @@ Vectors = Mapping[str, Mapping[str, tuple[int, str]]]
 
 
 class MutationState:
-    """Newest mutation of each vbucket among those that were added.
+    """Newest mutation of each vbucket, among the mutations that were added.
 
     Equal states have the same mutations. Mutations that are added later do not affect requests that already have the
     state.
@@ -33,7 +33,8 @@ class MutationState:
         mutations: results of mutations, or their tokens.
 
     Raises:
-        InvalidArgumentException: an argument is neither, has no token (as on a plain memcached), or has an invalid one.
+        InvalidArgumentException: an argument is neither a result nor a token, has no token (on a plain memcached), or
+            has an invalid token.
     """
 
     __slots__ = ("_newest",)
@@ -44,7 +45,7 @@ class MutationState:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> MutationState:
-        """Return the state that ``to_json`` of another client, also in another language, returned.
+        """Return the state that another client, possibly in another language, exported with ``to_json``.
 
         Raises:
             InvalidArgumentException: the text is not a mutation state.
@@ -68,10 +69,10 @@ class MutationState:
         return tuple(token for _, token in sorted(self._newest.items()))
 
     def add_results(self, *mutations: Mutation) -> None:
-        """Add mutations. Keep the one with the highest sequence number for each vbucket.
+        """Add mutations. Keep the mutation with the highest sequence number for each vbucket.
 
         Raises:
-            InvalidArgumentException: one is not a mutation, or has no valid token. Nothing was added.
+            InvalidArgumentException: an argument is not a mutation, or has no valid token. Then no mutation is added.
         """
         for token in [_token_of(mutation) for mutation in mutations]:
             place = (token.bucket, token.vbucket)
@@ -95,7 +96,7 @@ class MutationState:
 
 
 def tokens_of(consistent_with: MutationState | None) -> tuple[MutationToken, ...]:
-    """Return the tokens of an option's mutation state. Empty for None.
+    """Return the tokens of the mutation state in the option ``consistent_with``. Empty for None.
 
     Raises:
         InvalidArgumentException: the option is not a mutation state.
@@ -107,7 +108,7 @@ def tokens_of(consistent_with: MutationState | None) -> tuple[MutationToken, ...
 
 
 def vectors_of(tokens: Iterable[MutationToken]) -> Vectors:
-    """Return the scan vectors of services. ``tokens`` has at most one token for each vbucket."""
+    """Return tokens as scan vectors, as the services read them. ``tokens`` has at most one token for each vbucket."""
     vectors: dict[str, dict[str, tuple[int, str]]] = {}
     for token in tokens:
         of_bucket = vectors.setdefault(token.bucket, {})

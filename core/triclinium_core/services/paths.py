@@ -1,7 +1,7 @@
 """Paths of requests over HTTP, built from names.
 
 Each name is one segment, even with a slash, a percent sign or any Unicode. ``.`` and ``..`` are refused: URL parsers
-remove them, also percent-encoded, and the path would name something else. An empty name is refused as well.
+remove these segments, also percent-encoded, and the path would name something else. An empty name is also refused.
 
 Source: RFC 3986 "Path", "Remove Dot Segments"; WHATWG URL Standard, "double-dot URL path segment".
 """
@@ -15,7 +15,7 @@ from triclinium_core.checks import check_text
 from triclinium_core.shown import shown
 
 NAME_BYTES_MAX = 1024
-"""Maximum length of a name in bytes: far more than servers accept. It keeps the first line of a request short."""
+"""Maximum length of a name in bytes: far more than servers accept. It keeps the first line of each request short."""
 
 DOT_SEGMENTS = frozenset({".", ".."})
 

@@ -76,9 +76,10 @@ PINGS: Mapping[Service, type[PingRequest]] = table_of(
 class NoRetry:
     """Strategy of pings: never retry, because a ping reports the first failure.
 
-    A ping reports views status 302 as well, which is retried under any strategy for other requests (decision D66).
+    A ping also reports status 302 of views, after which any other request is retried under every strategy (decision
+    D66).
     """
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Refuse the retry, with the error of a terminal reason."""
+        """Refuse the retry. For a terminal reason, the answer has the error of that reason."""
         return RetryAction.no_retry(TERMINAL_ERRORS.get(reason))

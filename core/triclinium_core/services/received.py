@@ -1,8 +1,9 @@
-"""Readers of JSON from services, one member at a time, so that an unknown value costs no other value.
+"""Readers of JSON from services, one member at a time, so that an unknown value does not make others unreadable.
 
 A newer server may send words, numbers and structures that this version does not know. The rule for all answers: keep a
-value as received if its type can hold it, else return None (or the value for "not sent"), and return the rest. Refuse
-an answer, or a row of a list, only if it lacks a part that the caller needs, such as a name.
+value as received if the type of the result can hold it; else replace it by None, or by the value for "not sent", and
+return all other values. Refuse an answer, or a row of a list, only if it lacks a part that the caller needs, such as a
+name.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def decoded(raw: msgspec.Raw | None, kind: type[T]) -> T | None:
-    """Return a JSON value as ``kind``; None for no value and for a value of another type."""
+    """Return a JSON value as ``kind``; None if there is no value or it has another type."""
     if raw is None:
         return None
     try:
@@ -111,7 +112,7 @@ class Members(NamedTuple):
         return [Members(decoded(item, dict[str, msgspec.Raw]) or {}) for item in self.array(name)]
 
     def no_arrays(self, *names: str) -> list[msgspec.Raw]:
-        """Return the members with these names that are neither missing nor null, but not readable by ``array``."""
+        """Return the members with these names that exist and are not null, but that ``array`` cannot read."""
         arrays = {name: self.get(name, list[msgspec.Raw]) for name in names if self.is_set(name)}
         return [self.raw[name] for name, items in arrays.items() if items is None or len(items) > ITEMS_MAX]
 
@@ -184,7 +185,7 @@ def separated(
 
 
 def in_one_step(read: Callable[[msgspec.Raw], T]) -> Callable[[msgspec.Raw], Steps[T]]:
-    """Return a reader of rows that have no long lists themselves."""
+    """Return a reader that applies ``read`` to a row in one step. The rows must not contain long lists."""
 
     def steps(row: msgspec.Raw) -> Steps[T]:
         yield from ()

@@ -1,6 +1,6 @@
 """Base of all requests to services: values that encode themselves and decode their answers.
 
-The folder of each service has its requests. A request is checked when it is created.
+The package of each service defines its requests. A request is checked when it is created.
 
 Source: SDK-RFC 0059 "HTTP"; the RFCs of the services.
 """
@@ -78,7 +78,7 @@ class HttpResponse(msgspec.Struct, frozen=True):
 
 
 class MalformedAnswer(ValueError):
-    """A service sent an invalid answer. The text describes it."""
+    """Exception for an invalid answer of a service. The text describes the fault."""
 
 
 class ServiceResult(msgspec.Struct, frozen=True):
@@ -97,7 +97,7 @@ class Acknowledged(ServiceResult, frozen=True):
 
 
 class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all requests. Creating one raises InvalidArgumentException for an invalid argument.
+    """Base of all requests. Creating a request raises InvalidArgumentException for an invalid argument.
 
     ``name`` is the name of the request in errors, reports and tables. ``rows_of`` is the key of the array of rows in
     the answer, which are returned as they arrive; None if the answer is read whole.
@@ -141,16 +141,16 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
         Args:
             remaining: seconds until the deadline of the request, for the service's own timeout; ``inf`` for no limit.
         """
-        # Abstract: each request defines its own. The machine accepts no request without a name, such as this base.
+        # Abstract: each subclass encodes its request. The machine refuses a request without a name, such as this base.
         raise NotImplementedError
 
     def decode(self, answer: HttpResponse) -> ServiceResult:
         """Return the result in an answer without an error.
 
         Raises:
-            MalformedAnswer: it is not an answer of the service to this request.
+            MalformedAnswer: the body is not an answer of the service to this request.
         """
-        # Abstract: each request defines its own. The machine accepts no request without a name, such as this base.
+        # Abstract: each subclass decodes its answer. The machine refuses a request without a name, such as this base.
         raise NotImplementedError
 
     def decode_in_steps(self, answer: HttpResponse) -> Steps[ServiceResult]:

@@ -1,6 +1,6 @@
-"""In-process node and cluster, faults as values, and property tests for a client: public and documented.
+"""Public test tools for a client: an in-process node and cluster, faults as values, and property tests.
 
-The properties need Hypothesis, the extra ``testing``. Import them from their own module::
+The property tests need Hypothesis, which the extra ``testing`` installs. Import them from their own module::
 
     from triclinium_core.testing.state_machine import KVStateMachine
 """

@@ -1,4 +1,4 @@
-"""Faults that a history draws, and the client's expected reaction to each status."""
+"""Faults that a history draws, and the reaction to each status that is expected of the client."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ HARMLESS_STATUSES: tuple[int, ...] = (
     Status.SYNC_WRITE_AMBIGUOUS,
     0x7ABC,
 )
-"""Statuses that reveal nothing about the document and keep the connection usable; the last one is in no table."""
+"""Statuses that reveal nothing about the document and keep the connection usable. No table has the last status."""
 
 INVALIDATING_STATUSES: tuple[int, ...] = (Status.NO_BUCKET, Status.AUTH_STALE, Status.NOT_INITIALIZED)
 """Statuses after which the connection is unusable."""
@@ -64,7 +64,7 @@ INVALIDATING_STATUSES: tuple[int, ...] = (Status.NO_BUCKET, Status.AUTH_STALE, S
 SHORT_ERROR_MAP = ErrorMapDocument(
     ERROR_MAP.revision, tuple(row for row in ERROR_MAP.rows if row.code in HARMLESS_STATUSES + INVALIDATING_STATUSES)
 )
-"""Error map with the rows for these statuses only. A history has many bootstraps, and each one parses it."""
+"""Error map with the rows for these statuses only, because each of a history's many bootstraps parses the map."""
 
 REPLY_FAULTS: Sequence[Sequence[faults.Fault]] = (
     (faults.temporary_failure(),),
@@ -85,7 +85,7 @@ DATA_FAULTS: Sequence[Sequence[faults.Fault]] = (
     [faults.status(code) for code in HARMLESS_STATUSES],
     [faults.status(code) for code in INVALIDATING_STATUSES],
 )
-"""Faults that may strike a command on a document, one kind per row. None misreports the state of the document."""
+"""Faults that may strike a command on a document, one kind per row. No fault misreports the document's state."""
 
 SERVICE_FAULTS: Sequence[Sequence[faults.Fault]] = (
     (faults.drop_response(),),
@@ -109,7 +109,7 @@ SERVICE_FAULTS: Sequence[Sequence[faults.Fault]] = (
     [raw_answer(data) for data in (b"\x15\x03\x03\x00\x02\x02\x28", b"PRI * HTTP/2.0\r\n\r\n", b"HTTP/1.1 2")],
     [http_status(code) for code in (429, 500, 503)],
 )
-"""Faults that may strike any HTTP request to a service, one kind per row. None misreports what was done."""
+"""Faults that may strike any HTTP request, one kind per row. No fault misreports what the service did."""
 
 OWN_OPCODES: Sequence[Opcode] = (
     Opcode.HELLO,
@@ -122,13 +122,13 @@ OWN_OPCODES: Sequence[Opcode] = (
     Opcode.GET_COLLECTION_ID,
     Opcode.NOOP,
 )
-"""Commands that the client sends for itself."""
+"""Commands that the client sends without an operation of a caller."""
 
 TIMES: Sequence[int] = (1, 1, 2, 5)
-"""Number of times that a fault strikes."""
+"""Choices for the number of times that a fault strikes."""
 
 ANY_OPCODE: Sequence[int | None] = (None,)
-"""Opcode that stands for any command on a document, so that the fault almost certainly strikes."""
+"""Opcode None, which means any command on a document, so that the fault almost certainly strikes."""
 
 TARGETS: Sequence[tuple[int, tuple[Sequence[int | None], Sequence[Sequence[faults.Fault]]]]] = (
     (4, (ANY_OPCODE, REPLY_FAULTS)),

@@ -1,6 +1,6 @@
 """Hypothesis strategies for histories of a key-value client: operations, faults, retry strategies, cuts.
 
-Needs the extra ``testing``. Drawn values are small, so that a failing example is readable.
+The module needs the extra ``testing``. Drawn values are small, so that a failing example is readable.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Strike:
     times: int = 1
 
     def arm(self, waiting: Faults) -> None:
-        """Queue the fault for its commands."""
+        """Queue the fault for the next commands with its opcode."""
         waiting.next(self.opcode, self.fault, self.times)
 
 
 def data_faults() -> st.SearchStrategy[Fault]:
-    """Return faults for commands on documents; none misreports the state of the document."""
+    """Return faults for commands on documents. No fault misreports the state of the document."""
     return st.one_of(*map(st.sampled_from, DATA_FAULTS))
 
 
@@ -99,7 +99,7 @@ RETRY_STRATEGIES: Mapping[str, CouchbaseStrategy | None] = {
     "raises": _Raises(),
     "asks": _Asks(),
 }
-"""Couchbase retry strategies of an operation, by the name shown in a failing example."""
+"""Couchbase retry strategies for an operation, by the name that a failing example shows."""
 
 
 class _IssuesNothing(StandardRetryStrategy):
@@ -124,10 +124,10 @@ _LENDERS: Mapping[str, Callable[[CheckedStrategy, LoanBook], AnyRetryStrategy]] 
 
 
 def token_strategies(book: LoanBook, quota_capacity: int = 40) -> Mapping[str, AnyRetryStrategy]:
-    """Return token strategies of an operation, by name. Those with "tokens" in the name share one that has a quota.
+    """Return token strategies for an operation, by name. Names with "tokens" share one strategy, which has a quota.
 
     Args:
-        book: records the tokens that they issue.
+        book: records the tokens that the strategies issue.
         quota_capacity: tokens of each scope; 40 permits two or three retries.
     """
     shared = CheckedStrategy(book, StandardRetryStrategy(rng=MIDPOINT, quota_capacity=quota_capacity))
@@ -135,10 +135,10 @@ def token_strategies(book: LoanBook, quota_capacity: int = 40) -> Mapping[str, A
 
 
 def retry_strategies() -> st.SearchStrategy[str]:
-    """Return names of ``RETRY_STRATEGIES`` and of ``token_strategies``, most often the default one."""
+    """Return names of ``RETRY_STRATEGIES`` and of ``token_strategies``, most often ``default``."""
     return st.sampled_from(("default",) * 5 + tuple(RETRY_STRATEGIES) + tuple(_LENDERS))
 
 
 def cuts() -> st.SearchStrategy[int | None]:
-    """Return the number of bytes to move in one step; None moves all that are available."""
+    """Return the number of bytes to move in one step; None moves all available bytes."""
     return st.one_of(st.none(), st.integers(1, 120))

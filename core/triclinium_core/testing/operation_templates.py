@@ -21,7 +21,7 @@ NOT_UNDERSTOOD: tuple[type[document_operations.DocumentOperation], ...] = (
     LookupInReplica,
     MutateIn,
 )
-"""Document operations that the model does not cover: they read old versions, or parts of the document."""
+"""Document operations that the model does not cover, because they read old versions or parts of the document."""
 
 UNDERSTOOD: tuple[type[document_operations.DocumentOperation], ...] = tuple(
     kind
@@ -82,10 +82,10 @@ class OperationTemplate:
     flag: bool = False
     """Whether a write preserves the expiry, or a count creates the document."""
     durability: DurabilityLevel = DurabilityLevel.NONE
-    """Level of a write. Drawn separately: when nodes are lost it excuses results, and few histories should have it."""
+    """Level of a write. A level excuses results when nodes are lost, so few histories should draw one."""
 
     def make(self, model: Model) -> document_operations.DocumentOperation:
-        """Return the operation, or a get if there is no CAS to unlock with or no value to count with."""
+        """Return the operation; a get replaces an unlock without a known CAS, or a count without a unique value."""
         known = model.known_cas(self.place)
         cas = known[-1 - self.cas % len(known)] if known and self.cas is not None else Cas(0)
         kind, values = _KINDS[self.kind], model.unique_values

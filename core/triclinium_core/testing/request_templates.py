@@ -1,4 +1,4 @@
-"""Service requests that a history draws, each with its result in the absence of faults.
+"""Service requests that a history draws, each with the result that it has without faults.
 
 Every request contains a *mark* in its bytes, which identifies it on streams and in logs.
 """
@@ -31,10 +31,10 @@ PREPARED_STATEMENTS: Sequence[str] = ("SELECT plans of airlines", "SELECT plans 
 
 FEW_ROWS, MANY_ROWS = 7, 120
 FILLING = "x" * 4000
-"""Content of a row. Many such rows exceed what a client buffers for a reader that requests none."""
+"""Content of a row. Several such rows exceed the size that a client buffers for a reader that requests no rows."""
 
 INDEX_NOT_FOUND = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
-"""Response that the client retries, because nothing was done."""
+"""Response after which the client retries, because the service did nothing."""
 HALFWAY: Mapping[str, object] = {"code": 5001, "msg": "it failed halfway"}
 
 
@@ -57,17 +57,20 @@ SERVICE_REFUSALS: Mapping[Service, Sequence[FakeAnswer]] = {
         _view_error(500, "error", "the index is being built"),
     ],
 }
-"""Responses that the client retries, because nothing was done. Source: SDK-RFC 0049 "Response Code Retry List"."""
+"""Responses after which the client retries, because the service did nothing.
+
+Source: SDK-RFC 0049 "Response Code Retry List".
+"""
 
 VIEW_FAILURES: Sequence[tuple[FakeAnswer, type[errors.CouchbaseException]]] = (
     (_view_error(404, "not_found", "deleted"), errors.ViewNotFoundException),
     (_view_error(500, "error", "{not_found, missing_named_view}"), errors.ViewNotFoundException),
     (_view_error(500, "badarg", "a key is invalid"), errors.CouchbaseException),
 )
-"""Final responses, each with its error: those that the retry list excludes."""
+"""Final responses, each with its error: the retry list excludes them."""
 
 RequestKey = tuple[bytes, bytes]
-"""HTTP method and mark: a collection created under a mark is dropped under the same mark."""
+"""HTTP method and mark. The method is needed because two requests, which create and drop a collection, share a mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class DrawnRequest:
     request: ServiceRequest
     key: RequestKey
     rows: Sequence[bytes] = ()
-    """Rows that its reader must get, each once and in order."""
+    """Rows that the reader must get, each once and in order."""
     refusals: int = 0
     """Number of responses before the last one; each permits another attempt."""
     error: type[errors.CouchbaseException] | None = None
@@ -90,7 +93,7 @@ class DrawnRequest:
 
 
 def key_of(method: bytes, text: bytes) -> RequestKey | None:
-    """Return the key of the request in these bytes; None if the history did not draw it."""
+    """Return the key of the request in these bytes; None if the history did not draw the request."""
     mark = _MARK.search(text)
     return (method, mark[0]) if mark is not None else None
 
@@ -101,11 +104,11 @@ def is_preparation(text: bytes) -> bool:
 
 
 class RequestTemplates:
-    """Source of drawn requests; it scripts the cluster's responses to them.
+    """Source of drawn requests. For each request, it adds the cluster's responses to the script.
 
     Args:
         script: script of the cluster.
-        choose: picks one of several.
+        choose: returns one of several choices.
         bucket: bucket in which collections are created and dropped, and whose views are queried.
         scope: scope in that bucket.
         asks_all: whether to send requests to search, analytics and views in addition to query and management.
@@ -165,7 +168,7 @@ class RequestTemplates:
         return DrawnRequest(asked(statement), key, _texts(answer), refusals, error)
 
     def _asked(self, service: Service, kind: str, mark: str) -> DrawnRequest:
-        """Return a request to one of the services other than query and management."""
+        """Return a request to a service other than query and management."""
         script_key, method, request = self._question(service, mark)
         key = (method, mark.encode())
         if kind == "view failed":

@@ -1,4 +1,4 @@
-"""Hypothesis state machine that runs a key-value client against a fake node and checks its laws.
+"""Hypothesis state machine that runs a key-value client against a fake node and checks the client's laws.
 
 Needs the extra ``testing``.
 """
@@ -40,9 +40,9 @@ _positions = st.integers(0, 3)
 class KVStateMachine(RuleBasedStateMachine):
     """One client, one node, and everything that may happen between them.
 
-    It draws steps: operations are submitted and abandoned, streams open and are lost, bytes move in pieces, faults
-    strike, time passes. It checks every step, as described in ``simulation.checked``. Occasionally, and at the end of
-    every run, it clears the faults, and the client must recover and complete its operations.
+    The machine draws steps: operations are submitted and abandoned, streams open and are lost, bytes move in pieces,
+    faults strike, time passes. It checks every step, as described in ``simulation.checked``. Occasionally, and at the
+    end of every run, it clears the faults, and the client must recover and complete its operations.
 
     Derive from it to add a rule or a law::
 
@@ -82,9 +82,9 @@ class KVStateMachine(RuleBasedStateMachine):
         }
 
     def make_simulation(self) -> CheckedSimulation:
-        """Return a client and a node that are not connected yet; override it for other options."""
+        """Return a client and a node that are not connected yet. Override this method to use other options."""
         node = FakeNode(NODE_OPTIONS)
-        # Few enough that a short history opens the breaker.
+        # The threshold is low enough that a short history opens the breaker.
         breaker = CircuitBreakerOptions(volume_threshold=3)
         options = replace(client_options(FakeNodes.around(node)), circuit_breaker=breaker)
         return CheckedSimulation(node, options, COLLECTION_IDS)
@@ -98,7 +98,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
     @property
     def model(self) -> Model:
-        """Model of the documents, as the callers know them."""
+        """Model of the documents, as far as the callers know them."""
         self.simulation.model.now = self.simulation.now
         return self.simulation.model
 
@@ -124,7 +124,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
     @initialize(is_connected=st.booleans(), strike=st.none() | hypothesis_strategies.strikes())
     def begin(self, is_connected: bool, strike: hypothesis_strategies.Strike | None) -> None:
-        """Start the client, connected or from the first byte, with or without a pending fault."""
+        """Start the client, already connected or not, with or without a pending fault."""
         self.simulation.tick()
         if is_connected:
             self.submit(Get(self.keyspace, "ada"))
@@ -152,7 +152,7 @@ class KVStateMachine(RuleBasedStateMachine):
     def struck_exchange(
         self, template: OperationTemplate, retry_strategy: str, fault: Fault, is_for_question: bool
     ) -> None:
-        """Let a fault strike an operation or its collection id request, then read a document next to it."""
+        """Let a fault strike an operation or its collection id request, then read a document of the same collection."""
         operation = template.make(self.model)
         is_for_question = is_for_question and not operation.keyspace.is_default_collection
         self.node.faults.next(Opcode.GET_COLLECTION_ID if is_for_question else operation.opcode, fault)
@@ -163,7 +163,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
     @rule(members=st.lists(_templates, min_size=1, max_size=5))
     def go_silent(self, members: list[OperationTemplate]) -> None:
-        """Have the node drop its replies until several operations time out, which may open the circuit breaker."""
+        """Make the node drop its replies until several operations time out, which may open the circuit breaker."""
         self.node.faults.always(None, drop_response())
         self.simulation.submit_together([(template.make(self.model), None) for template in members])
         self.simulation.flow_for(self.simulation.options.timeouts.kv)
@@ -172,7 +172,7 @@ class KVStateMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.open)
     @rule(position=_positions)
     def abandon(self, position: int) -> None:
-        """Have a caller abandon its operation."""
+        """Abandon the operation of one caller."""
         submissions = self.model.open
         self.simulation.abandon(Token(submissions[position % len(submissions)].token))
 
@@ -188,13 +188,13 @@ class KVStateMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.simulation.consultations.open)
     @rule(position=_positions)
     def go_on(self, position: int) -> None:
-        """Let an awaited token strategy proceed with its call; one that never does is cancelled in the end."""
+        """Continue a call of an awaited token strategy. A call that never continues is cancelled in the end."""
         thinking = self.simulation.consultations.open
         self.simulation.go_on(thinking[position % len(thinking)])
 
     @rule(finishes_late=st.booleans())
     def call_off(self, finishes_late: bool) -> None:
-        """Set whether cancelled token strategies still return a result or stay silent."""
+        """Set whether cancelled token strategies still finish their calls or stay silent."""
         self.simulation.consultations.finishes_late = finishes_late
 
     # Steps of the network.
@@ -223,7 +223,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
     @rule(strike=hypothesis_strategies.strikes(), is_standing=st.booleans())
     def strike(self, strike: hypothesis_strategies.Strike, is_standing: bool) -> None:
-        """Queue a fault for its command; a refusal may last until the next recovery."""
+        """Queue a fault for its command. The refusal of connections may last until the next recovery."""
         strike.arm(self.node.faults)
         if is_standing and isinstance(strike.fault, RefuseConnection):
             self.node.faults.always(None, strike.fault)
@@ -242,7 +242,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
     @rule(is_busy=st.booleans())
     def recover(self, is_busy: bool) -> None:
-        """Clear all faults: the client recovers, with or without work in the meantime, and is usable again."""
+        """Clear all faults, with or without work meanwhile; the client must recover and complete operations again."""
         self.node.faults.clear()
         self.simulation.recover((lambda: self.submit(Get(self.keyspace, "ada"))) if is_busy else None)
         self._serve()
@@ -275,7 +275,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
 
 class TokenStateMachine(KVStateMachine):
-    """A state machine whose client has a token strategy: operations without their own strategy share a small quota."""
+    """State machine whose client has a token strategy. Operations without another strategy share a small quota."""
 
     quota_capacity: ClassVar[int] = 40
 

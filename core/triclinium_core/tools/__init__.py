@@ -1,1 +1,1 @@
-"""Tools that are not part of the client: a simulated fleet, and decisions as JSON."""
+"""Tools that are not part of the client: a simulation of a fleet, and retry decisions as JSON."""

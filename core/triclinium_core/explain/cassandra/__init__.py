@@ -1,1 +1,1 @@
-"""Explanations for a Cassandra request: one error, judged by the function of the request machine."""
+"""Explanation of the decision on one error of a Cassandra request, made by a function of the request machine."""

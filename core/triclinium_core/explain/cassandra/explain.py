@@ -1,7 +1,7 @@
 """Explanation of the decision on one error of a Cassandra request.
 
-``explain`` contains no retry rules. It describes the judgement of the function that the request machine also calls. It
-looks up the table of routes again only for the clause.
+``explain`` contains no retry rules. It describes what a function decides that the request machine also calls. It looks
+up the table of routes again only for the clause.
 
 Source: the retry page of the Cassandra Java driver; decisions A1 to A12.
 """
@@ -26,7 +26,7 @@ VERDICT_CLAUSES: Mapping[type[cassandra.CassandraError], str] = {
     cassandra.RequestAborted: f"{PAGE}, onRequestAbortedVerdict; decision A1",
     cassandra.CoordinatorError: f"{PAGE}, onErrorResponseVerdict; decisions A1 and A7",
 }
-"""Clause of the policies' verdicts on each kind of error. The first class of an error applies."""
+"""Clause on the policies' verdict, for each kind of error. The first class that fits an error applies."""
 
 _NOT_FIXABLE = "No retry can fix this, so no policy is consulted"
 _ROUTES: Mapping[cassandra.Route, tuple[str, str]] = {
@@ -53,10 +53,10 @@ _ROUTES: Mapping[cassandra.Route, tuple[str, str]] = {
 """Sentence on who decides, and its clause, for each route."""
 
 _IDEMPOTENT = "The statement is idempotent, so the policy decides on such an error"
-"""Sentence for a route that depends on the statement, if a policy was asked."""
+"""Sentence for a route that depends on the statement, if a policy was called."""
 
 FAILURE_CLAUSE = "decision A12"
-"""Clause on a policy that fails."""
+"""Clause on a policy that raises or returns an invalid verdict."""
 
 _OUTCOMES: Mapping[cassandra.Step, Outcome] = {
     cassandra.Step.RETRY_SAME: Outcome.SAME_NODE,
@@ -76,9 +76,9 @@ class CassandraCase:
 
     Args:
         error: error from the coordinator, or the reason for its missing answer.
-        policy: policy to ask, if the error's route requires it.
+        policy: policy to call, if the error's route requires it.
         idempotent: whether executing the statement twice is harmless.
-        retry_count: number of retries of this execution by verdicts.
+        retry_count: number of earlier retries in this execution that a policy's verdict requested.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.

@@ -1,1 +1,1 @@
-"""Explanations for a Couchbase request: one event, fed to the retry machine of the client."""
+"""Explanation of the decision on one failure of a Couchbase request, made by the client's retry machine."""

@@ -72,7 +72,7 @@ ERROR_MAP_CLAUSE = "RFC 0049 KV Error Map Handling"
 CAPPING_CLAUSE = "RFC 0049 Capping the Retry Duration; RFC 0013 Retry Intervals, max-duration"
 
 _SHARES: dict[HandedOver, str] = {HandedOver.NOTHING: "none", HandedOver.PART: "part", HandedOver.ALL: "all"}
-"""Share of a request that was written, in words."""
+"""Words for the share of a request that was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +90,8 @@ class CouchbaseCase:
         rng: random source for jittered backoffs.
 
     Raises:
-        InvalidArgumentException: a field has the wrong type, a number is out of range, or a request of this service
-            cannot fail like this or for this reason.
+        InvalidArgumentException: a field has the wrong type, a number is out of range, or a request to this service
+            cannot fail in this way or for this reason.
     """
 
     service: Service
@@ -155,8 +155,9 @@ def _require_unsent_reason(service: Service, event: type[SocketClosed | Dispatch
 def explain(case: CouchbaseCase) -> Explanation:
     """Return the outcome of the request of ``case`` and its reasons, by running the client's own retry machine.
 
-    The strategy decides as in the client. If one of this package's stateless strategies refuses, it is asked again to
-    find the reason. A token strategy has to permit the previous retries, or InvalidArgumentException is raised.
+    The strategy decides as in the client. If one of this package's stateless strategies refuses, ``explain`` calls it
+    again to find the reason. If a token strategy does not permit the previous retries, InvalidArgumentException is
+    raised.
     """
     idempotent, idempotent_clause = _idempotency(case)
     recorder = _recorder(case)
@@ -239,7 +240,7 @@ def _reaction_to(case: CouchbaseCase, recorded: RecordingStrategy, *, idempotent
 
 
 def _shown(recorder: RecordedTokens | None) -> tuple[str, ...]:
-    """Return the clause on the error that a token strategy receives, if it received one."""
+    """Return the clause on errors that a token strategy receives, if the strategy received an error."""
     return (SHOWN_CLAUSE,) if recorder is not None and recorder.shown is not None else ()
 
 
@@ -257,10 +258,10 @@ def _annotation(
 
 
 def _tokens(case: CouchbaseCase, recorder: RecordedTokens, *, idempotent: bool) -> RetryStrategy:
-    """Return the permit of the request, after the strategy has permitted the previous retries, for the same failure.
+    """Let the strategy permit the previous retries, each after the same failure, and return the request's permit.
 
     Raises:
-        InvalidArgumentException: the strategy does not permit so many retries.
+        InvalidArgumentException: the strategy does not permit the previous retries.
     """
     tokens = recorder.tokens()
     annotation = _annotation(case, tokens, math.inf, idempotent=idempotent)
@@ -283,7 +284,7 @@ def _recorder(case: CouchbaseCase) -> RecordedTokens | None:
 
 
 def _awaited(strategy: strategies.AnyRetryStrategy) -> couchbase.AsyncRetryStrategy | None:
-    """Return the object that the machine asks for an asynchronous strategy; None for any other strategy."""
+    """Return the object that the machine consults for an asynchronous strategy; None for any other strategy."""
     decider = decider_of(strategy)
     if not isinstance(decider, PermitIssuer):
         return decider if couchbase.is_async(decider) else None
@@ -292,7 +293,7 @@ def _awaited(strategy: strategies.AnyRetryStrategy) -> couchbase.AsyncRetryStrat
 
 
 def _idempotency(case: CouchbaseCase) -> tuple[bool, str]:
-    """Return whether the request is idempotent, and the clause or source for that."""
+    """Return whether the request is idempotent, and the clause or source that states it."""
     if case.idempotent is not None:
         return case.idempotent, "as given by the caller"
     idempotent = is_idempotent(case.service, case.operation, readonly=case.readonly, method=case.method)
@@ -304,7 +305,7 @@ def _idempotency(case: CouchbaseCase) -> tuple[bool, str]:
 
 
 def _error_map_has_a_say(case: CouchbaseCase) -> bool | None:
-    """Return whether the error map's entry changes the verdict on a response; None without an entry."""
+    """Return whether the error map's entry changes the classification of a response; None without an entry."""
     match case.happened:
         case KvAnswer(status, entry) if entry is not None:
             with_entry, without = (kv_responses.classify(case.operation, status, known) for known in (entry, None))
@@ -320,7 +321,7 @@ def _decided_by(
     recorded: RecordingStrategy,
     recorder: RecordedTokens | None,
 ) -> DecidedBy:
-    """Return what determined the outcome, derived from the recorded questions and the machine's actions."""
+    """Return the rule or object that determined the outcome, from the recorded calls and the machine's actions."""
     if reason is None:
         return DecidedBy.RESPONSE
     if recorded.was_asked and recorder is not None and recorder.shown is None:
@@ -345,7 +346,7 @@ def _reason_clause(case: CouchbaseCase, reason: RetryReason | None) -> str:
 
 
 def _failed_answer(case: CouchbaseCase) -> ServiceVerdict | None:
-    """Return the verdict of the tables on an error of an HTTP service; None without such an error."""
+    """Return how the tables classify an error response of an HTTP service; None without such a response."""
     verdict = verdict_of(case.service, case.operation, case.happened)
     return verdict if isinstance(verdict, ServiceVerdict) and verdict.error is not None else None
 

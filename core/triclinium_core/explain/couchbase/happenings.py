@@ -14,10 +14,10 @@ from triclinium_core.retry import couchbase
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
 
 NODE = "the node"
-"""Name of the node in responses of no particular node."""
+"""Name of the node in a response that does not name a particular node."""
 
 BAD_REQUEST = 400
-"""HTTP status of an ``ErrorCode`` without one."""
+"""HTTP status of an ``ErrorCode`` that has no ``http_status``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ErrorCode:
 
 
 Happening = KvAnswer | HttpAnswer | ErrorCode | couchbase.SocketClosed | couchbase.DispatchFailed
-"""Failure of a request. The last two are the client's own events."""
+"""Failure of a request. ``SocketClosed`` and ``DispatchFailed`` are events of the client, without a response."""
 
 
 def event_of(
@@ -77,7 +77,7 @@ def event_of(
 def verdict_of(
     service: couchbase.Service, operation: str, happened: Happening
 ) -> couchbase.KvVerdict | couchbase.ServiceVerdict | None:
-    """Return the verdict of the tables on the response to ``operation``; None without a response."""
+    """Return how the tables classify the response to ``operation``; None without a response."""
     match event_of(service, operation, happened), happened:
         case couchbase.ResponseReceived(couchbase.KvResponse(status)), KvAnswer(error_map_entry=entry):
             return kv_responses.classify(operation, status, entry)
@@ -113,4 +113,4 @@ def _happenings() -> Iterator[tuple[couchbase.RetryReason, tuple[couchbase.Servi
 
 
 HAPPENINGS: Mapping[couchbase.RetryReason, tuple[couchbase.Service, Happening]] = dict(reversed([*_happenings()]))
-"""Example for each reason: a service, and a failure of a request to it. If there are several, the first of the list."""
+"""Example for each reason: a service, and a failure of a request to it. Of several examples, the first is used."""

@@ -79,7 +79,7 @@ def error_of(actions: Sequence[couchbase.RequestAction]) -> errors.CouchbaseExce
 
 
 _STAGES = (couchbase.RetryState.PENDING, couchbase.RetryState.IN_FLIGHT)
-"""States in which a request may get an event. The table of transitions determines the one for each event."""
+"""States in which a request may get an event. The table of transitions determines the state for each event."""
 
 _OUTCOMES: dict[type[couchbase.RequestAction], Outcome] = {
     couchbase.RetryAfter: Outcome.RETRY,

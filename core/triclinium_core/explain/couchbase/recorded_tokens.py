@@ -1,4 +1,4 @@
-"""Token strategy that records whether it was asked, and the cost to its quota."""
+"""Wrapper of a token strategy that records the last request for a retry, and what the retry cost the quota."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RecordedTokens:
         self.scope: str | None = issuer.token_scope
         self._strategy = cast(MinimalRetryStrategy, issuer.strategy)
         self.shown: FailedAttemptError | None = None
-        """Last error that the strategy received; None if it received none."""
+        """Last error that the strategy received; None if it received no error."""
         self.before: int | None = None
         """Tokens in the quota before the last request for a retry; None without a quota or such a request."""
 
@@ -40,11 +40,11 @@ class RecordedTokens:
         return strategy.available_quota(self.scope) if isinstance(strategy, StandardRetryStrategy) else None
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
-        """Return the token of the strategy."""
+        """Return the token that the strategy issues."""
         return self._strategy.acquire_initial_retry_token(token_scope=token_scope)
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token of the strategy. Its exceptions pass through."""
+        """Return the token that the strategy issues. Exceptions that the strategy raises propagate."""
         assert isinstance(error, FailedAttemptError)
         self.shown, self.before = error, self.available
         return self._strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)

@@ -1,4 +1,4 @@
-"""Strategy that records the last request for a decision, the answer, and the reason of a refusal."""
+"""Wrapper of a strategy that records the last call, its answer, and the reason for a refusal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OBSTACLES: Mapping[str, Callable[[couchbase.RetryRequest], couchbase.RetryReque
 
 
 class RecordingStrategy:
-    """Wrapper of a strategy that records the last question and its answer."""
+    """Wrapper of a strategy that records the last call and its answer."""
 
     def __init__(self, strategy: couchbase.RetryStrategy) -> None:
         self._strategy = strategy
@@ -26,7 +26,7 @@ class RecordingStrategy:
         self._answer: object = None
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
-        """Return the answer of the strategy. Its exceptions pass through."""
+        """Return the answer of the strategy. Exceptions that the strategy raises propagate."""
         self._question = request, reason
         try:
             self._answer = answer = self._strategy.retry_after(request, reason)
@@ -37,12 +37,12 @@ class RecordingStrategy:
 
     @property
     def was_asked(self) -> bool:
-        """Whether the strategy was asked."""
+        """Whether the strategy was called."""
         return self._question is not None
 
     @property
     def delay(self) -> float | None:
-        """Seconds until the retry that the strategy requests; None if it requests none or was not asked."""
+        """Seconds until the retry that the strategy requests; None if it requests no retry or was not called."""
         return self._answer.delay if isinstance(self._answer, couchbase.RetryAction) else None
 
     @property
@@ -51,7 +51,7 @@ class RecordingStrategy:
         return self.delay is not None
 
     def words(self) -> str | None:
-        """Return the answer of the strategy as the predicate of a sentence, or None if it was not asked."""
+        """Return the answer of the strategy as the predicate of a sentence, or None if the strategy was not called."""
         if self._question is None:
             return None
         request, reason = self._question
@@ -65,7 +65,7 @@ class RecordingStrategy:
 
 
 def _is_stateless(strategy: couchbase.RetryStrategy) -> bool:
-    """Return whether a strategy is stateless, so that asking it again is harmless."""
+    """Return whether a strategy is stateless, so that calling it again is harmless."""
     if type(strategy) is couchbase.ErrorMapRetryStrategy:
         return _is_stateless(strategy.otherwise)
     return type(strategy) in (couchbase.BestEffortRetryStrategy, couchbase.FastFailOnTerminalErrorRetryStrategy)

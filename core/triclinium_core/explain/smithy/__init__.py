@@ -1,1 +1,1 @@
-"""Explanations for a call with a Smithy strategy: its attempts' responses, passed to the strategy."""
+"""Explanation of the attempts of operations with a Smithy strategy, which gets the responses to the attempts."""

@@ -32,7 +32,7 @@ class SmithyCase:
     """Consecutive operations, and the responses to their attempts.
 
     Args:
-        strategy: strategy of all operations. They change its quota.
+        strategy: strategy of all operations. The operations change its quota.
         operations: responses of each operation, at least one. Responses after the end of an operation are unused.
         retry_after: delay that every error requests, in seconds.
         wait: function that gets the delay before each attempt, in seconds, to advance an adaptive strategy's clock.
@@ -68,7 +68,7 @@ class SmithyCase:
 
 
 def explain(case: SmithyCase) -> Explanation:
-    """Return the attempts and the outcome of each operation, and the rest of the quota."""
+    """Return the attempts and the outcome of each operation, and the tokens that are left in the quota."""
     quota = case.strategy if isinstance(case.strategy, StandardRetryStrategy) else None
 
     def available() -> int | None:

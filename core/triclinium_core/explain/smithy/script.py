@@ -65,7 +65,7 @@ class PlayedAttempt:
         response: response to the attempt.
         available: tokens in the quota after the attempt; None without a quota.
         next_delay: seconds until the next attempt; None without one.
-        refusal: reason of the strategy for not permitting another attempt; None for a success or a retry.
+        refusal: reason that the strategy gave for refusing another attempt; None for a success or a retry.
     """
 
     delay: float

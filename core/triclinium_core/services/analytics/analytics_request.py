@@ -48,7 +48,7 @@ class AnalyticsRequest(StatementRequest, frozen=True, kw_only=True):
             check_choice(self.scan_consistency, "scan_consistency", AnalyticsScanConsistency)
 
     def identifier(self, name: str) -> str:
-        """Return a name as an identifier of the service."""
+        """Return a name as an identifier in the syntax of the analytics service."""
         return analytics_identifier(name)
 
     def headers(self) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""Result of an analytics query besides its rows.
+"""Result of an analytics query, without its rows.
 
 Source: SDK-RFC 0057 "AnalyticsResult".
 """
@@ -23,11 +23,11 @@ class AnalyticsStatus(StrEnum):
     FAILED = "failed"
     FATAL = "fatal"
     UNKNOWN = "unknown"
-    """Any other word."""
+    """Any word that is not one of the above."""
 
 
 BROKEN_OFF = frozenset({AnalyticsStatus.TIMEOUT, AnalyticsStatus.FAILED, AnalyticsStatus.FATAL})
-"""Statuses with which rows may be missing. The answer has an error, and never counts as a success."""
+"""Statuses with which rows may be missing. An answer with such a status must have an error, and never succeeds."""
 
 
 class AnalyticsWarning(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class AnalyticsMetrics(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_time: float = 0.0
     """Seconds from the arrival of the query to the end of its answer."""
     execution_time: float = 0.0
-    """Seconds from the beginning of its execution."""
+    """Seconds from the beginning of the query's execution to the end of its answer."""
     result_count: int = 0
     result_size: int = 0
     """Size of the rows in bytes."""
@@ -77,7 +77,7 @@ def metadata_of(answer: HttpResponse) -> AnalyticsMetaData:
     """Return the metadata in an answer without an error.
 
     Raises:
-        MalformedAnswer: it is not an answer of the service, or its status is in ``BROKEN_OFF`` without an error.
+        MalformedAnswer: the body is not an answer of the service, or its status is in ``BROKEN_OFF`` without an error.
     """
     answered = answers.read_parts(answer, _Answer, lambda found: {"metrics": answers.known_metrics(found, _Metrics)})
     return AnalyticsMetaData(

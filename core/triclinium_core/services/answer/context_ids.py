@@ -1,7 +1,7 @@
-"""Client context ids: created for requests, and compared with those in answers.
+"""Client context ids: the client creates one for each request, and compares it with the id in the answer.
 
-HTTP matches responses by order only. The query and analytics services repeat the id of a request in its answer, so the
-client recognises the answer to another request (decision D64).
+HTTP matches responses to requests only by their order. The query and analytics services repeat the id of a request in
+the answer, so the client recognises an answer to another request (decision D64).
 
 Source: SDK-RFC 0056 "clientContextId"; Couchbase Server documentation, "Query Service REST API".
 """
@@ -33,7 +33,7 @@ class ContextIds:
     """Distinct ids in the form of a random UUID: 72 random bits for each client, and a counter.
 
     Args:
-        rng: source of random numbers, drawn from twice for the first id.
+        rng: source of random numbers. The first id takes two numbers from it.
     """
 
     def __init__(self, rng: Random) -> None:
@@ -52,7 +52,7 @@ class ContextIds:
 
 
 def foreign_id(ours: str, theirs: bytes | bytearray) -> str | None:
-    """Return the id in an answer if it names another request, on one line; otherwise None.
+    """Return the id in an answer, as one line of text, if it is the id of another request; otherwise None.
 
     An answer whose id is missing, empty or null may be the answer to any request.
 
@@ -71,7 +71,7 @@ def foreign_id(ours: str, theirs: bytes | bytearray) -> str | None:
 
 
 def foreign_id_in(ours: str, body: bytes) -> str | None:
-    """Return the foreign id in a whole answer, as ``foreign_id``. None also for a body that is not a JSON object."""
+    """Return the foreign id in a whole answer, like ``foreign_id``; None also if the body is not a JSON object."""
     try:
         theirs = msgspec.json.decode(body, type=_Identified).client_context_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Limits of JSON that is decoded into Python objects: the event loop waits for the decoder.
+"""Limits of JSON that is decoded into Python objects, because the event loop waits for the decoder.
 
 Each limit bounds a kind of work. JSON at all limits takes some fifty milliseconds (``python -m tests.bench --only
 bounds``). Text that is not decoded has no limit here.
@@ -7,7 +7,7 @@ bounds``). Text that is not decoded has no limit here.
 from __future__ import annotations
 
 UNCOUNTED_SIZE_BYTES_MAX = 256 * 1024
-"""Size in bytes up to which parts are not counted: brackets alone, the worst case, take some thirty milliseconds."""
+"""Size in bytes up to which parts are not counted. The worst case, only brackets, takes some thirty milliseconds."""
 OBJECTS_SIZE_BYTES_MAX = 21 * 1024 * 1024
 """Maximum size of decoded JSON: a document has at most 20 MiB, and a row adds names and metadata."""
 OBJECTS_PARTS_MAX = 100_000
@@ -23,7 +23,7 @@ _BEGINNINGS = b",[{"
 
 
 class TooManyParts(ValueError):
-    """JSON is too large to be decoded. The text states the count and the limit."""
+    """Exception for JSON that is too large to be decoded. The text states the count and the limit."""
 
 
 def check_decodable(encoded: bytes) -> None:

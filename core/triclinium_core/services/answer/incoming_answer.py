@@ -1,8 +1,8 @@
 """The answer to one request while it arrives: body or rows, their reader, and pauses of reading.
 
-An answer without rows is buffered whole. Rows are handed out as soon as a reader waits for them. Until then they are
-buffered, and above a limit reading pauses until the reader takes them. The outcome follows the last row. Once a reader
-has received rows, the request is not retried, because a retry would deliver rows twice.
+An answer without rows is buffered until it is complete. Rows are handed out as soon as a reader waits for them. Until
+then, rows are buffered, and above a limit reading pauses until the reader takes them. The outcome follows the last row.
+Once a reader has received rows, the request is not retried, because a retry would deliver rows twice.
 
 Source: decisions C22 and C24.
 """
@@ -21,9 +21,9 @@ from triclinium_core.services.service_request import ServiceResult
 from triclinium_core.work import BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT, ROW_WORK
 
 HELD_SIZE_BYTES = 256 * 1024
-"""Bytes of rows that are not requested yet; with more, reading pauses."""
+"""Size of the buffered rows, which the reader has not requested yet, at which reading pauses."""
 HELD_SIZE_BYTES_MAX = 16 * 1024 * 1024
-"""Bytes of rows that fail the request: they arrive only if the driver does not pause reading."""
+"""Size of the buffered rows above which the request fails. They exceed it only if the driver does not pause reading."""
 BODY_SIZE_BYTES_MAX = 32 * 1024 * 1024
 """Maximum size of an answer that is read whole: ten times the largest configs and lists of services."""
 BODY_LIMITS = JsonLimits(size_bytes_max=BODY_SIZE_BYTES_MAX, objects_max=65_536, parts_max=524_288)
@@ -41,11 +41,11 @@ Outcome = ServiceResult | errors.CouchbaseException
 
 
 class UnreadableAnswer(ValueError):
-    """The rest of the answer is unreadable. The text is a predicate about the node: "did not answer a list of rows"."""
+    """Exception for an unreadable answer. The text is a predicate about the node: "did not answer a list of rows"."""
 
 
 class ForeignAnswer(ValueError):
-    """The answer belongs to another request. The text is a predicate about the node."""
+    """Exception for an answer that belongs to another request. The text is a predicate about the node."""
 
 
 @unique
@@ -86,7 +86,7 @@ class IncomingAnswer:
         self.outcome: Outcome | None = None
         """Outcome of the request; None until it is known. Rows that precede it may still be buffered."""
         self._expected = b""
-        """JSON text of the id as most services send it: not escaped, and not cut."""
+        """JSON text of ``context_id`` as most services send it: not escaped, and not cut."""
         self._reader = ReaderState.NEW
         self._is_paused = False
         self._splitter: RowSplitter | None = None
@@ -103,7 +103,7 @@ class IncomingAnswer:
 
     @property
     def has_given_rows(self) -> bool:
-        """Whether rows were handed out, so that nothing can be retried."""
+        """Whether rows were handed out, so that the request cannot be retried."""
         return self._reader is not ReaderState.NEW
 
     def begin(self, status: int, *, rows_of: str | None) -> None:
@@ -223,7 +223,7 @@ class IncomingAnswer:
         return self._move_reader(ReaderEvent.ROWS_WANTED)
 
     def take(self) -> list[bytes] | Outcome | None:
-        """Return rows that were not returned before, or else the outcome. None without a waiting reader or either."""
+        """Return the next rows, or the outcome if no rows are left. None if no reader waits, or if there is neither."""
         if not self.is_waited_for:
             return None
         if not self._rows:

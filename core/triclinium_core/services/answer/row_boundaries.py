@@ -1,6 +1,6 @@
-"""Text between two rows: a guess at where the rows of one answer end.
+"""Text between two rows, with which the splitter guesses where the rows of an answer end.
 
-The same code writes all rows of an answer, so the text between the first two is likely to be between all others.
+The same code writes all rows of an answer, so the text between the first two rows probably separates all later rows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 ROW_END_SIZE_BYTES = 1024
-"""Number of bytes of two rows in which the text between rows is searched: closing brackets, and the first name."""
+"""Number of bytes at the end of a row and at the start of the next that may belong to the text between rows.
+
+These bytes are closing brackets, and the first name.
+"""
 
 _match_separator = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+").match
 _match_first_name = re.compile(rb'\{[ \t\r\n]*+"[^"\\]{0,64}+"').match
@@ -30,7 +33,9 @@ class RowBoundary(NamedTuple):
 
 
 def boundaries_between(encoded: bytearray, start: int, first: memoryview, second: memoryview) -> Sequence[RowBoundary]:
-    """Return two boundaries of such rows: a long text that rarely occurs in a row, and a short one that is more common.
+    """Return two boundaries between rows like these: a long text, which is rare inside a row, and a short text.
+
+    The short text is more common, both between and inside rows.
 
     Args:
         encoded: text that contains both rows.

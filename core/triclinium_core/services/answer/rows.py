@@ -1,20 +1,21 @@
-"""Splitter of rows in a streamed JSON document: bytes in any pieces in, whole rows out.
+"""Splitter of rows in a streamed JSON document. It takes bytes in pieces of any size, and returns whole rows.
 
 Theory of operation. The document is an object. The elements of one array among its members are rows; the rest is kept.
 ``ValueEnd`` finds the end of a value by counting brackets and skipping strings. It may find an end in text that is not
 JSON, which the decoder then refuses. Each byte is examined a bounded number of times: the patterns are possessive, so
-they never backtrack, and a bracket that closes too far away for them is skipped by itself. Two methods find the ends of
-rows:
+they never backtrack, and if a bracket closes too far away for a pattern, the bracket is skipped alone. Two methods find
+the ends of rows:
 
 - The exact method steps from value to value and passes whole rows to the decoder, which checks them.
 - The fast method guesses. The same code writes all rows of an answer, so the splitter searches each piece backwards for
   the text between the first two rows, and passes everything before it to the decoder in one call. The guess is right if
   and only if the decoder accepts it: the text starts where a row starts, and a whole sequence of JSON values with a
-  separator behind it has no other end. If the decoder refuses it, the splitter uses the exact method, and does not
-  guess again before a row ends. So no byte is passed to the decoder more than four times.
+  separator behind it has no other end. If the decoder refuses the text, the splitter uses the exact method, and does
+  not guess again before a row ends. So no byte is passed to the decoder more than four times.
 
-The decoder refuses a lone surrogate although the grammar allows it. Only code that decodes the row needs to know. So if
-the exact method's decoder refuses a row, it gets a text without lone surrogates, and the row is returned as received.
+The decoder refuses a lone surrogate although the grammar allows it. That matters only to code that decodes the row
+later. So if the decoder refuses a row, the exact method passes it the row without lone surrogates, and returns the row
+as received.
 
 The splitter always steps through the text after the last row of a piece, so each row is returned with the piece in
 which it ends.
@@ -35,9 +36,9 @@ from triclinium_core.services.answer.surrogates import first_lone_surrogate, wit
 from triclinium_core.work import MEMBER_WORK, STEP_WORK, STEPPED_BYTES_PER_UNIT
 
 ROW_SIZE_BYTES_MAX = 32 * 1024 * 1024
-"""Maximum size of a row: 20 MiB for the largest document that Couchbase stores, and half as much for the rest. The
-decoder checks a row in one call, at some two milliseconds for each MiB, and up to five if it has only brackets or
-escapes."""
+"""Maximum size of a row: 20 MiB for the largest document that Couchbase stores, and 12 MiB for the rest of the row. The
+decoder checks a row in one call, which takes some two milliseconds for each MiB, or up to five milliseconds if the row
+has only brackets or escapes."""
 
 REST_SIZE_BYTES_MAX = 4 * 1024 * 1024
 """Maximum size of the document without its rows: far more than metrics, errors, facets and the profile of a large plan
@@ -49,7 +50,7 @@ for the result. Within these limits that takes less than 50 milliseconds with CP
 --only bounds``). The profile of a large plan has some thousand parts."""
 
 MEMBERS_MAX = 1024
-"""Maximum number of members of the document itself. Services send a dozen. Each takes several microseconds."""
+"""Maximum number of members of the document. Services send a dozen members; each takes several microseconds."""
 
 QUOTE = ord('"')
 BACKSLASH = ord("\\")
@@ -61,8 +62,8 @@ LEVELS_AT_ONCE = 3
 """Number of nesting levels that one match skips. Python code counts the levels around them."""
 
 DEPTH_AT_ONCE_MIN = 16
-"""Minimum nesting depth at which the brackets in that many bytes are counted together. A server may send 64 KiB of
-brackets that do not close, and a single bracket takes a microsecond."""
+"""Minimum nesting depth at which the brackets of several bytes, as many as the depth, are counted together. A server
+may send 64 KiB of brackets that do not close, and counting a single bracket takes a microsecond."""
 
 _PLAIN = rb'[^"{}\[\]]*+'
 _STRING_REST = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
@@ -92,11 +93,11 @@ _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 _decode_name = msgspec.json.Decoder(str).decode
 
 _search_byte = re.compile(r" \(byte (\d+)\)$").search
-"""Finds the byte offset in an error message of msgspec."""
+"""Function that finds the byte offset in an error message of msgspec."""
 
 
 class MalformedRows(ValueError):
-    """A body is not JSON, was cut short, or exceeds a limit. The text names the fault and its byte offset."""
+    """Exception for a body that is not JSON, was cut short, or exceeds a limit. The text names fault and offset."""
 
 
 class ValueEnd:
@@ -152,7 +153,7 @@ class ValueEnd:
                 position = self._step_within(data, position)
 
     def _step_within(self, data: bytes | bytearray, position: int) -> int:
-        """Count the brackets of the next bytes, too few to close all levels, and return the end of these bytes."""
+        """Count the brackets in the next bytes, which are too few to close all levels. Return their end."""
         end = min(position + self._depth - 1, len(data))
         quote = data.find(QUOTE, position, end)
         end = quote if quote >= 0 else end
@@ -165,7 +166,7 @@ class ValueEnd:
         if self._escaped and position < len(data):
             position += 1
             self._escaped = False
-        # The two usual cases, without a pattern.
+        # Handle the two usual cases without a pattern, which would be slower.
         quote = data.find(QUOTE, position)
         if quote < 0 and data[-1] != BACKSLASH:
             return -1
@@ -228,7 +229,7 @@ _NEXT: Mapping[_Place, Mapping[int, _Place]] = {
 
 
 _WORDS: Mapping[_Place, str] = {_NAME: "a name", _VALUE: "a value", _ROW: "a value"}
-"""Words in errors for the part that begins at a place."""
+"""Name, in error messages, of the part that begins at a place."""
 
 
 class RowSplitter:
@@ -259,7 +260,7 @@ class RowSplitter:
         self.noted_key: str | None = None
         """Name of the member whose value is stored in ``noted`` when it is complete; None for no member."""
         self.noted: bytes | None = None
-        """JSON text of that value; None until it is complete."""
+        """JSON text of the value of the member ``noted_key``; None until the value is complete."""
         self._row_size_max = row_size_bytes_max
         self._rest_size_max = rest_size_bytes_max
         self._place = _START
@@ -549,7 +550,7 @@ class RowSplitter:
                 self._row.decode()
             except UnicodeDecodeError as error:
                 raise self._refuse(f"a row: {error.reason}", self._row_offset + error.start - 1) from None
-        # A Raw is a view of the whole decoded buffer, so one kept row would keep its whole piece in memory. Copy each.
+        # Copy each row: a Raw is a view of the decoded buffer, so one kept row would keep its whole piece in memory.
         # bytes() takes 17 % more instructions per row: 3500 instead of 3000 (``python -m tests.bench --only queries``).
         taken = [b"" + raw for raw in found]
         if len(self._row) > self._row_size_max:

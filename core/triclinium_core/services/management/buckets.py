@@ -43,7 +43,7 @@ class BucketType(StrEnum):
 
 @unique
 class EvictionPolicy(StrEnum):
-    """Policy for what leaves the memory of a full bucket. The value is the word on the wire."""
+    """Policy that selects what a full bucket removes from memory. The value is the word on the wire."""
 
     FULL = "fullEviction"
     """Evict documents with their keys. For COUCHBASE."""
@@ -72,7 +72,7 @@ class StorageBackend(StrEnum):
 
     COUCHSTORE = "couchstore"
     MAGMA = "magma"
-    """Enterprise Edition only."""
+    """Storage engine that only the Enterprise Edition has."""
 
 
 @unique
@@ -84,7 +84,7 @@ class ConflictResolutionType(StrEnum):
     SEQUENCE_NUMBER = "seqno"
     """The version with more changes wins."""
     CUSTOM = "custom"
-    """Volatile: only in the developer preview of server 7.1."""
+    """Custom rule. Volatile: it exists only in the developer preview of server 7.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class BucketSettings:
     """Settings of a bucket. A setting of None is not sent, and the server chooses.
 
     Settings from the server may have values that this version does not know: a ``str`` instead of a member of an enum,
-    or a number out of range. An update sends such a value as received. The caller cannot set one.
+    or a number out of range. An update sends such a value as received. The caller cannot set such a value.
 
     Raises:
         InvalidArgumentException: a setting is invalid by itself. The server checks whether the settings fit together.
@@ -107,9 +107,9 @@ class BucketSettings:
     num_replicas: int | None = None
     """Number of copies of each document besides the active one."""
     replica_indexes: bool | None = None
-    """Whether view indexes have copies. Cannot change after the bucket is created."""
+    """Whether view indexes have copies. The setting cannot change after the bucket is created."""
     bucket_type: BucketType | str | None = BucketType.COUCHBASE
-    """Cannot change after the bucket is created."""
+    """Type of the bucket, which cannot change after the bucket is created."""
     eviction_policy: EvictionPolicy | str | None = None
     max_expiry: checks.Duration | None = None
     """Maximum lifetime of documents, rounded up to whole seconds; 0 for no limit."""
@@ -118,7 +118,7 @@ class BucketSettings:
     """Minimum durability of every write."""
     storage_backend: StorageBackend | str | None = None
     num_vbuckets: int | None = None
-    """Cannot change after the bucket is created."""
+    """Number of vbuckets, which cannot change after the bucket is created."""
     history_retention_collection_default: bool | None = None
     """Whether new collections keep older versions of their documents. Only MAGMA has history."""
     history_retention_bytes: int | None = None
@@ -139,7 +139,7 @@ class BucketSettings:
                 check(value, parameter)
 
     def _is_received(self, parameter: str, value: object) -> bool:
-        # 1 is not a flag, although it equals True.
+        # Compare the types too: 1 is not a flag, although it equals True.
         known = self.received.get(parameter, self)
         return type(known) is type(value) and known == value
 
@@ -149,7 +149,7 @@ class CreateBucketSettings(BucketSettings):
     """Settings of a new bucket, including those that can never change.
 
     Raises:
-        InvalidArgumentException: as ``BucketSettings``.
+        InvalidArgumentException: a setting is invalid, as in ``BucketSettings``.
 
     Source: SDK-RFC 0054 "CreateBucketSettings".
     """
@@ -241,7 +241,7 @@ _FORM = (
     _Field("compression_mode", "compressionMode"),
     _Field("minimum_durability_level", "durabilityMinLevel", _level_word),
     _Field("storage_backend", "storageBackend"),
-    # RFC 0054 "CreateBucketSettings": an update must not have this at all.
+    # RFC 0054 "CreateBucketSettings": an update must not contain this setting.
     _Field("conflict_resolution_type", "conflictResolutionType", is_settled=True),
     _Field("num_vbuckets", "numVBuckets", is_settled=True),
     _Field("history_retention_collection_default", "historyRetentionCollectionDefault", _word),

@@ -1,4 +1,4 @@
-"""Errors of a call of several requests that times out or is cancelled.
+"""Errors of a call that makes several requests, if the call times out or is cancelled.
 
 Source: SDK-RFC 0058 "Timeouts": the timeout is ambiguous if something was or may have been changed; decision D60.
 """
@@ -42,15 +42,15 @@ class Progress:
         self.is_applied: bool = False
         """Whether the change was made, so that only waiting remains."""
         self.awaited: tuple[str, ...] = ()
-        """Conditions that the call still waits for, for messages."""
+        """Conditions for which the call still waits, as texts for messages."""
 
 
 @contextmanager
 def progress_of(context: ErrorContext) -> Iterator[Progress]:
-    """Give the block a record of the progress of a call, and convert ``TimeIsUp`` into a timeout error.
+    """Yield a record of a call's progress, and convert a ``TimeIsUp`` that the block raises into a timeout error.
 
     Args:
-        context: error context of the call. Its operation is the one that the user called.
+        context: error context of the call. Its ``operation`` is the operation that the user called.
 
     Raises:
         AmbiguousTimeoutException: the call ended early, and something was or may have been applied.
@@ -64,7 +64,7 @@ def progress_of(context: ErrorContext) -> Iterator[Progress]:
 
 
 def _too_late(call: ErrorContext, progress: Progress, up: TimeIsUp) -> errors.TimeoutException:
-    """Return the error of a call that ends early. Its context has the call's request and the last step's attempts."""
+    """Return the error of a call that ends early. The context has the call's request and the last step's attempts."""
     known = up.given_up if up.given_up is not None else ErrorContext()
     context = replace(
         known,

@@ -52,7 +52,7 @@ class CreateCollectionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateCollectionSettings(CreateCollectionSettings):
-    """New settings of a collection. A setting of None leaves the current one.
+    """New settings of a collection. A setting of None keeps its current value.
 
     Raises:
         InvalidArgumentException: a setting is invalid, or no setting is given.

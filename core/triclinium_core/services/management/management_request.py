@@ -35,7 +35,7 @@ class ManagementRequest(service_request.ServiceRequest, frozen=True, kw_only=Tru
     @property
     def target(self) -> str:
         """Path and query string, percent-encoded."""
-        # Abstract: each request defines its own. The machine accepts no request without a name, such as this base.
+        # Abstract: each subclass defines its target. The machine refuses a request without a name, such as this base.
         raise NotImplementedError
 
     def form(self) -> Mapping[str, str]:
@@ -82,19 +82,19 @@ def check_bucket_name(value: object, parameter: str = "bucket_name") -> str:
     """Return the name of a bucket.
 
     Raises:
-        InvalidArgumentException: it is not a valid name of a bucket.
+        InvalidArgumentException: the value is not a valid name of a bucket.
     """
     check_segment(value, parameter)
     return check_name(value, "bucket")
 
 
 def check_password(value: object, parameter: str) -> str:
-    """Return a password. No message shows it.
+    """Return a valid password. No error message shows it.
 
     Raises:
-        InvalidArgumentException: it is not a string, is empty, or is not Unicode that UTF-8 can store.
+        InvalidArgumentException: the value is not a string, is empty, or is not Unicode that UTF-8 can store.
     """
-    # An error of the codec would contain the password.
+    # Look for surrogates instead of encoding: the codec's error would contain the password.
     if not isinstance(value, str) or not value or any("\ud800" <= character <= "\udfff" for character in value):
         raise errors.InvalidArgumentException(
             f"{parameter}, whose value is not shown, must be a non-empty string of valid Unicode, which UTF-8 can encode",

@@ -35,7 +35,7 @@ ONLINE = "online"
 
 @unique
 class QueryIndexType(StrEnum):
-    """Implementation of an index. The value is the word on the wire."""
+    """Indexer that implements an index. The value is the word on the wire."""
 
     VIEW = "view"
     GSI = "gsi"
@@ -82,7 +82,7 @@ class IndexKeyspace(msgspec.Struct, frozen=True):
         check_bucket_name(self.bucket)
         if self.scope is None and self.collection is None:
             return
-        # RFC 0054 "CreateIndex": "If either are set then both must be set".
+        # RFC 0054 "CreateIndex", on scope and collection: "If either are set then both must be set".
         for parameter, value in (("scope_name", self.scope), ("collection_name", self.collection)):
             if value is None:
                 raise errors.InvalidArgumentException(
@@ -100,7 +100,7 @@ class IndexKeyspace(msgspec.Struct, frozen=True):
     @property
     def query_context(self) -> QueryContext | None:
         """Scope in which statements about the keyspace run; None for a bucket."""
-        # RFC 0054 "CollectionQueryIndexManager": mandatory for collections.
+        # RFC 0054 "CollectionQueryIndexManager": a query context is mandatory for collections.
         return QueryContext(self.bucket, self.scope) if self.scope is not None else None
 
 
@@ -283,7 +283,7 @@ def drop_index(keyspace: IndexKeyspace, index_name: str) -> DropIndex:
 
 
 def drop_primary_index(keyspace: IndexKeyspace, *, index_name: str | None = None) -> DropPrimaryIndex:
-    """Return the statement that drops the primary index ``#primary``, or the one named ``index_name``."""
+    """Return the statement that drops the primary index ``index_name``, by default ``#primary``."""
     statement = f"DROP PRIMARY INDEX ON {keyspace.path}" if index_name is None else _drop(keyspace, index_name)
     return DropPrimaryIndex(statement=statement, query_context=keyspace.query_context)
 
@@ -298,7 +298,7 @@ def _drop(keyspace: IndexKeyspace, index_name: str) -> str:
 def deferred_indexes(keyspace: IndexKeyspace) -> GetDeferredIndexes:
     """Return the request for the names of the deferred indexes."""
     return GetDeferredIndexes(
-        # For a bucket, only indexes of the bucket or its default collection: BUILD INDEX accepts no others.
+        # For a bucket, select only indexes of the bucket or its default collection: BUILD INDEX accepts no others.
         statement=" ".join((_SELECT_NAMES, _where(keyspace, _OF_DEFAULT_COLLECTION), _ONLY_DEFERRED, _ONLY_GSI)),
         parameters=_parameters(
             IndexKeyspace(keyspace.bucket, keyspace.scope or DEFAULT_NAME, keyspace.collection or DEFAULT_NAME)

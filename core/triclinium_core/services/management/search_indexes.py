@@ -1,7 +1,7 @@
 """Search indexes: their definitions, and the requests that create, change, read, control and drop them.
 
-The requests go to nodes with the search service. An index belongs to the cluster or to a scope. The paths of a scope's
-index begin with the scope, and its name excludes bucket and scope.
+The requests go to nodes with the search service. An index belongs to the cluster or to a scope. If it belongs to a
+scope, its paths begin with the scope, and its name excludes bucket and scope.
 
 Source: SDK-RFC 0054 "SearchIndexManager", "ScopeSearchIndexManager", "SearchIndex".
 """
@@ -53,7 +53,7 @@ class SearchIndex:
     uuid: str | None = None
     """UUID of the definition to change, which must be the server's current one. None to create an index."""
     params: JsonObject = field(default_factory=dict)
-    """Parameters of mappings and store."""
+    """Parameters of the mappings and of the store."""
     source_uuid: str | None = None
     source_params: JsonObject = field(default_factory=dict)
     plan_params: JsonObject = field(default_factory=dict)
@@ -268,7 +268,7 @@ class UpsertSearchIndex(_SearchRequest, frozen=True):
                 f"{shown(self.index.unknown)}; pass unknown=() to drop them",
                 parameter="index",
             )
-        # Encode once: every attempt sends the definition as of the call.
+        # Encode once, so that every attempt sends the definition as it was when the request was created.
         msgspec.structs.force_setattr(self, "_body", self.index.to_json())
 
     @property
@@ -282,7 +282,7 @@ class UpsertSearchIndex(_SearchRequest, frozen=True):
 
     @property
     def required_capabilities(self) -> frozenset[ClusterCapability]:
-        """Capabilities that all requests require, and that for vectors if a scope's index has any."""
+        """Capabilities that every request requires, and the capability for vectors if a scope's index has vectors."""
         needed = super().required_capabilities
         return needed | {ClusterCapability.VECTOR_SEARCH} if needed and self.index.has_vectors else needed
 

@@ -1,16 +1,16 @@
-"""Calls of several requests in sequence: create something, and wait until it is usable.
+"""Calls that make several requests in sequence: they create something, and wait until it is usable.
 
-Each call is a generator. Its driver waits and sends, and decides nothing:
+Each call is a generator. The driver of a call waits and sends, and decides nothing:
 
 1. ``next`` returns the first step. Sleep for a ``Pause``; submit everything else.
 2. After a pause, ``send(None)`` returns the next step. After a request, ``send`` its result, or ``throw`` the
-   ``CouchbaseException`` that it failed with.
+   ``CouchbaseException`` with which the request failed.
 3. ``StopIteration`` has the result of the call. Any other exception is the error of the call.
 4. To stop, abandon the submitted request, and get the error from ``last_words``. Applied changes stay.
 
-A call reads no clock. Its driver ends it after ``TimeoutOptions.management``, counted from the beginning of the call,
-but not before the response to its first request. That request and the wait for the key-value nodes have their own
-timeouts. Only ``watch_indexes`` has no timeout: it continues until its caller cancels it (decision D60).
+A call reads no clock. Its driver ends the call after ``TimeoutOptions.management``, counted from the beginning of the
+call, but not before the response to the first request. The first request and the wait for the key-value nodes have
+their own timeouts. Only ``watch_indexes`` has no timeout: it continues until its caller cancels it (decision D60).
 
 Source: SDK-RFC 0054; SDK-RFC 0049 "Controlled Backoff for Always Retry" for the pauses between requests.
 """
@@ -40,10 +40,10 @@ from triclinium_core.shown import shown
 
 REFUSALS_MAX = 5
 """Number of times that key-value may refuse a bucket that is ready on all its nodes, over two thirds of a second. After
-that, the user has no access to the bucket: the user may create buckets but not use them."""
+that, the client concludes that the user may create buckets but has no access to them."""
 HEALTH_SECONDS_MAX = 10.0
-"""Maximum wait in seconds for the service to report all nodes of a new bucket healthy, if key-value can be asked as
-well. A node that is down never becomes healthy. The following wait for key-value has a deadline and names the node."""
+"""Maximum wait in seconds until the service reports all nodes of a new bucket healthy, if the client then waits for
+key-value. A node that is down never becomes healthy; the wait for key-value has a deadline, and names the node."""
 
 R = TypeVar("R")
 
@@ -59,7 +59,7 @@ Steps = Generator[Step, object, R]
 
 
 def last_words(call: Steps[R], up: TimeIsUp) -> errors.TimeoutException | None:
-    """End a call whose time is up. Return its error, or None if the error of its step is sufficient."""
+    """End a call whose time is up. Return its error, or None if the error of the abandoned step is sufficient."""
     try:
         call.throw(up)
     except TimeIsUp:
@@ -70,7 +70,7 @@ def last_words(call: Steps[R], up: TimeIsUp) -> errors.TimeoutException | None:
 
 
 def create_bucket(settings: buckets.BucketSettings) -> Steps[None]:
-    """Create a bucket, and wait until all its nodes are healthy and key-value can select it on each of them."""
+    """Create a bucket, and wait until all its nodes are healthy and clients can select it on each key-value node."""
     create = buckets.CreateBucket(settings)
     yield create
     with progress_of(create.error_context()) as progress:
@@ -145,7 +145,7 @@ def change_manifest(change: collections.ManifestChange) -> Steps[None]:
         try:
             yield from _wait_for_nodes(WaitForNodes(change.bucket_name, changed.uid), change)
         except errors.BucketAccessException:
-            # The user may change collections but not use them.
+            # The user may change collections, but has no access to the bucket, so the client cannot check its nodes.
             return
 
 

@@ -34,7 +34,7 @@ class AuthDomain(StrEnum):
     """Directory that defines a user. The value is the word on the wire."""
 
     LOCAL = "local"
-    """The cluster, with a password."""
+    """The cluster, which stores a password for the user."""
     EXTERNAL = "external"
     """An external directory, such as LDAP."""
 
@@ -62,7 +62,7 @@ class Role:
             raise errors.InvalidArgumentException(
                 f"name={shown(self.name)} must be 1 to 100 characters out of A-Z a-z 0-9 _", parameter="name"
             )
-        # RFC 0054 "GetUser", "UpsertUser": this makes roles equal for all versions of the server.
+        # RFC 0054 "GetUser", "UpsertUser": store None for all, so that roles from all server versions are equal.
         for part in ("scope", "collection"):
             if getattr(self, part) in (ANY, ""):
                 object.__setattr__(self, part, None)
@@ -92,7 +92,7 @@ class RoleAndDescription:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Source of a user's role: ``type`` is ``user`` for a role assigned to the user, ``group`` for one of a group."""
+    """Source of a user's role: ``type`` is ``user`` for a role assigned to the user, ``group`` for a group's role."""
 
     type: str
     name: str | None = None
@@ -122,9 +122,9 @@ class User:
     groups: Collection[str] = frozenset()
     """Names of groups, stored as a frozenset."""
     roles: Collection[Role] = frozenset()
-    """Roles assigned to the user, without those of groups. Stored as a frozenset."""
+    """Roles assigned to the user, without the roles of groups. Stored as a frozenset."""
     password: str | None = field(default=None, repr=False)
-    """A new password; None to leave it as it is. A server never reveals it."""
+    """New password; None keeps the current one. A server never reveals a password."""
     unknown: tuple[str, ...] = ()
     """Roles and groups from the server in a form that this version does not know, as JSON of at most 300 characters
     each. The client does not write back a user with unknown parts, because they would be lost; ``unknown=()`` drops
@@ -186,7 +186,7 @@ def check_group_name(value: object, parameter: str = "groups") -> str:
     """Return the name of a group.
 
     Raises:
-        InvalidArgumentException: it is not a valid name. A comma is invalid because the groups of a user are sent as
+        InvalidArgumentException: the name is invalid. A comma is invalid because the groups of a user are sent as
             one text, separated by commas.
     """
     name = check_segment(value, parameter)
@@ -201,7 +201,7 @@ def _all(values: object, parameter: str) -> Collection[object]:
     """Return a collection, but refuse a string, which is a collection of characters.
 
     Raises:
-        InvalidArgumentException: it is not a collection, or it is a string.
+        InvalidArgumentException: ``values`` is not a collection, or is a string.
     """
     if isinstance(values, str) or not isinstance(values, Collection):
         raise errors.InvalidArgumentException(f"{parameter}={shown(values)} must be a set of them", parameter=parameter)
@@ -254,7 +254,7 @@ class AllGroupsResult(service_request.Listing, frozen=True):
     groups: tuple[Group, ...]
 
 
-# RFC 0054 "GetUser": a server before 6.5 sends no origins. Its roles are all assigned to the user.
+# RFC 0054 "GetUser": a server before 6.5 sends no origins, because it assigns all roles to the user.
 _OWN = Origin("user")
 
 _ROLE_PARTS = frozenset({"bucket_name", "scope_name", "collection_name"})
@@ -264,7 +264,7 @@ def _role(found: received.Members) -> Role:
     """Return a role.
 
     Raises:
-        MalformedAnswer: this version cannot represent the role. A part that it does not know may limit the role.
+        MalformedAnswer: this version cannot represent the role, because an unknown part may limit the role.
     """
     parts = {name: found.get(name, str) for name in found.raw if name.endswith("_name") and found.is_set(name)}
     unknown = sorted(name for name, value in parts.items() if name not in _ROLE_PARTS or value is None)
@@ -446,7 +446,7 @@ class UpsertUser(ManagementRequest, frozen=True):
     def form(self) -> Mapping[str, str]:
         """Return the display name and roles, and the groups and password if there are any."""
         form = {"name": self.user.display_name, "roles": _joined(self.user.roles)}
-        # RFC 0054 "UpsertUser": older servers do not know groups. To newer ones, a missing field means no groups.
+        # RFC 0054 "UpsertUser": older servers do not know groups. Newer servers read a missing field as no groups.
         if self.user.groups:
             form["groups"] = _joined(self.user.groups)
         if self.user.password is not None:

@@ -88,8 +88,8 @@ class PlanKey(NamedTuple):
 class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     """SQL++ statement for the query service.
 
-    With ``adhoc=False`` the service plans the statement once. The first such request sends its ``preparation``, and the
-    others execute the plan that this returns (``with_plan``).
+    With ``adhoc=False`` the service plans the statement once. The first request with the statement sends its
+    ``preparation``, and later requests execute the plan that the preparation returns (``with_plan``).
     """
 
     name: ClassVar[str] = "query"
@@ -139,7 +139,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         if self.scan_consistency is not None:
             check_choice(self.scan_consistency, "scan_consistency", QueryScanConsistency)
             if self.consistent_with:
-                # SDK-RFC 0004 "Errors": each excludes the other.
+                # SDK-RFC 0004 "Errors": a request with both options is an error.
                 raise errors.InvalidArgumentException(
                     "consistent_with and scan_consistency exclude each other; omit scan_consistency",
                     parameter="scan_consistency",
@@ -201,7 +201,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
 
     def options(self) -> dict[str, object]:
         """Return the members of the request for its options. Omit options that are not set, except ``metrics``."""
-        # The service sends metrics by default.
+        # Always send ``metrics``, because the service returns metrics by default.
         options = {"metrics": self.metrics, **StatementRequest.options(self)}
         if self.scan_consistency is QueryScanConsistency.REQUEST_PLUS:
             options["scan_consistency"] = self.scan_consistency.value

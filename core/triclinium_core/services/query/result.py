@@ -1,4 +1,4 @@
-"""Result of a query besides its rows.
+"""Result of a query, without its rows.
 
 Source: SDK-RFC 0056 "QueryResult".
 """
@@ -28,7 +28,7 @@ class QueryStatus(StrEnum):
     FATAL = "fatal"
     ABORTED = "aborted"
     UNKNOWN = "unknown"
-    """Any other word."""
+    """Any word that is not one of the above."""
 
 
 BROKEN_OFF = frozenset(
@@ -41,7 +41,7 @@ BROKEN_OFF = frozenset(
         QueryStatus.ABORTED,
     }
 )
-"""Statuses with which rows may be missing. The answer has an error, and never counts as a success."""
+"""Statuses with which rows may be missing. An answer with such a status must have an error, and never succeeds."""
 
 
 class QueryWarning(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class QueryMetrics(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_time: float = 0.0
     """Seconds from the arrival of the query to the end of its answer."""
     execution_time: float = 0.0
-    """Seconds from the beginning of its execution."""
+    """Seconds from the beginning of the query's execution to the end of its answer."""
     sort_count: int = 0
     result_count: int = 0
     result_size: int = 0
@@ -96,7 +96,7 @@ def metadata_of(answer: HttpResponse) -> QueryMetaData:
     """Return the metadata in an answer without an error.
 
     Raises:
-        MalformedAnswer: it is not an answer of the service, or its status is in ``BROKEN_OFF`` without an error.
+        MalformedAnswer: the body is not an answer of the service, or its status is in ``BROKEN_OFF`` without an error.
     """
     answered = answers.read_parts(
         answer,

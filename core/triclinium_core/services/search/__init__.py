@@ -1,1 +1,1 @@
-"""Full-text and vector search: queries as values, the request that carries them, and what it finds."""
+"""Full-text and vector search: queries as values, the request that contains them, and its result."""

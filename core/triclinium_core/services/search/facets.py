@@ -19,7 +19,7 @@ class Facet(SearchPart):
 
     Args:
         field: name of the field whose values are counted.
-        limit: maximum number of returned terms or ranges: those with the most documents. Default: that of the service.
+        limit: maximum number of returned terms or ranges, which have the most documents. Default: the service's limit.
 
     Raises:
         InvalidArgumentException: an argument is invalid; ``.parameter`` names it.

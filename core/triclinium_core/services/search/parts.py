@@ -37,7 +37,10 @@ GeoPoint = tuple[float, float]
 """Longitude and latitude, in degrees, in this order."""
 
 Reader = Callable[[object, str], object]
-"""Function of a value and its parameter's name that returns the value to store, or raises InvalidArgumentException."""
+"""Function that takes a value and its parameter's name, and returns the value to store.
+
+It raises InvalidArgumentException if the value is invalid.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class SearchPart:
 
 
 def fill(part: SearchPart, **values: object) -> None:
-    """Set and check the fields of a part whose constructor has other arguments than its fields."""
+    """Set and check the fields of a part whose constructor takes arguments other than its fields."""
     for name, value in values.items():
         object.__setattr__(part, name, value)
     part.__post_init__()

@@ -31,8 +31,8 @@ class SearchQuery(parts.SearchPart):
     """Base of all queries.
 
     Args:
-        boost: weight of the query in the score. A query above 1 counts more than others, below 1 less. None, the
-            default, for 1.
+        boost: weight of the query in the score. A query with a weight above 1 counts more than others, below 1 less.
+            None, the default, for 1.
 
     Raises:
         InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
@@ -60,11 +60,11 @@ class MatchQuery(FieldQuery):
 
     Args:
         match: the text.
-        analyzer: name of the analyzer. Default: that of the field.
-        fuzziness: maximum number of characters of a term that may differ. None, the default, uses the server's.
-        prefix_length: number of characters at the beginning of a term that must not differ. None, the default, uses the
-            server's.
-        operator: whether a document needs one of the terms or all. None, the default, uses the server's.
+        analyzer: name of the analyzer. Default: the analyzer of the field.
+        fuzziness: maximum number of characters of a term that may differ. Default: the server's value.
+        prefix_length: number of characters at the beginning of a term that must not differ. Default: the server's
+            value.
+        operator: whether a document needs one of the terms or all. Default: the server's value.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {
@@ -86,7 +86,7 @@ class MatchPhraseQuery(FieldQuery):
 
     Args:
         match_phrase: the text.
-        analyzer: name of the analyzer. Default: that of the field.
+        analyzer: name of the analyzer. Default: the analyzer of the field.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"match_phrase": parts.read_text}
@@ -102,8 +102,8 @@ class TermQuery(FieldQuery):
 
     Args:
         term: the term as in the index, such as ``program`` for a document with the word "programming".
-        fuzziness: maximum number of characters that may differ. None, the default, uses the server's.
-        prefix_length: number of characters at the beginning that must not differ. None, the default, uses the server's.
+        fuzziness: maximum number of characters that may differ. Default: the server's value.
+        prefix_length: number of characters at the beginning that must not differ. Default: the server's value.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"term": parts.read_text}
@@ -172,7 +172,7 @@ class QueryStringQuery(SearchQuery):
 
 @dataclass(frozen=True, slots=True)
 class DocIdQuery(SearchQuery):
-    """Documents with one of the given ids, at least one."""
+    """Documents with one of the given ids. At least one id is required."""
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"ids": parts.read_several(check_text, "document ids")}
 
@@ -208,7 +208,7 @@ class NumericRangeQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True)
 class TermRangeQuery(FieldQuery):
-    """Documents with a term between two others, in byte order. One end may be left open.
+    """Documents with a term between two given terms, in byte order. One end may be left open.
 
     Args:
         min: lower end, included unless ``inclusive_min`` is False. None, the default, for no lower bound.
@@ -236,7 +236,7 @@ class DateRangeQuery(FieldQuery):
         start: a datetime with a time zone, or text for the parser. Included unless ``inclusive_start`` is False. None,
             the default, for no lower bound.
         end: like ``start``, but excluded unless ``inclusive_end`` is True. None, the default, for no upper bound.
-        datetime_parser: name of the parser. Default: that of the index.
+        datetime_parser: name of the parser. Default: the parser of the index.
     """
 
     start: datetime | str | None = None
@@ -253,7 +253,7 @@ class DateRangeQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True)
 class GeoDistanceQuery(FieldQuery):
-    """Documents with a place within a distance of another.
+    """Documents with a place within a distance of a given place.
 
     Args:
         distance: a number with a unit, such as ``11km``, ``3nm``, ``17mi`` or ``19m``. The default unit is meters.
@@ -298,7 +298,7 @@ _READ_QUERIES = parts.read_several(_READ_QUERY, "queries")
 
 @dataclass(frozen=True, slots=True, init=False)
 class ConjunctionQuery(SearchQuery):
-    """Documents that match all of the given queries, at least one."""
+    """Documents that match all of the given queries. At least one query is required."""
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"conjuncts": _READ_QUERIES}
 
@@ -330,11 +330,11 @@ class DisjunctionQuery(SearchQuery):
 
 @dataclass(frozen=True, slots=True)
 class BooleanQuery(SearchQuery):
-    """Documents that match all queries of one list and none of another. Queries of a third list raise the score.
+    """Documents that match all queries in ``must`` and none in ``must_not``. Queries in ``should`` raise the score.
 
-    Each list is a query, a sequence of queries, or the query that the sequence would become: a ``ConjunctionQuery`` for
-    ``must``, a ``DisjunctionQuery`` for the others, whose ``min`` is the required number of matches. At least one list
-    must be given.
+    Each argument is a query, a sequence of queries, or a query that combines them: a ``ConjunctionQuery`` for ``must``,
+    a ``DisjunctionQuery`` for ``should`` and ``must_not``, whose ``min`` is the required number of matches. At least
+    one argument is required.
 
     Args:
         must: documents must match all of these. Default: none.

@@ -48,7 +48,7 @@ class SearchRowLocations(msgspec.Struct, frozen=True):
         return self.locations
 
     def get(self, field: str, term: str | None = None) -> tuple[SearchRowLocation, ...]:
-        """Return the locations in a field, of one term or of all."""
+        """Return the locations of one term in a field, or of all terms."""
         return tuple(each for each in self.locations if each.field == field and term in (None, each.term))
 
     def fields(self) -> tuple[str, ...]:
@@ -215,7 +215,7 @@ class _Answer(msgspec.Struct):
 
 
 UNKNOWN_FORM_LIMITS = JsonLimits(size_bytes_max=OBJECTS_SIZE_BYTES_MAX, objects_max=4_096, parts_max=16_384)
-"""Limits of a hit or an answer of an unknown form, which is read part by part, at up to 10 microseconds per object."""
+"""Limits of a hit or an answer of an unknown form. It is read part by part, at up to 10 microseconds per object."""
 
 _HITS = msgspec.json.Decoder(_Hit)
 
@@ -352,5 +352,5 @@ def _facet_result(name: str, facet: _Facet) -> SearchFacetResult:
 
 
 def _parts(facet: Members, name: str, kind: type[T]) -> tuple[T, ...]:
-    """Return the terms or ranges of a facet. Leave out those of an unknown form."""
+    """Return the terms or ranges of a facet. Leave out parts of an unknown form."""
     return tuple(part for each in facet.array(name) if (part := decoded(each, kind)) is not None)

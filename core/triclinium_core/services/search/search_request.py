@@ -82,13 +82,13 @@ class SearchScanConsistency(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """A query, a vector search, or both. With both, a hit of either is a hit.
+    """A query, a vector search, or both. With both, the result has the hits that either of them finds.
 
     ``SearchRequest.create(query)`` or ``SearchRequest.create(vector_search)`` creates a request. The methods below
-    return another request that has the other part as well.
+    return a new request that also has the other part.
 
     Raises:
-        InvalidArgumentException: an argument is invalid, or there is neither.
+        InvalidArgumentException: an argument is invalid, or there is neither a query nor a vector search.
     """
 
     search_query: SearchQuery | None = None
@@ -137,7 +137,7 @@ class SearchRequest:
 
     def members(self) -> dict[str, object]:
         """Return the members of the JSON object for the query and the vector search."""
-        # SDK-RFC 0052 "SearchRequest": the service requires a query. It must not add hits to those of the vectors.
+        # SDK-RFC 0052 "SearchRequest": the service requires a query, and MatchNoneQuery finds no further hits.
         query = self.search_query if self.search_query is not None else MatchNoneQuery()
         vectors = self.vector_search.members() if self.vector_search is not None else {}
         return {"query": query.members(), **vectors}

@@ -37,7 +37,7 @@ class Sort(SearchPart):
     """Base of all orders.
 
     Args:
-        desc: whether the order is descending. None, the default, uses the server's order.
+        desc: whether the order is descending. Default: the server's order.
 
     Raises:
         InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
@@ -67,9 +67,9 @@ class SortField(Sort):
 
     Args:
         field: name of the field.
-        type: type as which its values are compared. None, the default, uses the server's.
-        mode: which of several values of a document to use. None, the default, uses the server's.
-        missing: whether documents without the field are first or last. None, the default, uses the server's.
+        type: type as which the field's values are compared. Default: the server's value.
+        mode: which of several values of a document to use. Default: the server's value.
+        missing: whether documents without the field are first or last. Default: the server's value.
     """
 
     _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "field"}
@@ -88,12 +88,12 @@ class SortField(Sort):
 
 @dataclass(frozen=True, slots=True)
 class SortGeoDistance(Sort):
-    """Order by the distance between a place of the document and a given one.
+    """Order by the distance between a place of the document and a given place.
 
     Args:
         location: given place: longitude and latitude, in this order.
         field: name of the field with the document's place.
-        unit: unit of the distance. None, the default, uses the server's.
+        unit: unit of the distance. Default: the server's value.
     """
 
     _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "geo_distance"}

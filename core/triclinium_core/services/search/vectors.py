@@ -1,4 +1,4 @@
-"""Vector search: documents whose vectors are nearest to given ones.
+"""Vector search, which finds documents whose vectors are nearest to given vectors.
 
 Source: SDK-RFC 0052 "Vector search".
 """
@@ -28,7 +28,7 @@ class VectorQueryCombination(Enum):
 
 @dataclass(frozen=True, slots=True)
 class VectorQuery(parts.SearchPart):
-    """Documents whose vectors are nearest to a given one.
+    """Documents whose vectors are nearest to a given vector.
 
     Args:
         vector_field_name: field of the index that has the vectors.
@@ -75,8 +75,8 @@ class VectorSearch(parts.SearchPart):
 
     Args:
         queries: a ``VectorQuery``, or a sequence of one or more.
-        vector_query_combination: whether a document must be near one of the vectors or all. Default: that of the
-            service, which is ``OR``.
+        vector_query_combination: whether a document must be near one of the vectors or all. Default: the service's
+            default, which is ``OR``.
 
     Raises:
         InvalidArgumentException: an argument is invalid; ``.parameter`` names it.

@@ -1,7 +1,7 @@
 """Common parts of the answers of query and analytics, without the rows.
 
 An answer of the known form is decoded in one pass. Any other answer is read member by member, so that an unknown value
-costs no other value.
+does not make other values unreadable.
 
 Source: SDK-RFC 0056 "QueryResult"; SDK-RFC 0057 "AnalyticsResult".
 """
@@ -82,7 +82,7 @@ def read_parts(answer: HttpResponse, kind: type[A], rest: Callable[[Members], di
 
 
 def known_metrics(found: Members, kind: type[M]) -> M:
-    """Return the metrics, with 0 for each that is unreadable."""
+    """Return the metrics, with 0 for each unreadable metric."""
     metrics = found.members("metrics")
     names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
     return kind(

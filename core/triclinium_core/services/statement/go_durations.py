@@ -31,7 +31,7 @@ _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.
 
 
 def go_duration(seconds: float) -> str | None:
-    """Return a duration in milliseconds, rounded up. None, which means no limit, if it exceeds ``SECONDS_MAX``."""
+    """Return a duration as text in milliseconds, rounded up; None, for no limit, if it exceeds ``SECONDS_MAX``."""
     return f"{math.ceil(seconds * 1000)}ms" if seconds <= SECONDS_MAX else None
 
 

@@ -1,10 +1,10 @@
 r"""Names as identifiers of SQL++ statements, between backticks.
 
-In both services a backslash between backticks begins an escape, so it is doubled. A backtick is escaped differently:
+In both services a backslash between backticks begins an escape, so it is doubled. The escape of a backtick differs:
 
-- For the query service it is ``\u0060``. Older versions of the service refuse a doubled backtick.
-- For the analytics service it is doubled. The service decodes ``\u0060`` before its lexer runs, so the backtick would
-  end the identifier.
+- For the query service, ``\u0060`` replaces a backtick. Older versions of the service refuse a doubled backtick.
+- For the analytics service, a backtick is doubled. The service decodes ``\u0060`` before its lexer runs, so an escaped
+  backtick would end the identifier.
 
 Source: couchbase/query ``parser/n1ql/n1ql.nex`` and ``util.go``; AsterixDB ``SQLPP.jj``, token ``QUOTED_STRING``.
 """

@@ -34,8 +34,8 @@ class Parameters:
         keywords: more values by name.
 
     Raises:
-        InvalidArgumentException: these are not a sequence and mappings, or a name is not a string, is empty, or occurs
-            twice.
+        InvalidArgumentException: the arguments are not a sequence and mappings, or a name is not a string, is empty, or
+            occurs twice.
         EncodingFailureException: a value cannot be encoded as JSON.
     """
 
@@ -70,7 +70,7 @@ class Parameters:
         return (*places, *(name for name, _ in self.named))
 
     def members(self) -> dict[str, object]:
-        """Return their members of the request."""
+        """Return the members of the request that contain the parameters."""
         members: dict[str, object] = {name: msgspec.Raw(value) for name, value in self.named}
         if self.positional:
             members["args"] = [msgspec.Raw(value) for value in self.positional]
@@ -121,7 +121,7 @@ class RawOptions:
         return f"RawOptions({', '.join(name for name, _ in self.options)})"
 
     def check_unknown(self, members: Mapping[str, str]) -> None:
-        """Raise if an option sets a member that triclinium writes itself.
+        """Raise if an option sets a member of the request that triclinium sets itself.
 
         Args:
             members: members that triclinium writes, each with the option that sets it.
@@ -135,7 +135,7 @@ class RawOptions:
                 raise errors.InvalidArgumentException(f"raw[{name!r}] is not allowed; use {option}", parameter="raw")
 
     def members(self) -> dict[str, object]:
-        """Return their members of the request."""
+        """Return the members of the request that contain the options."""
         return {name: msgspec.Raw(value) for name, value in self.options}
 
 
@@ -153,7 +153,7 @@ def stands_in(statement: str, name: str) -> bool:
 
 
 def check_keywords(statement: object, keywords: Collection[str], options: Collection[str]) -> None:
-    """Raise if a keyword cannot be a parameter of the statement, because it does not occur there.
+    """Raise if a keyword cannot be a parameter of the statement, because it does not occur in the statement.
 
     A service ignores a parameter that its statement does not have, so a misspelt option would have no effect.
 

@@ -1,4 +1,4 @@
-"""Base of the requests of query and analytics for a statement.
+"""Base of requests that send a statement to the query or the analytics service.
 
 Source: SDK-RFC 0056 "ICluster#Query", "IScope#Query"; SDK-RFC 0057 "ICluster#AnalyticsQuery".
 """
@@ -98,7 +98,7 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
         return {"readonly": True} if self.readonly else {}
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Return the headers of the request besides those of all requests."""
+        """Return headers of the request that not all requests have."""
         return ()
 
     def statement_members(self) -> dict[str, object]:

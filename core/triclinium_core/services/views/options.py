@@ -38,7 +38,7 @@ class ViewOrdering(Enum):
 
 @unique
 class ViewErrorMode(Enum):
-    """Reaction of the service if a node fails to return its rows."""
+    """Reaction of the service to a node that does not return its rows."""
 
     CONTINUE = "continue"
     """Return the other rows, and the error in the metadata."""
@@ -76,7 +76,7 @@ class ViewOptions:
         startkey_docid: first document id, if several rows have ``startkey``.
         endkey_docid: last document id, if several rows have ``endkey``.
         inclusive_end: whether rows with ``endkey`` are included.
-        on_error: whether to return rows if those of a node are missing.
+        on_error: whether to return the other rows if the rows of a node are missing.
         debug: whether the metadata has debug information.
         raw: more options of the query string, by name.
 

@@ -26,7 +26,7 @@ class ViewRow(msgspec.Struct, frozen=True):
     encoded_value: bytes
     """Value as JSON."""
     id: str | None = None
-    """Id of the document; None for a row that a reduction made from several."""
+    """Id of the document; None for a row that a reduction made from several rows."""
 
     @property
     def key(self) -> object:
@@ -35,7 +35,7 @@ class ViewRow(msgspec.Struct, frozen=True):
 
     @property
     def value(self) -> object:
-        """Value that the view emitted, or that its reduction made from several."""
+        """Value that the view emitted, or that its reduction made from several values."""
         return self.value_as(object)
 
     def key_as(self, as_type: type[T]) -> T:

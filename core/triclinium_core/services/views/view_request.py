@@ -64,7 +64,7 @@ class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
 
     def encode(self, remaining: float) -> HttpRequest:
         """Return a GET, or a POST if there are ``keys``. The service supports no timeout, so none is sent."""
-        # The service reads a plus sign as itself, not as a space.
+        # Encode a space as %20: the service reads a plus sign as itself, not as a space.
         query = urlencode(self.options.parameters, quote_via=quote, safe="")
         target = f"{self.path}?{query}" if query else self.path
         if self.options.keys is None:

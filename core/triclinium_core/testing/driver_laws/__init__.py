@@ -1,4 +1,4 @@
-"""Contract of a driver as executable laws: public, and for any event loop.
+"""Executable laws that state the contract of a driver. They are public and run on any event loop.
 
 Each law runs a driver with its own machine and sockets on loopback. ``LAWS`` are for drivers of the client machine::
 

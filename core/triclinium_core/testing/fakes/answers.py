@@ -11,7 +11,7 @@ from triclinium_core.retry.couchbase import Status
 
 
 class CommandAnswer(msgspec.Struct, frozen=True):
-    """A reply before it is fitted to the features of its connection.
+    """A reply before it is adapted to the features of its connection.
 
     ``datatype`` describes the value; bits that the connection has not negotiated are omitted. ``deflates_with`` is the
     feature that permits a deflated value.
@@ -24,13 +24,13 @@ class CommandAnswer(msgspec.Struct, frozen=True):
     datatype: int = Datatype.RAW
     deflates_with: HelloFeature | None = None
     before: tuple[CommandAnswer, ...] = ()
-    """Replies sent before it, with the same opaque."""
+    """Replies with the same opaque that the node sends before this reply."""
 
 
 class CommandRefused(Exception):
-    """A command that the node answers with a failure.
+    """Exception for a command that the node answers with a failure.
 
-    ``context`` is a line for people, sent if XERROR is negotiated; ``body`` is JSON that is always sent.
+    ``context`` is a human-readable line, sent if XERROR is negotiated; ``body`` is JSON that is always sent.
     """
 
     def __init__(self, status: Status, context: str = "", *, body: bytes = b"") -> None:

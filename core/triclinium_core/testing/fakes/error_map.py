@@ -1,4 +1,4 @@
-"""Error map of a fake node: that of a real one, with three more entries for retries.
+"""Error map of a fake node: the error map of a real node, with three more entries for retries.
 
 Source: kv_engine docs/ErrorMap.md and its error map of version 2, revision 9; SDK-RFC 0013 for ``retry``.
 """
@@ -14,9 +14,9 @@ from triclinium_core.checks import check_integer
 from triclinium_core.errors import InvalidArgumentException
 
 V1_REVISION_OFFSET = 4
-"""Offset of the revision of a version 1 map.
+"""Number that is added to the revision of a version 1 map.
 
-Such maps are derived from version 2, and their revisions continue after the last original one.
+Version 1 maps are derived from version 2, and their revisions continue after the last original version 1 map.
 """
 
 V2_ATTRIBUTES = frozenset({"no-retry", "rate-limit", "system-constraint"})
@@ -52,7 +52,7 @@ class ErrorMapDocument:
                 raise InvalidArgumentException(f"status 0x{code:02x} is listed twice", parameter="rows")
 
     def encode(self, version: int) -> bytes:
-        """Return the map as JSON in version 1 or 2; version 1 omits the attributes that it lacks."""
+        """Return the map as JSON in version 1 or 2. Version 1 omits the attributes that exist only in version 2."""
         errors: dict[str, object] = {}
         for row in self.rows:
             attributes = [name for name in row.attributes.split() if version > 1 or name not in V2_ATTRIBUTES]

@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.faults import Fault, ServiceFault
 from triclinium_core.testing.fakes.services import faults as http
 
 _KINDS = frozenset({"Fault", "HttpFault"})
-"""Names of the return types of such functions."""
+"""Names of the return types of functions that create faults."""
 
 
 def _makers(module: ModuleType) -> dict[str, Callable[..., Fault]]:
@@ -55,7 +55,10 @@ MADE_BY: Mapping[type[Fault], Callable[..., Fault]] = {
     http.CloseAnnounced: http.close_announced,
     http.AnswerTwice: http.answer_twice,
 }
-"""Function that can create any value of each class, with its fields as parameters. Others are shorter for some."""
+"""For each class of faults, the function that can create all its values; its parameters are the fields of the class.
+
+The other functions have fewer parameters, and each creates only some values.
+"""
 
 REFUSAL = common.refuse_connection.__name__
 """Name of the fault that strikes connections."""
@@ -70,7 +73,7 @@ SERVICE_FAULTS = tuple(
 
 
 def spelled_call(name: str) -> str:
-    """Return the call syntax of a fault with argument names: ``delay(seconds)``; only the name if it has none."""
+    """Return the call syntax of a fault with argument names: ``delay(seconds)``; only the name without arguments."""
     parameters = signature(FAULTS[name]).parameters.values()
     arguments = [each.name if each.default is each.empty else f"{each.name}={each.default!r}" for each in parameters]
     return f"{name}({', '.join(arguments)})" if arguments else name

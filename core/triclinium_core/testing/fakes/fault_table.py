@@ -33,10 +33,11 @@ class Faults:
         return len(self._next) + self._next_refusals
 
     def next(self, opcode: Target, fault: Fault, times: int = 1) -> None:
-        """Have ``fault`` strike the next ``times`` commands with this opcode, after earlier such faults.
+        """Queue ``fault`` for the next ``times`` commands with this opcode, after the faults that are already queued.
 
         Args:
-            opcode: None for any of ``DATA_OPCODES``; or an HTTP service such as ``Service.QUERY``, for requests to it.
+            opcode: opcode of the commands; None for any of ``DATA_OPCODES``. An HTTP service such as ``Service.QUERY``
+                makes the fault strike requests to that service.
 
         Raises:
             InvalidArgumentException: ``fault`` is not a fault, or cannot strike the target; ``opcode`` is not a byte,
@@ -50,10 +51,10 @@ class Faults:
             self._next += [(opcode, fault)] * times
 
     def always(self, opcode: Target, fault: Fault) -> None:
-        """Have ``fault`` strike every command with this opcode that no fault of ``next`` strikes, until ``clear``.
+        """Make ``fault`` strike every command with this opcode that no fault of ``next`` strikes, until ``clear``.
 
-        An opcode or a service has one such fault; a later one replaces it. A fault for the opcode itself takes
-        precedence over one for None.
+        An opcode or a service has one such fault; a later fault replaces it. A fault for the opcode itself takes
+        precedence over a fault for None.
 
         Raises:
             InvalidArgumentException: ``fault`` is not a fault, or cannot strike the target; ``opcode`` is not a byte;

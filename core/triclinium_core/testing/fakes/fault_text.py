@@ -28,7 +28,7 @@ from triclinium_core.testing.fakes.node_troubles import NODE_TROUBLES, NodeTroub
 from triclinium_core.testing.fakes.options import HTTP_SERVICES
 
 FAULT_GRAMMAR = "[TARGET[@NODE]:] FAULT [xTIMES | always]"
-"""Syntax, for people."""
+"""Human-readable syntax of a fault."""
 
 ANY = "any"
 TARGETS: Mapping[str, Target] = {
@@ -40,7 +40,7 @@ TARGETS: Mapping[str, Target] = {
 """Possible targets of a fault, by name."""
 
 TIMES_MAX = 100_000
-"""Maximum number of times, because each pending strike is stored; a test can use ``always`` instead."""
+"""Maximum number of times. It is limited because each pending strike is stored; ``always`` has no limit."""
 
 _FRONT = re.compile(r"\s*(?P<target>[\w-]*)\s*(?:@\s*(?P<node>\w+))?\s*:(?P<rest>.*)", re.DOTALL)
 _TIMES = re.compile(r"(?P<rest>.*)\s+(?:x(?P<times>\d+)|(?P<always>always))\s*", re.DOTALL)
@@ -72,7 +72,7 @@ class PlacedFault:
 
 
 def read_fault(text: str) -> PlacedFault | NodeTrouble:
-    """Return the fault, or the trouble of a node, that a text describes; the module has the syntax.
+    """Return the fault, or the trouble of a node, that a text describes; the module's docstring has the syntax.
 
     Raises:
         InvalidArgumentException: the text is invalid; the message names the invalid part and the valid choices.

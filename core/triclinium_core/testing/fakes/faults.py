@@ -116,7 +116,7 @@ def delay(seconds: Duration) -> Fault:
     """Apply the command immediately and send the reply ``seconds`` later.
 
     Without unordered execution, later replies on that connection wait behind it, as on a real node. Finds a client that
-    matches replies by their order, or mistakes a late reply to an abandoned request for that of another.
+    matches replies by their order, or takes a late reply to an abandoned request as the reply to another request.
 
     Raises:
         InvalidArgumentException: ``seconds`` is not a duration, or is out of range.
@@ -127,8 +127,8 @@ def delay(seconds: Duration) -> Fault:
 def status(code: int, body: bytes = b"", datatype: int = 0) -> Fault:
     """Reply with exactly this status and body, instead of applying the command.
 
-    Finds a client that retries statuses that it must not retry, gives up on retryable ones, or fails on an unexpected
-    body. With ``Status.SUCCESS`` it forges a reply.
+    Finds a client that retries statuses that it must not retry, gives up on retryable statuses, or fails on an
+    unexpected body. With ``Status.SUCCESS`` the fault forges a reply.
 
     Raises:
         InvalidArgumentException: a number does not fit its field, or the body is not bytes or exceeds the value limit.
@@ -159,7 +159,7 @@ def locked() -> Fault:
 def not_my_vbucket(with_config: bool = True) -> Fault:
     """Reply NOT_MY_VBUCKET instead of applying the command, by default with the node's cluster config.
 
-    Finds a client that surfaces it, ignores the body, or requires one.
+    Finds a client that reports the status to its caller, ignores the body, or requires a body.
 
     Raises:
         InvalidArgumentException: ``with_config`` is neither True nor False.
@@ -170,7 +170,7 @@ def not_my_vbucket(with_config: bool = True) -> Fault:
 def hang_up() -> Fault:
     """Close the connection instead of applying the command. Naming a bootstrap opcode makes the bootstrap fail there.
 
-    Finds a client that does not reconnect, or re-sends a write because it was not applied: the client cannot know.
+    Finds a client that does not reconnect, or that sends a write again although it cannot know that it was not applied.
     """
     return HangUpBeforeApplying()
 
@@ -186,7 +186,7 @@ def hang_up_after_applying() -> Fault:
 def hang_up_mid_reply(*, bytes_sent: int = 12) -> Fault:
     """Apply the command, send the first ``bytes_sent`` bytes of the reply (never all of them) and close.
 
-    Finds a client that keeps half a frame across a reconnect, or counts it as a reply.
+    Finds a client that keeps half a frame across a reconnect, or counts half a frame as a reply.
 
     Raises:
         InvalidArgumentException: ``bytes_sent`` is negative.
@@ -197,7 +197,7 @@ def hang_up_mid_reply(*, bytes_sent: int = 12) -> Fault:
 def garble() -> Fault:
     """Apply the command and invert every bit of the reply; the connection stays open.
 
-    Finds a client that raises, hangs or reads on, instead of closing with a reason.
+    Finds a client that raises, hangs or continues to read, instead of closing the connection with a reason.
     """
     return Garble()
 

@@ -41,7 +41,7 @@ class LogLimit(Generic[E]):
             self._size = self._shorten(log)
 
     def _shorten(self, log: list[E]) -> int:
-        """Drop all but the newest entries, and return the size of the remaining ones."""
+        """Drop all but the newest entries, and return the size of the remaining entries."""
         kept, size = 1, self._size_of(log[-1])
         for entry in reversed(log[:-1]):
             larger = size + self._size_of(entry)

@@ -1,4 +1,4 @@
-"""Troubles of whole nodes, by their command line names: they strike no command, begin immediately, and last."""
+"""Troubles of an entire node, by command line name. They begin immediately and last; they strike no single command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMED: Mapping[str, Callable[[FakeNodes, int, Duration], None]] = {
     FakeNodes.learn_late.__name__: FakeNodes.learn_late,
     FakeNodes.slow_down.__name__: FakeNodes.slow_down,
 }
-"""Troubles with a number of seconds."""
+"""Troubles with a number of seconds as argument."""
 NODE_TROUBLES: Sequence[str] = (*TIMED, *LASTING)
 """Names of all troubles, which are methods of ``FakeNodes``."""
 
@@ -77,7 +77,7 @@ def make_trouble(
         raise errors.InvalidArgumentException(
             f"{name} has invalid arguments; write {spelled_trouble(name)}", parameter="fault"
         )
-    # The check refuses values that are not a number of seconds.
+    # ``check_duration`` refuses values that are not a number of seconds, so the cast is safe.
     seconds = check_duration(cast("float", arguments[0]), "seconds", most=SECONDS_MAX) if arguments else None
     return NodeTrouble(name, seconds, node)
 

@@ -33,7 +33,7 @@ VBUCKET_COUNTS = (128, 1024)
 """Valid numbers of vbuckets of a bucket: 128 with small-bucket storage."""
 
 NODES_MAX = 128
-"""Maximum number of nodes, so that each has a vbucket even of a bucket with 128."""
+"""Maximum number of nodes, so that each node has a vbucket even of a bucket with 128 vbuckets."""
 
 PORT_STRIDE = 2
 """Distance of the KV ports of adjacent nodes: a TLS port fits between them."""
@@ -69,9 +69,9 @@ class FakeNodeOptions:
     """
 
     host: str = "127.0.0.1"
-    """Host of the node in configs; ``$HOST`` has the client substitute the host that it connected to."""
+    """Host of the node in configs; for ``$HOST`` a client substitutes the host to which it connected."""
     port: int = 11210
-    """Port of the node in configs: the one it is served on."""
+    """Port of the node in configs: the port on which the driver serves it."""
     tls_port: int | None = None
     alternate_addresses: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """Host and KV port in other networks, by network name such as ``external``, with and without TLS.
@@ -88,9 +88,9 @@ class FakeNodeOptions:
     username: str = "Administrator"
     password: str = field(default="password", repr=False)
     tokens: tuple[str, ...] = field(default=(), repr=False)
-    """JSON Web Tokens accepted from any client; OAUTHBEARER is offered if there are any."""
+    """JSON Web Tokens that the node accepts from any client; with tokens, the node offers OAUTHBEARER."""
     certificate_users: tuple[str, ...] | None = None
-    """User names, one of which a client's certificate must contain if TLS requests it; None for any name."""
+    """User names. If TLS requests a certificate, it must contain one of these names; None accepts any name."""
     buckets: tuple[str, ...] = ("default",)
     memcached_buckets: tuple[str, ...] = ()
     """Memcached buckets: they can be selected, and have no cluster config."""
@@ -101,11 +101,11 @@ class FakeNodeOptions:
     """Features that HELLO grants on request."""
     sasl_mechanisms: tuple[str, ...] = SASL_MECHANISMS
     scram_iterations: int = SCRAM_ITERATIONS_MIN
-    """SCRAM iterations. Default: the fewest that clients accept. A process computes them once for each password."""
+    """SCRAM iterations. Default: the minimum that clients accept. A process computes them once for each password."""
     error_map: ErrorMapDocument | None = ERROR_MAP
     """Error map; None for a node that does not support GET_ERROR_MAP."""
     cluster_uuid: str | None = None
-    """UUID of the cluster in configs; None, also for the name, for a server before 7.6.4, which sends neither."""
+    """UUID of the cluster in configs. None here and for the name: like a server before 7.6.4, which sends neither."""
     cluster_name: str | None = None
     config_epoch: int = 1
     config_revision: int = 1
@@ -120,7 +120,7 @@ class FakeNodeOptions:
         return (*self.sasl_mechanisms, OAUTHBEARER) if self.tokens else self.sasl_mechanisms
 
     def ports(self, *, tls: bool) -> dict[Service, int]:
-        """Return the port of each service of the node; no ports over TLS if it does not support TLS."""
+        """Return the port of each service of the node; no ports over TLS if the node does not support TLS."""
         if tls and self.tls_port is None:
             return {}
         kv_port = self.tls_port if tls else self.port
@@ -153,7 +153,7 @@ class FakeNodeOptions:
         check_integer(self.config_epoch, "config_epoch", 1, UINT32_MAX)
         check_integer(self.config_revision, "config_revision", 1, UINT32_MAX)
         for parameter, buckets in (("buckets", self.buckets), ("memcached_buckets", self.memcached_buckets)):
-            # Python treats a lone string as a sequence of letters.
+            # Refuse a lone string, which Python treats as a sequence of letters.
             check_type(buckets, parameter, tuple)
             for bucket in buckets:
                 check_name(bucket, "bucket")
@@ -221,7 +221,7 @@ def placed(options: FakeNodeOptions, nodes: int | Sequence[tuple[str, int]]) -> 
     """Return the options of each node.
 
     Args:
-        options: options of the first node, and of the others except for their addresses.
+        options: options of the first node, and of all other nodes except for their addresses.
         nodes: number of nodes, or host and port of each.
 
     Raises:

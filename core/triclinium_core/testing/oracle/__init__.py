@@ -1,1 +1,1 @@
-"""Laws that hold under every fault: possible results, permitted requests, and excuses for failures."""
+"""Laws that a client keeps under every fault: possible results, permitted requests, and valid causes of failures."""

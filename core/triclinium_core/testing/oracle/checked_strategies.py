@@ -1,4 +1,4 @@
-"""Token strategies under test: they forward and record each call, and check the budget."""
+"""Wrappers of token strategies under test, which forward and record each call, and check the budget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.testing.oracle.loans import Loan, LoanBook, TokenEnd
 
 
 class CheckedStrategy:
-    """A synchronous strategy under test.
+    """Wrapper of a synchronous strategy under test.
 
     Args:
         book: records the issued tokens.
@@ -26,18 +26,18 @@ class CheckedStrategy:
         self._left = _budget_of(strategy)
         self._capacity = self._left(None)
         self._taken: defaultdict[str | None, int] = defaultdict(int)
-        """Cost of retries that was not returned, by scope."""
+        """Cost of the retries whose tokens were not returned, by scope."""
 
     @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._strategy!r})"
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.RetryToken:
-        """Return the token of a first attempt; exceptions of the strategy propagate."""
+        """Return the token for a first attempt. Exceptions that the strategy raises propagate."""
         return self.acquire_for(self.book.begin(token_scope))
 
     def acquire_for(self, loan: Loan) -> smithy.RetryToken:
-        """Return the first token of a loan; exceptions of the strategy propagate."""
+        """Return the first token of a loan. Exceptions that the strategy raises propagate."""
         try:
             token = self._strategy.acquire_initial_retry_token(token_scope=loan.token_scope)
         except Exception as error:
@@ -52,7 +52,7 @@ class CheckedStrategy:
     def refresh_retry_token_for_retry(
         self, *, token_to_renew: smithy.RetryToken, error: Exception
     ) -> smithy.RetryToken:
-        """Return the token of the next attempt; exceptions of the strategy propagate."""
+        """Return the token for the next attempt. Exceptions that the strategy raises propagate."""
         loan = self.book.end(token_to_renew, TokenEnd.RENEWED)
         try:
             token = self._strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
@@ -66,14 +66,14 @@ class CheckedStrategy:
         return token
 
     def record_success(self, *, token: smithy.RetryToken) -> None:
-        """Take a token back, and return the cost of its attempt to the budget, or 1 if it had none."""
+        """Take a token back, and return to the budget the cost of the token's attempt, or 1 if it had no cost."""
         loan = self.book.end(token, TokenEnd.RECORDED)
         self._strategy.record_success(token=token)
         if loan is not None:
             self._refill(loan, _cost_of(token) or 1)
 
     def abandon(self, *, token: smithy.RetryToken) -> None:
-        """Take back the token of an attempt that is not made, and return its cost to the budget."""
+        """Take back the token of an attempt that is not made, and return the cost of the token to the budget."""
         loan = self.book.end(token, TokenEnd.RETURNED)
         take_back: Callable[..., None] | None = getattr(self._strategy, "abandon", None)
         if take_back is not None:
@@ -92,7 +92,7 @@ class CheckedStrategy:
         if not is_refusal(raised):
             loan.raised = raised
         elif isinstance(error, FailedAttemptError) and not loan.is_over:
-            # A refusal has no effect if its request is over.
+            # A refusal of a finished request has no effect, so it is not recorded.
             loan.refusals.add(error.reason)
         self._check_budget(loan.token_scope)
 
@@ -109,11 +109,11 @@ class CheckedStrategy:
 
 
 class AwaitedStrategy:
-    """An awaited strategy under test: it waits before each answer, and may never answer.
+    """Wrapper of an awaited strategy under test, which waits before each answer and may never answer.
 
     Args:
-        strategy: strategy that gives the answers.
-        think: returns what to await before an answer.
+        strategy: wrapper that returns the answers.
+        think: returns the awaitable that the wrapper awaits before each answer.
     """
 
     def __init__(self, strategy: CheckedStrategy, think: Callable[[], Awaitable[None]]) -> None:
@@ -125,7 +125,7 @@ class AwaitedStrategy:
         return f"{type(self).__name__}({self._strategy!r})"
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.RetryToken:
-        """Return the token of a first attempt; exceptions of the strategy propagate."""
+        """Return the token for a first attempt. Exceptions that the strategy raises propagate."""
         loan = self._strategy.book.begin(token_scope)
         loan.was_held_back = True
         await self._think()
@@ -134,8 +134,8 @@ class AwaitedStrategy:
     async def refresh_retry_token_for_retry(
         self, *, token_to_renew: smithy.RetryToken, error: Exception
     ) -> smithy.RetryToken:
-        """Return the token of the next attempt; exceptions of the strategy propagate."""
-        # A cancelled call consumes the token too: the strategy has used it.
+        """Return the token for the next attempt. Exceptions that the strategy raises propagate."""
+        # End the token before the wait: a cancelled call consumes the token too.
         loan = self._strategy.book.end(token_to_renew, TokenEnd.ASKED)
         if loan is not None:
             loan.was_held_back = True
@@ -153,7 +153,7 @@ class AwaitedStrategy:
 
 
 def _budget_of(strategy: smithy.MinimalRetryStrategy) -> Callable[[str | None], float]:
-    """Return a function from a scope to the remaining budget of a strategy; always 0 if it has no budget."""
+    """Return a function that takes a scope and returns the budget that a strategy has left; 0 without a budget."""
     if isinstance(strategy, smithy.StandardRetryStrategy):
         return strategy.available_quota
     if isinstance(strategy, smithy.BudgetRetryStrategy):

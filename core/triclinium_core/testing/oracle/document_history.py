@@ -1,6 +1,6 @@
-"""Possible states of one document, checked against every result of a caller.
+"""Possible states of one document, with which each result that a caller gets is compared.
 
-A *reader* is an operation whose caller got a result or an error; all times are those of ``Submission``.
+A *reader* is an operation whose caller got a result or an error. ``Submission`` defines all times.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ class _Version(NamedTuple):
     """Version of a document with a known CAS."""
 
     begin: Instant
-    """Submission time of an operation that returned it."""
+    """Submission time of an operation that returned this version."""
     settled: Instant
-    """Time at which a caller first got it."""
+    """Time at which a caller first got this version."""
     data: bytes | None = None
     mutation: Submission | None = None
-    """The operation that returned it, if that changes the document."""
+    """Operation that returned this version, if the operation changes the document."""
 
 
 class DocumentHistory:
@@ -89,7 +89,7 @@ class DocumentHistory:
         raise Violation(f"{reader} got a CAS mismatch, but the document was not changed")
 
     def learn_cas(self, reader: Submission, cas: int, data: bytes | None) -> None:
-        """Record a CAS that ``reader`` got; raise ``Violation`` if it belongs to another version."""
+        """Record a CAS that ``reader`` got; raise ``Violation`` if the CAS belongs to another version."""
         mutation = reader if isinstance(reader.operation, CHANGES_CAS) else None
         version = _Version(reader.begin, reader.settled, data, mutation)
         known = self._versions.get(cas)
@@ -113,7 +113,7 @@ class DocumentHistory:
         )
 
     def exists_until(self, since: Instant) -> float:
-        """Return the time in seconds until which an existing document cannot expire, unless it is touched."""
+        """Return the time in seconds before which an existing document cannot expire with the expiries set so far."""
         expiries = [expiry for other in self.submissions if (expiry := other.expiry()) is not None]
         return min((begin[0] for begin, end in expiries if end > since), default=float("inf"))
 
@@ -132,7 +132,7 @@ class DocumentHistory:
         begin, end = expiry
         if begin > reader.settled or self._is_over(end, reader):
             return False
-        # A write in between has set another expiry, or none.
+        # A write between these times has replaced or removed the expiry.
         return not any(
             other.begin > owner.over_by and other.applied_by < begin
             for other in self._others(reader)

@@ -1,8 +1,10 @@
-"""Faults between clients and nodes, and their times: without one, an operation must succeed.
+"""Valid causes of failures: the faults between clients and nodes, and their times.
+
+Without such a fault, an operation must succeed.
 
 A node is *out of order* while it is dead, cut off, slow, or uses an old map. A stream is *suspect* once a fault struck
-it, its bytes were withheld, or its node was out of order: the client may close it. It is *stuck* while the delivered
-bytes end within a frame: the client waits for the rest, or closes it later.
+it, its bytes were withheld, or its node was out of order: the client may close the stream. A stream is *stuck* while
+the delivered bytes end within a frame: the client waits for the rest, or closes the stream later.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ ANSWERS = (
     errors.DocumentNotFoundException,
     errors.DocumentNotLockedException,
 )
-"""Failures that describe the document: they need no excuse, but a possible history."""
+"""Failures that describe the document. They need no fault, but a history in which they are possible."""
 
 LONG_AGO: Instant = (-1.0, 0)
 
@@ -47,15 +49,15 @@ class Outset(NamedTuple):
     ill: AbstractSet[int]
     """Nodes with a connection that was not ready."""
     known: Revision | None
-    """Config that the client had; None before its first config."""
+    """Version of the config that the client had; None before its first config."""
     oldest: Revision
-    """Oldest config that the client may use: the one it had, or one that a node sends."""
+    """Version of the oldest config that the client may use: the config that it had, or one that a node may send."""
     is_patient: bool
-    """Whether its retry strategy survives faults that permit a retry."""
+    """Whether the operation's retry strategy survives faults that permit a retry."""
 
 
 class Excuses:
-    """Excuses of all clients of one cluster, from the knowledge of callers and the bytes sent to nodes.
+    """Excuses for failures of all clients of one cluster, derived from calls and from the bytes that nodes receive.
 
     Call ``look`` after each change of nodes or map, so that no state is missed.
     """
@@ -74,7 +76,7 @@ class Excuses:
         self._newest: dict[int | None, Instant] = {}
         """Time of the last problem that may affect an operation without striking it, by node; None for all nodes."""
         self._dropped: dict[Keyspace, Instant] = {}
-        """End of the absence of each dropped collection."""
+        """Time at which each dropped collection exists again on all nodes."""
         self._suspect: set[int] = set()
         self._received: defaultdict[int, bytearray] = defaultdict(bytearray)
         """Bytes received on each stream after its last whole frame."""
@@ -102,16 +104,16 @@ class Excuses:
             self._suspect.add(command.connection)
 
     def lost(self, instant: Instant, node: int | None) -> None:
-        """Record the loss of a stream by any cause, and its node."""
+        """Record that a stream was lost, for any reason, and its node."""
         self._newest[node] = instant
 
     def out_of_order(self, node: int, streams: Iterable[int], instant: Instant) -> None:
-        """Record that a node is out of order, or was until now, and the streams to it."""
+        """Record that a node is out of order, or was until now, and that its streams are suspect."""
         self._newest[node] = instant
         self._suspect.update(streams)
 
     def withholding(self, instant: Instant) -> None:
-        """Record that time passes from now on while bytes are withheld."""
+        """Record that time begins to pass while bytes are withheld."""
         self._newest[None] = instant
         self._withholds = True
 
@@ -122,7 +124,7 @@ class Excuses:
         self._suspect.update(streams)
 
     def delivered(self, stream: int, data: bytes, node: int, instant: Instant) -> None:
-        """Record bytes that the client received from a node. Those of a fault may arrive long after it struck."""
+        """Record bytes that the client received from a node. The bytes of a fault may arrive long after it struck."""
         received = self._received[stream]
         received += data
         try:
@@ -149,7 +151,7 @@ class Excuses:
                 self._dropped[keyspace] = min(until, instant)
 
     def look(self) -> AbstractSet[int]:
-        """Return the nodes that are out of order now, or were at the last look."""
+        """Return the nodes that are out of order now, or were out of order at the last call."""
         if self._nodes.map is not self._maps[-1]:
             self._maps.append(self._nodes.map)
         before = self._out_of_order
@@ -159,11 +161,11 @@ class Excuses:
     # Knowledge about nodes and streams.
 
     def newest_at(self, nodes: Iterable[int]) -> Instant:
-        """Return the time of the last problem of one of these nodes, or of all nodes together."""
+        """Return the time of the last problem that affected one of these nodes or all nodes."""
         return max(self._newest.get(node, LONG_AGO) for node in (None, *nodes))
 
     def is_out_of_order(self, index: int) -> bool:
-        """Return whether a node was out of order at the last look."""
+        """Return whether a node was out of order at the last call of ``look``."""
         return index in self._out_of_order
 
     def is_broken(self, stream: int) -> bool:
@@ -203,7 +205,7 @@ class Excuses:
         )
 
     def nodes_asked(self, submission: Submission) -> AbstractSet[int]:
-        """Return the nodes that an operation depends on: any may be queried for a map or a collection id."""
+        """Return the nodes on which an operation depends: all if the client may request a map or a collection id."""
         known = self._outsets[submission.token].known
         if known is None or not submission.place.keyspace.is_default_collection:
             return set(range(len(self._nodes)))
@@ -223,7 +225,7 @@ class Excuses:
 
 
 def _is_of_one_operation(fault: CommandFault) -> bool:
-    """Return whether a fault on a document command spares its connection and the other commands on it."""
+    """Return whether a fault on a document command affects only this command, and not others on the connection."""
     if isinstance(fault, AnswerStatus):
         return fault.code in HARMLESS_STATUSES
     return isinstance(fault, Delay | DropResponse | AnswerNotMyVbucket)

@@ -1,8 +1,8 @@
 """Comparison of a client's reports with the frames and commands that its node saw.
 
 A frame does not name its operation. Operations that look alike on the wire, such as two gets of one key, share one
-*account*: the reports about all of them must fit the observations of all of them. A write has a unique value, and
-therefore a separate account.
+*account*: what the client reports about these operations must agree with what the node observed of them. A write has a
+unique value, and therefore a separate account.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from triclinium_core.testing.fault_catalogue import RETRIED_BY_MAP, RETRIED_STAT
 from triclinium_core.testing.oracle.submissions import Instant, Submission, Violation, may_be_applied
 
 SURVIVABLE_DELAY = 0.5
-"""Maximum delay in seconds after which a response is still in time."""
+"""Maximum delay in seconds of a response that still arrives before the deadline."""
 
 SURVIVABLE_STRIKES = 5
 """Maximum number of consecutive faults that leave enough time for a response."""
@@ -41,7 +41,7 @@ NEEDS_A_FRAME = frozenset(
     for reason in RetryReason
     if reason.startswith("KV_") or reason in (RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, RetryReason.UNKNOWN)
 )
-"""Reasons that require that the attempt left the client."""
+"""Retry reasons that can occur only after the client has sent the attempt."""
 
 _DOCUMENT_EXTRAS = Struct(">II")
 """Flags, expiry."""
@@ -67,12 +67,12 @@ class _Account:
     applied: int = 0
     """Number of commands that the node applied."""
     strikes: list[tuple[Instant, bool]] = field(default_factory=list)
-    """Times at which faults struck the commands, and whether a patient client survives them."""
+    """For each fault that struck a command, its time, and whether a patient client survives it."""
     forged_at: Instant = (-1.0, 0)
-    """Time at which the length of a reply was last forged, so that it may be read as another."""
+    """Time of the last fault that forged the length of a reply, so that the client may misread it as another reply."""
     frames_left: int = 0
     frames_least: int = 0
-    """Minimum number of frames that left the client, according to results and reported retries."""
+    """Minimum number of frames that the client sent, according to results and reported retries."""
     frames_most: int = 0
 
 
@@ -83,12 +83,12 @@ class _Stream:
     frames: FrameBuffer = field(default_factory=lambda: FrameBuffer(SERVER_ACCEPTS))
     size: int = 0
     unsent: list[tuple[_Look, int]] = field(default_factory=list)
-    """Data command frames: their looks and offsets."""
+    """Features and offset of each frame of a data command that has not left the client."""
     looks: dict[int, _Look] = field(default_factory=dict)
 
 
 class Ledger:
-    """Accounts of one client. Recording an event raises ``Violation`` if it contradicts them.
+    """Accounts of one client. A method that records an event raises ``Violation`` if the event contradicts them.
 
     ``collection_ids`` covers all collections that operations may name.
     """
@@ -96,7 +96,7 @@ class Ledger:
     def __init__(self, collection_ids: Mapping[Keyspace, int]) -> None:
         self._collection_ids = collection_ids
         self._first_ids: dict[int, int] = {}
-        """First id of each collection that was dropped and created again, by its current id."""
+        """Original id of each collection that was dropped and created again, by its current id."""
         self._accounts: defaultdict[_Look, _Account] = defaultdict(_Account)
         self._account_of: dict[int, _Account] = {}
         self._streams: defaultdict[int, _Stream] = defaultdict(_Stream)
@@ -105,7 +105,7 @@ class Ledger:
         self._has_error_map = True
 
     def submitted(self, submission: Submission, deadline: float) -> None:
-        """Open an account for an operation, or add it to the account of its look."""
+        """Open an account for an operation, or add the operation to the account of operations that look alike."""
         account = self._accounts[self._look_of(submission.operation)]
         account.operations += 1
         account.frames_most += 1
@@ -136,7 +136,7 @@ class Ledger:
         known.unsent = [(look, offset) for look, offset in known.unsent if offset >= handed_over]
 
     def commanded(self, command: LoggedCommand, instant: Instant) -> None:
-        """Record a command at the node; raise ``Violation`` for a write applied too often, or after its denial."""
+        """Record a command at the node; raise ``Violation`` if a write is applied too often, or after it was denied."""
         if command.opcode == Opcode.GET_ERROR_MAP and command.fault is not None:
             self._has_error_map = False
         look = self._streams[command.connection].looks.get(command.opaque)
@@ -152,7 +152,7 @@ class Ledger:
             self._check_applied(account, f"{command.opcode!r} {command.key!r}")
 
     def retried(self, submission: Submission, report: ReportRetry, now: float) -> None:
-        """Record a reported retry; the rules must permit it, and it must be in time."""
+        """Record a retry that the client reports. The rules must permit it, and it must begin before the deadline."""
         account, deadline = self._account_of[submission.token], self._deadlines[submission.token]
         if not submission.is_open:
             raise Violation(f"{submission} is retried after it was settled")
@@ -162,7 +162,7 @@ class Ledger:
         if due > deadline + RESOLUTION or (report.dispatches and due >= deadline):
             raise Violation(f"{submission} is due for a retry at {due:.6f} s, after its deadline at {deadline:.6f} s")
         self._retries[submission.token].append(report)
-        # A response to the collection id request is a reason too, without a frame of the operation.
+        # Outside the default collection, the collection id request may be the reason, and then no frame was sent.
         if report.reason in NEEDS_A_FRAME and submission.place.keyspace.is_default_collection:
             account.frames_least += 1
         account.frames_most += report.dispatches
@@ -176,7 +176,7 @@ class Ledger:
             raise Violation(f"{submission} succeeded, but the node has not applied it")
 
     def failed(self, submission: Submission, error: errors.CouchbaseException) -> None:
-        """Record a failure; it must report the number of retries, and whether it may have been applied."""
+        """Record a failure. The error must report the retries, and whether the operation may have been applied."""
         account, reports = self._account_of[submission.token], self._retries[submission.token]
         ordered = sum(report.dispatches for report in reports)
         if error.context.retry_attempts != ordered:
@@ -192,11 +192,11 @@ class Ledger:
             self._void(submission)
 
     def was_struck(self, submission: Submission) -> bool:
-        """Return whether a fault struck a command with the look of this operation since its submission."""
+        """Return whether, since its submission, a fault struck a command that looks like this operation."""
         return any(instant > submission.begin for instant, _ in self._account_of[submission.token].strikes)
 
     def is_struck_down(self, submission: Submission) -> bool:
-        """Return whether these faults are more than a patient client must survive."""
+        """Return whether the faults that struck an operation are more than a patient client must survive."""
         strikes = [
             survivable
             for instant, survivable in self._account_of[submission.token].strikes
@@ -205,7 +205,7 @@ class Ledger:
         return not all(strikes) or len(strikes) > SURVIVABLE_STRIKES
 
     def was_forged(self, submission: Submission) -> bool:
-        """Return whether a reply to this operation may be read as another, so that its result is meaningless."""
+        """Return whether the client may have misread a reply to this operation, so that the result is meaningless."""
         return self._account_of[submission.token].forged_at > submission.begin
 
     def check_frames(self) -> None:
@@ -218,7 +218,7 @@ class Ledger:
                 )
 
     def _is_survivable(self, command: LoggedCommand, fault: CommandFault) -> bool:
-        """Return whether a patient client gets its response even if ``fault`` strikes the command a few times."""
+        """Return whether a patient client gets a response even if ``fault`` strikes the command a few times."""
         match fault:
             case AnswerNotMyVbucket():
                 return True
@@ -258,7 +258,7 @@ class Ledger:
 
 
 def _needs_a_frame(error: errors.CouchbaseException) -> bool:
-    """Return whether an error, apart from earlier retries, requires a response."""
+    """Return whether an error implies that the client sent a frame for the last attempt."""
     context = error.context
     if context.refused_reason is not None:
         return context.refused_reason in NEEDS_A_FRAME

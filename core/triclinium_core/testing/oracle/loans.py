@@ -1,11 +1,14 @@
-"""Laws of token strategies: issued tokens, their ends, and their use by a client.
+"""Laws of token strategies: which tokens they issue, how a client uses the tokens, and how each token ends.
+
+A *loan* is all tokens that a strategy issues to one request.
 
 *Safety*: a request acquires one first token. A token ends once: it is renewed or refused after a failed attempt,
 recorded after a success, or released if its attempt is not made. No attempt is made without a token, or before its
 delay ends, unless the strategy refused the first token. A strategy is consulted neither about terminal reasons, which
-are never retried, nor about reasons that are always retried. Its budget is never negative nor above its capacity.
+are never retried, nor about reasons that are always retried. A strategy's budget is never negative or above its
+capacity.
 *Liveness*: a finished request has released the token of an attempt that was not made; a success is recorded; a request
-whose retry is refused fails immediately with that reason, and one whose retry is granted is retried.
+whose retry is refused fails immediately with that reason, and a request whose retry is granted is retried.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ class TokenEnd(Enum):
     """End of a token."""
 
     ASKED = auto()
-    """Held by the strategy, which has not decided yet between the next two."""
+    """Held by the strategy, which has not yet decided between the next two ends."""
     RENEWED = auto()
     REFUSED = auto()
     RECORDED = auto()
@@ -44,11 +47,11 @@ class IssuedToken:
     reason: RetryReason | None = None
     """Reason for which the previous attempt failed; None for a first token."""
     is_made: bool = False
-    """Whether its attempt was made."""
+    """Whether the client made the attempt for which the token was issued."""
     end: TokenEnd | None = None
     """End of the token; None while it is in use."""
     ended_at: int = 0
-    """Step at which it ended."""
+    """Step at which the token ended."""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,16 +60,16 @@ class Loan:
 
     token_scope: str | None
     request: int | None = None
-    """Token of the operation; None until it is known."""
+    """Token of the operation or request; None until it is known."""
     issued: list[IssuedToken] = field(default_factory=list)
     """Issued tokens, oldest first."""
     position: int = 0
-    """Index of the token that the client's reports are about."""
+    """Index of the issued token to which the client's next report refers."""
     is_first_refused: bool = False
     refusals: set[RetryReason] = field(default_factory=set)
     """Reasons for which the strategy refused a retry."""
     raised: Exception | None = None
-    """Exception of the strategy, if it was not a refusal."""
+    """Exception that the strategy raised, if it was not a refusal."""
     was_held_back: bool = False
     """Whether the request had to wait for its strategy."""
     is_over: bool = False
@@ -82,15 +85,15 @@ class Loan:
 
     @property
     def times_recorded(self) -> int:
-        """Number of its tokens that were recorded as a success."""
+        """Number of tokens of the loan that were recorded as a success."""
         return sum(issued.end is TokenEnd.RECORDED for issued in self.issued)
 
 
 class LoanBook:
     """All tokens that the token strategies of one simulation have issued.
 
-    Strategies are called in the middle of the client's work, and the client survives their exceptions. So breaches are
-    stored, and ``check`` raises them. The owner sets ``now`` to the time in seconds.
+    A strategy is called while the client handles an event, and the client catches its exceptions. So the book stores
+    breaches, and ``check`` raises them. The owner sets ``now`` to the time in seconds.
     """
 
     def __init__(self) -> None:
@@ -146,7 +149,7 @@ class LoanBook:
         return loan
 
     def shown(self, loan: Loan, error: Exception) -> None:
-        """Record the error of a failed attempt that a strategy gets."""
+        """Record the error of a failed attempt that the client passes to a strategy."""
         if not isinstance(error, FailedAttemptError):
             self.breaks(f"{loan}: its strategy received {error!r}")
             return
@@ -157,7 +160,7 @@ class LoanBook:
             self.breaks(f"{loan}: its strategy received {reason} as safe, but the operation may have been applied")
 
     def breaks(self, law: str) -> None:
-        """Record a breach, unless there was one before."""
+        """Record a breach, unless one is recorded already."""
         self._broken = self._broken or law
 
     # Actions of clients.
@@ -186,7 +189,7 @@ class LoanBook:
         self._touched.append(loan)
 
     def retried(self, report: ReportRetry) -> None:
-        """Record a reported retry, which must be granted unless its reason is always retried."""
+        """Record a reported retry, which the strategy must have granted unless the reason is always retried."""
         loan = self._loans[report.token]
         if report.reason.always_retry:
             return
@@ -210,7 +213,7 @@ class LoanBook:
 
         Args:
             is_well: whether the failure is a final response of a healthy service.
-            has_rows: whether the reader got rows before it.
+            has_rows: whether the reader got rows before the failure.
         """
         loan = self._over(request)
         refused = error.context.refused_reason
@@ -225,13 +228,13 @@ class LoanBook:
             raise Violation(f"{loan} fails with {error!r}, but its strategy recorded a success")
 
     def abandoned(self, request: int, *, has_rows: bool) -> None:
-        """Record that a caller left. ``has_rows`` is whether it had got rows."""
+        """Record that a caller left. ``has_rows`` is whether the caller had received rows."""
         loan = self._over(request)
         if loan.times_recorded > has_rows:
             raise Violation(f"{loan} was abandoned, but its strategy recorded a success")
 
     def check(self) -> None:
-        """Check the tokens after a client has finished its reaction to an event."""
+        """Check the tokens after a client has handled an event."""
         self._step += 1
         touched, self._touched = self._touched, []
         if self._broken is not None:
@@ -280,14 +283,14 @@ def _was_late(error: errors.CouchbaseException) -> bool:
 
 
 def _may_be_refused(loan: Loan, reason: RetryReason, error: errors.CouchbaseException, *, has_rows: bool) -> bool:
-    """Return whether a request may fail because it is not retried for a reason."""
+    """Return whether a request may fail because the client does not retry it for ``reason``."""
     return (
         reason in loan.refusals
         or reason in TERMINAL_ERRORS
         or loan.is_first_refused
         or loan.raised is not None
         or not (error.context.idempotent or reason.allows_non_idempotent_retry)
-        # The schedule of the node's error map may be exhausted.
+        # The retry schedule in the node's error map may be exhausted.
         or reason is RetryReason.KV_ERROR_MAP_RETRY_INDICATED
         # No strategy is consulted after rows were handed out.
         or has_rows

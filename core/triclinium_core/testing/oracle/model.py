@@ -1,10 +1,10 @@
-"""Model of the documents: the results that callers may still receive.
+"""Model of the documents, which determines the results that callers may still receive.
 
 Theory of operation. An operation is applied, if at all, at one instant after its submission: before its settlement if
 it was acknowledged, otherwise at any time. So each operation is an interval, and a document's history is a set of
-intervals. A write that may have been applied adds to the contents that a reader may find. One that was certainly
-applied, because it was acknowledged or seen by a reader, removes those that ended before it began. A result outside of
-that set is wrong, and the model raises ``Violation``.
+intervals. A write that may have been applied adds to the contents that a reader may find. A write that was certainly
+applied, because it was acknowledged or a reader saw it, removes the contents of writes that ended before it began. If a
+reader finds other contents, the result is wrong, and the model raises ``Violation``.
 
 The model sees only submissions and settlements, not nodes or bytes, so it fits any driver.
 """
@@ -24,11 +24,11 @@ from triclinium_core.testing.oracle.document_history import DocumentHistory
 from triclinium_core.testing.oracle.submissions import Instant, Place, Submission, Violation, may_be_applied
 
 DROP = 0
-"""Token of a removal without an operation: its collection was dropped."""
+"""Token for the removal of a document because its collection was dropped, without an operation."""
 
 
 class Lock(NamedTuple):
-    """A lock that a caller certainly holds: no other caller changes the document before ``until``, in seconds."""
+    """A lock that a caller certainly holds. No other caller can change the document before the time ``until``."""
 
     cas: Cas
     until: float
@@ -37,9 +37,9 @@ class Lock(NamedTuple):
 class Model:
     """History of all documents, as the callers of one client see it.
 
-    Feed it the operations and results of callers: it raises ``Violation`` if no history allows a result. Values must
-    come from ``unique_values``, so that a document identifies its writers, and only these callers may write. The owner
-    sets ``now`` to the time in seconds.
+    Feed the model the operations and results of callers: it raises ``Violation`` if no history allows a result. Values
+    must come from ``unique_values``, so that a document identifies its writers, and only these callers may write. The
+    owner sets ``now`` to the time in seconds.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Model:
         return self._histories[submission.place].may_be_locked(submission)
 
     def submitted(self, token: int, operation: document_operations.Operation) -> Submission | None:
-        """Record a submission with new values, and return it; None if it concerns no document."""
+        """Record a submission with new values, and return the submission; None for an operation on no document."""
         if not isinstance(operation, document_operations.DocumentOperation):
             return None
         submission = Submission(token, operation, self.instant())
@@ -80,7 +80,7 @@ class Model:
         self._histories[submission.place].submissions.append(submission)
         lock = self._locks.get(submission.place)
         if lock is not None and lock.cas == submission.cas:
-            # The holder releases it.
+            # The holder of the lock changes or unlocks the document, which releases the lock.
             del self._locks[submission.place]
         return submission
 
@@ -147,14 +147,14 @@ class Model:
                 self._locks.pop(place, None)
 
     def quieted(self) -> None:
-        """Record that nothing is in progress: settled operations that are not applied yet never will be."""
+        """Record that nothing is in progress, so settled operations that are not applied yet never will be."""
         instant = self.instant()
         for submission in self.submissions.values():
             if not submission.is_open:
                 submission.over_by = min(submission.over_by, instant)
 
     def instant(self) -> Instant:
-        """Return the current instant, later than all those returned before."""
+        """Return the current instant, which is later than all instants returned before."""
         self._steps += 1
         return self.now, self._steps
 
@@ -192,7 +192,7 @@ class Model:
             writer.was_applied(reader.settled)
 
     def _read(self, data: bytes) -> tuple[Submission, Sequence[Submission]]:
-        """Return the creator and the later writers of this content; raise ``Unreadable`` if it is impossible."""
+        """Return the creator and the later writers of this content; raise ``Unreadable`` for impossible content."""
         if data.isdigit():
             signs = [1 if isinstance(count.operation, document_operations.Increment) else -1 for count in self._counts]
             position, applied = unique_values.read_counter(int(data), signs)
@@ -210,7 +210,7 @@ class Model:
 
 
 def _check_existence(history: DocumentHistory, submission: Submission, result: Result) -> None:
-    """Check that the document existed if the operation requires one, and did not exist if it must not."""
+    """Check that the document may have existed, or may have been missing, if the result implies that."""
     operation = submission.operation
     if isinstance(operation, document_operations.Insert) or (isinstance(result, ExistsResult) and not result.exists):
         history.check_absent(submission)

@@ -1,10 +1,10 @@
-"""Laws of requests to services: results of their readers, and the number of attempts at a node.
+"""Laws of requests to services: the results that readers get, and the attempts that nodes receive.
 
-*Safety*: a non-idempotent request leaves the client once, and again only after a service refused it; it is applied at
-most once, and never if its caller was informed that it was not. Its reader gets each row once, in order, only on
-request, and nothing after the end. The buffer for a reader that requests nothing is bounded. *Liveness*: a request
-fails only if it was drawn to, or because of a problem that its strategy cannot survive, and a stream with a waiting
-reader is read.
+*Safety*: a client sends a non-idempotent request once, and again only after a service refused it. A node applies the
+request at most once, and never if the client informed the caller that it was not applied. The reader gets each row
+once, in order, only on request, and nothing after the end. The buffer for a reader that requests nothing is bounded.
+*Liveness*: a request fails only if it was drawn to fail, or because of a problem that its strategy cannot survive. The
+client reads each stream whose reader waits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SURVIVABLE_STRIKES = 3
 READ_SIZE = 64 * 1024
 """Number of bytes that a driver reads in one call."""
 HELD_SIZE_MAX = HELD_SIZE_BYTES + 3 * READ_SIZE
-"""Maximum number of unrequested bytes in a client: up to the pause, the read that caused it, and one in progress."""
+"""Maximum number of unrequested bytes in a client: up to the pause, the read that caused it, and reads in progress."""
 
 REFUSALS = frozenset(
     {
@@ -40,7 +40,7 @@ REFUSALS = frozenset(
         RetryReason.ANALYTICS_TEMPORARY_FAILURE,
     }
 )
-"""Reasons in a response of the service that imply that nothing was done."""
+"""Retry reasons, taken from a response, which imply that the service did nothing."""
 
 
 @dataclass(slots=True, eq=False)
@@ -51,24 +51,24 @@ class Asked:
     drawn: DrawnRequest
     begin: Instant
     is_patient: bool
-    """Whether its strategy survives faults that permit a retry."""
+    """Whether the request's strategy survives faults that permit a retry."""
     was_ill: bool
-    """Whether its client was not ready at the submission."""
+    """Whether the client was not ready when the request was submitted."""
     is_open: bool = True
     wants_rows: bool = True
     rows: list[bytes] = field(default_factory=list)
     times_sent: int = 0
-    """Number of times that bytes of it left the client, not counting preparations."""
+    """Number of times that the client sent bytes of the request, without preparations."""
     times_permitted: int = 1
     times_applied: int = 0
-    """Number of responses from nodes that carried it out."""
+    """Number of responses from nodes that carried the request out."""
     retries: int = 0
     strikes: list[bool] = field(default_factory=list)
-    """For each fault that struck it, whether a patient client survives it."""
+    """For each fault that struck the request, whether a patient client survives the fault."""
     is_forged: bool = False
-    """Whether its connection had an unsolicited response before, so that its own response is meaningless."""
+    """Whether an unsolicited response preceded the response on the connection, so that the response is meaningless."""
     is_void: bool = False
-    """Whether its caller was informed that it is not applied."""
+    """Whether the caller was informed that the request is not applied."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -76,12 +76,12 @@ class Asked:
 
     @property
     def is_idempotent(self) -> bool:
-        """Whether it may be sent again at any stage."""
+        """Whether the client may send the request again at any stage."""
         return self.drawn.request.idempotent
 
 
 class RequestBook:
-    """All requests of the clients of one cluster. Recording an event raises ``Violation`` if it breaks a law."""
+    """All requests of the clients of one cluster. Recording an event that breaks a law raises ``Violation``."""
 
     def __init__(self, timeouts_least: float) -> None:
         self._timeouts_least = timeouts_least
@@ -90,13 +90,13 @@ class RequestBook:
         self._asked: dict[int, Asked] = {}
         self._by_key: dict[RequestKey, Asked] = {}
         self._ordered: defaultdict[int, int] = defaultdict(int)
-        """Number of ordered bytes, by stream."""
+        """Number of bytes that a client ordered to send, by stream."""
         self._unsent: defaultdict[int, list[tuple[Asked, int]]] = defaultdict(list)
-        """Requests of which no byte has left, and their offsets, by stream."""
+        """Requests of which the client has sent no byte, and their offsets, by stream."""
         self._carried: dict[int, Asked] = {}
         """Last request on each stream."""
         self._came: defaultdict[int, int] = defaultdict(int)
-        """Number of bytes received since then, by stream."""
+        """Number of bytes that the client received after the last request, by stream."""
         self._struck: set[int] = set()
         self._lost_at: Instant = (-1.0, 0)
         """Time at which a connection without a request was last lost or refused."""
@@ -132,7 +132,7 @@ class RequestBook:
     # Actions of clients.
 
     def ordered(self, stream: int, data: bytes) -> None:
-        """Record bytes that a client ordered to send to a service: one whole request."""
+        """Record bytes that a client ordered to send to a service: one complete request."""
         begin = self._ordered[stream]
         self._ordered[stream] += len(data)
         key = key_of(data.partition(b" ")[0], data)
@@ -159,7 +159,7 @@ class RequestBook:
                 raise Violation(f"{asked} was sent {asked.times_sent} times, although it may have been applied before")
 
     def retried(self, token: int, report: ReportRetry) -> None:
-        """Record a reported retry; the rules must permit it."""
+        """Record a retry that the client reports. The rules must permit it."""
         asked = self._asked[token]
         if not asked.is_open:
             raise Violation(f"{asked} is retried after it was settled")
@@ -171,7 +171,7 @@ class RequestBook:
         asked.times_permitted += report.reason in REFUSALS
 
     def handed_out(self, token: int, rows: Sequence[bytes]) -> None:
-        """Record rows for a reader: they must be the next ones, and the reader must be waiting."""
+        """Record rows that a reader gets: they must be the next rows, and the reader must be waiting."""
         asked = self._open(token, "gets rows")
         if not asked.wants_rows or not rows:
             raise Violation(f"{asked} hands out {len(rows)} rows, but its reader {_waits(asked)}")
@@ -181,7 +181,7 @@ class RequestBook:
             raise Violation(f"{asked} handed out rows {asked.rows!r}, which are not its first rows")
 
     def completed(self, token: int) -> None:
-        """Record a success; a node must have applied it, and no row may be missing."""
+        """Record a success. A node must have applied the request, and no row may be missing."""
         asked = self._close(token)
         if asked.is_forged:
             return
@@ -195,11 +195,11 @@ class RequestBook:
     def failed(
         self, token: int, error: errors.CouchbaseException, troubled_at: Instant, *, was_held_back: bool = False
     ) -> None:
-        """Record a failure, which requires an excuse unless it was drawn.
+        """Record a failure. It requires an excuse, unless the request was drawn to fail.
 
         Args:
             troubled_at: time of the last problem of any node.
-            was_held_back: whether its strategy delayed it, which is an excuse.
+            was_held_back: whether a strategy delayed the request, which is an excuse.
         """
         asked = self._close(token)
         self._timeouts += isinstance(error, errors.TimeoutException)
@@ -232,7 +232,7 @@ class RequestBook:
             self._check_applied(asked)
 
     def delivered(self, stream: int, size: int, *, is_paused: bool) -> None:
-        """Record bytes that a client has read, within the limit for a reader that does not request rows."""
+        """Record bytes that a client has read. If the reader does not request rows, the number of bytes is limited."""
         self._came[stream] += size
         asked = self._carried.get(stream)
         if asked is None or asked.wants_rows or asked.strikes or asked.is_forged:
@@ -252,7 +252,7 @@ class RequestBook:
             self._lost_at = instant
 
     def recovered(self) -> None:
-        """Record that there are no problems, and that no breaker has a reason to be open."""
+        """Record that there are no problems any more, so that no circuit breaker has a reason to be open."""
         self._timeouts = 0
 
     def check_pauses(self, paused: Iterable[int]) -> None:
@@ -282,7 +282,7 @@ class RequestBook:
     def _check_applied(self, asked: Asked) -> None:
         if asked.is_idempotent:
             return
-        # A scripted error counts as carried out, although nothing was done.
+        # The log counts a scripted error as carried out, although the service did nothing.
         times = asked.times_applied - asked.drawn.refusals
         if times > 1:
             raise Violation(f"{asked} was applied {times} times")
@@ -308,7 +308,7 @@ def _waits(asked: Asked) -> str:
 
 
 def _is_survivable(fault: faults.ServiceFault, *, is_idempotent: bool) -> bool:
-    """Return whether a patient client gets its response even if ``fault`` strikes a request a few times."""
+    """Return whether a patient client gets a response even if ``fault`` strikes a request a few times."""
     match fault:
         case faults.Delay(seconds):
             return seconds <= SURVIVABLE_DELAY

@@ -1,4 +1,4 @@
-"""One operation from its caller's view: the request, its time, and its certain effects."""
+"""One operation as its caller sees it: the request, its times, and its certain effects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHANGES_CAS = (
 
 
 class Violation(AssertionError):
-    """A result that no history allows, or a forbidden action of a client; the message describes it."""
+    """Exception for a result that no history allows, or for a forbidden action of a client, which the message names."""
 
 
 class Place(NamedTuple):
@@ -54,15 +54,15 @@ class Submission:
         self.place: Place = Place(operation.keyspace, operation.key)
         self.begin: Instant = begin
         self.settled: Instant = NEVER
-        """Time at which the caller got the outcome, or left."""
+        """Time at which the caller got the outcome of the operation, or left."""
         self.applied_by: Instant = NEVER
-        """Time by which it had certainly been applied."""
+        """Time by which the operation had certainly been applied."""
         self.over_by: Instant = NEVER
-        """Time by which it had been applied, or never would be."""
+        """Time by which the operation had been applied, or after which it could not be applied any more."""
         self.is_void: bool = False
-        """Whether it has certainly not been applied and never will be."""
+        """Whether the operation has certainly not been applied and never will be."""
         self.created: bool = isinstance(operation, document_operations.Store)
-        """Whether it created the current document once applied; for a count only its result shows it."""
+        """Whether the operation, once applied, created the current document; only its result shows that for a count."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -70,17 +70,17 @@ class Submission:
 
     @property
     def is_open(self) -> bool:
-        """Whether its caller waits."""
+        """Whether the caller waits."""
         return self.settled == NEVER
 
     @property
     def may_change(self) -> bool:
-        """Whether it must not be applied twice."""
+        """Whether the operation must not be applied twice."""
         return self.operation.opcode in CHANGING_OPCODES
 
     @property
     def may_create(self) -> bool:
-        """Whether it may have created the document."""
+        """Whether the operation may have created the document."""
         operation = self.operation
         return isinstance(operation, document_operations.Store) or (
             isinstance(operation, document_operations.Count) and operation.initial is not None
@@ -104,7 +104,7 @@ class Submission:
         )
 
     def expiry(self) -> tuple[Instant, Instant] | None:
-        """Return the times from which the document may have expired, and by which it has; None for never."""
+        """Return the earliest and the latest time at which the document may expire; None if it never expires."""
         operation = self.operation
         if (
             not isinstance(
@@ -123,7 +123,7 @@ class Submission:
         return (self.begin[0] + operation.expiry, 0), (self.over_by[0] + operation.expiry, 0)
 
     def was_applied(self, instant: Instant) -> None:
-        """Record that it had certainly been applied by ``instant``."""
+        """Record that the operation had certainly been applied by ``instant``."""
         self.applied_by = min(self.applied_by, instant)
         self.over_by = min(self.over_by, instant)
 

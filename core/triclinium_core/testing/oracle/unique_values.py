@@ -1,8 +1,8 @@
 """Values that are written once, so that the content of a document identifies its writers.
 
-A document is a sequence of fragments, ``<7>``: that of the store, with appended and prepended ones. A counter is a
-number whose upper bits identify its creator and whose lower bits are digits to the base 4, one for each later count: a
-digit of 1 (or -1) is a count that was applied, 2 (or -2) one that was applied twice.
+A document is a sequence of fragments such as ``<7>``: the fragment of the store, with fragments appended and prepended.
+A counter is a number whose upper bits identify its creator and whose lower bits are digits to the base 4, one for each
+later count. A digit of 1 (or -1) means that the count was applied once, 2 (or -2) that it was applied twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FRAGMENT = re.compile(rb"<\d+>")
 
 
 class Unreadable(ValueError):
-    """Content that no sequence of unique writes can produce; the message has the reason."""
+    """Exception for content that no sequence of unique writes can produce; the message has the reason."""
 
 
 class UniqueValues:
@@ -31,7 +31,7 @@ class UniqueValues:
 
     @property
     def has_counters(self) -> bool:
-        """Whether ``counter`` has another value."""
+        """Whether ``counter`` can return another value."""
         return self._counters < COUNTERS_MAX
 
     def fragment(self) -> bytes:
@@ -64,7 +64,7 @@ def read_fragments(data: bytes) -> Sequence[bytes]:
 
 
 def read_counter(number: int, signs: Sequence[int]) -> tuple[int, Sequence[int]]:
-    """Return the position of the count that created a counter, and those of the counts applied to it since.
+    """Return the position of the count that created a counter, and the positions of the counts applied since.
 
     ``signs`` is, by position, 1 for a count that adds and -1 for one that subtracts. Raise ``Unreadable`` if a count
     was applied twice, or if the number is not a result of counting.

@@ -1,7 +1,7 @@
-"""Simulation in virtual time: clients and fake nodes in one process, joined by streams with byte-wise control.
+"""Simulation in virtual time of clients and fake nodes in one process, with streams that a test controls by byte.
 
-``Simulation`` lets a test move every byte itself. ``python -m triclinium_core.testing.simulation`` runs whole histories
-in it, one per seed, see ``simulation_command``.
+``Simulation`` lets a test move every byte. ``python -m triclinium_core.testing.simulation`` runs complete histories in
+a simulation, one per seed; see ``simulation_command``.
 """
 
 from triclinium_core.testing.simulation.simulation import LIVELOCK, MIDPOINT, SimulatedStream, Simulation

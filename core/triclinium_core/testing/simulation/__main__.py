@@ -1,4 +1,4 @@
-"""Command line entry of the simulation: the one module of the core with a clock, a terminal and processes."""
+"""Command line entry of the simulation. No other module of the core uses a clock, a terminal or processes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ NOT_WRITTEN, PIPE_CLOSED = 74, 141
 
 
 def write(line: str) -> None:
-    """Print a line. If that fails, exit with a message, or silently if the reader has closed the pipe."""
+    """Print a line. If that fails, exit with a message; exit silently if the reader of the output closed the pipe."""
     try:
         print(line, flush=True)
     except OSError as error:
-        # Flushing the buffer must not fail once more at the end of the program.
+        # Redirect the output, because Python flushes the buffer again at exit, which would fail once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             sys.exit(PIPE_CLOSED)

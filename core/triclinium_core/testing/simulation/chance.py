@@ -1,4 +1,4 @@
-"""Random draws that depend only on a seed, on every machine and Python, so that a history can be replayed.
+"""Random draws that depend only on a seed, not on the machine or Python version, so that a history can be replayed.
 
 Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators" (SplitMix64).
 """
@@ -17,13 +17,13 @@ _FLOAT_BITS = 53
 
 
 class Chance:
-    """Draws that depend only on ``seed``; good enough for histories, useless for secrets."""
+    """Source of draws that depend only on ``seed``. Not suitable for secrets."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed & _MASK
 
     def fork(self) -> Chance:
-        """Return an independent source: the number of its draws does not affect the draws of this one."""
+        """Return an independent source, whose draws do not affect later draws from this source."""
         return Chance(self._bits())
 
     def random(self) -> float:

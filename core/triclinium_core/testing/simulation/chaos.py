@@ -15,16 +15,16 @@ from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 
 SLOWNESSES = (0.05, 0.4, 1.5, 4.0)
-"""Delays in seconds: within all limits, within the caller's limit, and beyond."""
+"""Delays in seconds: within all limits, within the caller's limit, or longer."""
 
 LATENESSES = (0.05, 0.6, 3.0, 10.0)
-"""Seconds until a node learns of a new collection: soon, within the time of an operation, and beyond."""
+"""Seconds until a node learns of a new collection: soon, within the time of an operation, or later."""
 LATE_SHARE = 0.5
-"""Share of the histories in which nodes may be late, of the collections in those, and of the nodes."""
+"""Probability that nodes may be late in a history, and then for each collection, and then for each node."""
 LATE_SALT = 104
-"""Salt of the seed for these draws.
+"""Salt of the seed for the draws of late nodes.
 
-With this one, the regressions of ``simulation_command`` have no late nodes, as when they were found.
+With this salt, the regressions of ``simulation_command`` have no late nodes, as when they were found.
 """
 
 
@@ -35,7 +35,7 @@ def late_chance(seed: int) -> Chance | None:
 
 
 Disruption = Callable[[], str | None]
-"""Function that disrupts the cluster and returns a description, or None if it is impossible now."""
+"""Function that disrupts the cluster and returns a description, or None if the disruption is impossible now."""
 
 
 class Chaos:
@@ -142,7 +142,7 @@ class Chaos:
         return self._create(self._draw_late()) if self._is_dropped else self._drop()
 
     def _drop(self) -> str:
-        # A write to a dropped collection would be lost at a node that has not learned of the drop, and that is correct.
+        # No node may be late here: a late node accepts a write to the dropped collection, and rightly loses it.
         self._simulation.learn_at_once()
         self._simulation.drop_collection(self._collection)
         self._is_dropped = True
@@ -158,7 +158,7 @@ class Chaos:
         return f"collection {self._path} is created{words}"
 
     def _draw_late(self) -> Mapping[int, float]:
-        """Return the nodes that learn late of a new collection, and the seconds until they do."""
+        """Return the nodes that learn late of a new collection, each with its delay in seconds."""
         late = self._late
         if late is None or not late.happens(LATE_SHARE):
             return {}

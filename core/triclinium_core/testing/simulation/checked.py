@@ -1,9 +1,9 @@
 """Simulation that checks every event and action against the laws of a client.
 
 *Safety*: an operation settles exactly once, never after it was abandoned, and its result fits a history (``model``);
-nothing is applied twice, lost after it was acknowledged, applied after it was denied, or sent more often than reported
-(``ledger``). *Liveness*: nothing fails without an excuse (``excuses``): no timeout, no cancellation, no closed
-connection; no operation is open after its deadline, and time never stands still.
+no write is applied twice, lost after it was acknowledged, or applied after it was denied, and no operation is sent more
+often than the client reports (``ledger``). *Liveness*: no operation fails, times out or is cancelled, and no connection
+closes, without an excuse (``excuses``); no operation is open after its deadline, and time never stands still.
 
 Requests to services have similar laws (``requests``), and separate streams with their own rules. Token strategies have
 laws too (``loans``) if they are ``CheckedStrategy``.
@@ -56,7 +56,7 @@ TICKS_MAX = 1_000
 """Maximum number of ticks at one moment; with more, time stands still."""
 
 RECOVERY_SECONDS = 60.0
-"""Longest chain of waits after the last fault: connect, silence, keep-alive, backoff, breaker, canary; and a margin."""
+"""Longest chain of waits after the last fault and a margin: connect, silence, keep-alive, backoff, breaker, canary."""
 RECOVERY_STEP = 0.5
 
 
@@ -64,7 +64,7 @@ class CheckedSimulation(Simulation):
     """A ``Simulation`` that raises ``Violation`` as soon as the client breaks a law.
 
     Only its clients may change the documents; ``collection_ids`` must contain all collections that they name. ``loans``
-    is the book of the clients' token strategies, which must be checked ones.
+    records the tokens of the clients' token strategies, each of which must be a ``CheckedStrategy``.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class CheckedSimulation(Simulation):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no byte and no connect is in transit."""
+        """Whether no bytes are in transit and no connect is in progress."""
         return next(self._busy_links(), None) is None
 
     @property
@@ -125,14 +125,14 @@ class CheckedSimulation(Simulation):
         )
 
     def describe(self) -> str:
-        """Return a description of all problems, for a failing example."""
+        """Return a description of all problems, which a failing example shows."""
         connections = self.machine.statistics().connections
         states = [f"{connection.bucket}: {connection.state}, {connection.last_error}" for connection in connections]
         stuck = [f"stream {stream} is within a frame" for stream in self.links if self.excuses.is_stuck(stream)]
         return "; ".join([*states, *map(str, _open_breakers(connections)), *stuck, *map(repr, self.model.open)])
 
     def look_around(self) -> None:
-        """Record the state of nodes and map, after each change of them and before a failure is judged."""
+        """Record the state of nodes and map. Call this after each of their changes, and before judging a failure."""
         instant = self.model.instant()
         for index in self.excuses.look():
             streams = [stream for stream in self.links if self._node_of.get(stream) == index]
@@ -145,10 +145,10 @@ class CheckedSimulation(Simulation):
         self.excuses.dropped(keyspace)
 
     def create_collection(self, keyspace: Keyspace, late: Mapping[int, float] = MappingProxyType({})) -> None:
-        """Create a dropped collection again; it is a different one, and empty.
+        """Create a dropped collection again. The new collection has another id and is empty.
 
         Args:
-            late: seconds until a node learns of the collection, by node; the others learn of it immediately.
+            late: seconds until a node learns of the collection, by node; all other nodes learn of it immediately.
         """
         for index, seconds in late.items():
             self.nodes.learn_late(index, seconds)
@@ -157,15 +157,15 @@ class CheckedSimulation(Simulation):
         self.excuses.created(keyspace, (now + max(late.values(), default=0.0), count))
 
     def learn_at_once(self) -> None:
-        """Have all nodes learn of all changes of collections immediately, both past and future ones."""
+        """Let all nodes learn of all past and future changes of collections immediately."""
         for index in range(len(self.nodes)):
             self.nodes.learn_late(index, 0)
         self.excuses.learned(self.model.instant())
 
     def close_client(self, index: int) -> None:
-        """Close a client during its work, as an application would, and open another one in its place.
+        """Close a client during its work, as an application would, and open another client in its place.
 
-        All waiting callers leave; after that nothing may be open any more, and nothing may be sent.
+        All waiting callers leave. Afterwards the client may have nothing open, and may send nothing.
         """
         waiting = [*(each.token for each in self.model.open), *(each.token for each in self.requests.open)]
         self._is_closing = True
@@ -184,7 +184,7 @@ class CheckedSimulation(Simulation):
         """Submit a service request for a user, and return its token.
 
         Args:
-            reads_slowly: whether the reader requests more rows only by ``read_on``.
+            reads_slowly: whether the reader requests more rows only if the test calls ``read_on``.
         """
         token = self._new_token()
         strategy = self.options.retry_strategy if retry_strategy is None else retry_strategy
@@ -199,14 +199,14 @@ class CheckedSimulation(Simulation):
         return token
 
     def go_on(self, token: neutral.Token) -> None:
-        """Let a strategy that was consulted about an operation proceed."""
+        """Continue the pending call of a strategy about an operation."""
         self.loans.now = self.now
         decided = self.consultations.go_on(token)
         if decided is not None:
             self.feed(decided)
 
     def open(self, stream: neutral.StreamId) -> None:
-        """Let a connect succeed or fail; the client may abandon one to a node that is out of order."""
+        """Let a connect succeed or fail. The client may abandon a connect to a node that is out of order."""
         index = self._node_of.get(stream)
         if index is not None and self.excuses.is_out_of_order(index):
             self.excuses.out_of_order(index, [stream], self.model.instant())
@@ -224,7 +224,7 @@ class CheckedSimulation(Simulation):
 
     def deliver(self, stream: neutral.StreamId, size: int | None = None) -> None:
         """Pass bytes to the client, and check whether they form whole frames."""
-        # A held durable write is logged when it is settled.
+        # The node logs a held durable write only when the write is settled, so read the logs again.
         self._read_logs()
         data = bytes(self.links[stream].incoming[:size])
         if stream in self._of_services:
@@ -267,9 +267,9 @@ class CheckedSimulation(Simulation):
         self.model.now = end
 
     def recover(self, submit: Callable[[], object] | None) -> None:
-        """Let time pass until every client is healthy and every operation is settled, and check the frames.
+        """Let time pass until every client is healthy and every operation is settled. Then check the frames.
 
-        ``submit`` submits an operation; it is called while a client is not healthy. None for clients without work.
+        While a client is not healthy, call ``submit`` to submit an operation. None leaves the clients without work.
         """
         give_up = self.now + RECOVERY_SECONDS
         self.flow()
@@ -287,7 +287,7 @@ class CheckedSimulation(Simulation):
         self.ledger.check_frames()
 
     def _handle(self, event: couchbase.Event) -> Sequence[couchbase.Action]:
-        """Feed an event to the client, carry out its actions, and check both."""
+        """Feed an event to the client, carry out the actions, and check the event and the actions."""
         self.model.now = self.loans.now = self.now
         match event:
             case couchbase.OperationSubmitted():
@@ -325,7 +325,7 @@ class CheckedSimulation(Simulation):
         return actions
 
     def _check_loans(self, event: couchbase.Event, actions: Sequence[couchbase.Action]) -> None:
-        """Check how clients have used the tokens of token strategies."""
+        """Check how clients have used the tokens that token strategies issued."""
         for action in actions:
             self._check_loan(action)
         if isinstance(event, couchbase.OperationAbandoned) and event.token in self._borrowers:
@@ -333,7 +333,7 @@ class CheckedSimulation(Simulation):
             self.loans.abandoned(event.token, has_rows=bool(rows))
             self.consultations.call_off(event.token)
         if not self._answers:
-            # Otherwise an event follows immediately, such as the answer of a strategy.
+            # Check only when no event follows immediately, such as the answer of a strategy.
             self.loans.check()
 
     def _borrow(
@@ -344,7 +344,7 @@ class CheckedSimulation(Simulation):
         borrowers = [
             each.token for each in submitted if isinstance(_decider(self._strategies[each.token]), CheckedStrategy)
         ]
-        # A batch is split by client; sorting keeps the order within each part.
+        # ``Clients`` splits a batch by client. The sort is stable, so it keeps the order within each part.
         self.loans.submitted(sorted(borrowers, key=lambda token: token % len(self.clients)))
 
     def _take_strategy(self, token: neutral.Token, strategy: AnyRetryStrategy) -> None:
@@ -353,7 +353,7 @@ class CheckedSimulation(Simulation):
             self._borrowers.add(token)
 
     def _submitted_together(self, submissions: Sequence[couchbase.OperationSubmitted]) -> None:
-        # The state is the same for all of them, and takes a while to compute.
+        # All submissions of the batch see the same state of the clients, which is slow to compute: compute it once.
         ill = self._ill_nodes()
         clients = {each.token % len(self.clients) for each in submissions}
         known = {client: self._revision_known(client) for client in clients}
@@ -451,7 +451,7 @@ class CheckedSimulation(Simulation):
             self._opened(action.stream)
 
     def _ask(self, action: neutral.ConsultStrategy | neutral.AcquirePermit | neutral.RecordSuccess) -> None:
-        """Consult a checked strategy; leave others to the test."""
+        """Consult a checked strategy; leave calls of other strategies to the test."""
         match action:
             case neutral.AcquirePermit(token, AsyncPermit() as permit) if token in self._borrowers:
                 self._consult(token, permit.acquire())
@@ -465,7 +465,7 @@ class CheckedSimulation(Simulation):
                 super()._ask(action)
 
     def _consult(self, token: neutral.Token, question: Question) -> None:
-        """Start a call of a strategy; feed an immediate answer when the client is done."""
+        """Start a call of a strategy. If the answer is immediate, feed it after the client has handled the event."""
         decided = self.consultations.begin(token, question)
         if decided is not None:
             self._answers.append(decided)
@@ -523,7 +523,7 @@ class CheckedSimulation(Simulation):
             self.excuses.check_failure(submission, error)
 
     def _was_held_back(self, token: int) -> bool:
-        """Return whether a strategy delayed an operation, or raised."""
+        """Return whether the strategy of an operation delayed it or raised."""
         return token in self._borrowers and self.loans[token].is_excuse
 
     def _check_refusal(self, submission: Submission, refused: str | None) -> None:
@@ -543,7 +543,7 @@ class CheckedSimulation(Simulation):
         return next((each.config_revision for each in connections if each.bucket is not None), None)
 
     def _ill_nodes(self) -> AbstractSet[int]:
-        """Return the nodes to which some connection is not ready."""
+        """Return the nodes to which at least one connection is not ready."""
         everywhere = set(range(len(self.nodes)))
         if len(self.nodes) == 1:
             return set() if self.is_healthy else everywhere
@@ -561,5 +561,5 @@ def _open_breakers(connections: Sequence[ConnectionStatistics]) -> list[BreakerS
 
 
 def _decider(strategy: AnyRetryStrategy) -> object:
-    """Return the strategy that issues the tokens, without a token scope around it."""
+    """Return the strategy that issues the tokens: ``strategy``, or the one inside a ``TokenScope``."""
     return strategy.strategy if isinstance(strategy, TokenScope) else strategy

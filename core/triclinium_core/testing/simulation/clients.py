@@ -1,6 +1,6 @@
-"""Several clients of one cluster, with the interface of one.
+"""Several clients of one cluster, with the interface of a single client.
 
-They share one sequence of streams and tokens: the remainder by the number of clients identifies the client.
+The clients share one sequence of streams and one of tokens: a number modulo the number of clients is a client's index.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Clients:
 
     Args:
         clients: the clients.
-        opened: number of streams that a lone client has opened already.
+        opened: number of streams that a client has opened already, if it was alone before.
     """
 
     def __init__(self, clients: Sequence[ClientMachine], *, opened: int = 0) -> None:
@@ -28,10 +28,10 @@ class Clients:
         self._opened = [opened] * len(self._clients)
         """Number of streams opened at each client's index."""
         self._before = [0] * len(self._clients)
-        """Number of those that earlier clients had opened."""
+        """Number of streams that earlier clients had opened at each index."""
 
     def replace(self, index: int, client: ClientMachine) -> None:
-        """Replace a client that receives no more events; the new one has other streams."""
+        """Replace a client, which receives no more events. The new client has different streams."""
         self._clients[index] = client
         self._before[index] = self._opened[index]
 
@@ -41,7 +41,7 @@ class Clients:
         return min(client.wakeup for client in self._clients)
 
     def handle(self, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
-        """Feed an event to its client, the time to all due clients, or a global event to all; return their actions."""
+        """Feed an event to its client, the time to due clients, a global event to all clients. Return all actions."""
         if isinstance(event, neutral.TimePassed):
             due = [index for index, client in enumerate(self._clients) if client.wakeup <= now]
             return [action for index in due for action in self._feed(index, event, now)]
@@ -61,7 +61,7 @@ class Clients:
                 if batch
                 for action in self._feed(index, couchbase.OperationsSubmitted(batch), now)
             ]
-        # The end of a call has no token; it only affects statistics.
+        # ``CallEnded`` has no token and only affects statistics, so any client can handle it.
         index = 0 if isinstance(event, couchbase.CallEnded) else event.token % len(self._clients)
         return self._feed(index, event, now)
 

@@ -1,4 +1,4 @@
-"""Pending calls of asynchronous strategies: each waits until a test continues or cancels it."""
+"""Pending calls of asynchronous strategies. Each call waits until a test continues or cancels it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from triclinium_core.retry.couchbase import RetryAction
 from triclinium_core.testing.oracle.loans import LoanBook
 
 Question = Coroutine[Any, Any, RetryAction | None]
-"""Running call of a strategy. It returns the decision, or None for a recorded success."""
+"""Running call of a strategy, which returns the decision, or None if it records a success."""
 
 
 class Consultations:
-    """Strategies that were consulted and have not answered.
+    """Calls of asynchronous strategies that have not returned.
 
     Args:
-        book: records the issued tokens; it must know the request of a first token.
+        book: records the issued tokens. It is notified of the request for which a strategy is called.
     """
 
     def __init__(self, book: LoanBook) -> None:
@@ -27,7 +27,7 @@ class Consultations:
         self.answers_at_once: bool = False
         """Whether strategies answer without waiting."""
         self.finishes_late: bool = False
-        """Whether a cancelled strategy has already finished, so that its answer arrives anyway."""
+        """Whether a strategy finishes before its cancellation takes effect, so that it issues a token anyway."""
 
     @property
     def open(self) -> list[Token]:
@@ -35,7 +35,7 @@ class Consultations:
         return list(self._thinking)
 
     def begin(self, token: Token, question: Question) -> StrategyDecided | None:
-        """Start a call of a strategy; return its decision if it has one immediately."""
+        """Start a call of a strategy. Return its decision, or None if the call waits."""
         self._thinking[token] = question
         decided = self.go_on(token)
         while decided is None and self.answers_at_once:
@@ -43,7 +43,7 @@ class Consultations:
         return decided
 
     def go_on(self, token: Token) -> StrategyDecided | None:
-        """Continue a call of a strategy; return its decision if it has one."""
+        """Continue a call of a strategy. Return its decision, or None if the call still waits."""
         question = self._thinking[token]
         self._book.asking = token
         try:
@@ -59,7 +59,7 @@ class Consultations:
         return None
 
     def call_off(self, token: Token) -> None:
-        """Cancel the call for an operation that is over; drop its answer."""
+        """Cancel the strategy's call for an operation that has ended, and drop its answer."""
         question = self._thinking.get(token)
         if question is None:
             return
@@ -71,7 +71,7 @@ class Consultations:
             question.close()
 
     def record(self, recording: Coroutine[Any, Any, None]) -> None:
-        """Notify a strategy of a success, without waiting for its end."""
+        """Notify a strategy of a success, without waiting until the call returns."""
         try:
             recording.send(None)
         except StopIteration:

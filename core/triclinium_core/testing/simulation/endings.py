@@ -1,4 +1,4 @@
-"""Applications that close their cluster while operations are in progress, and reopen it immediately."""
+"""Applications that close a client while operations are in progress, and immediately open a new one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from triclinium_core.testing.simulation.logged import LoggedSimulation
 SHARE = 0.5
 """Share of the histories in which clients are closed."""
 SALT = 18
-"""Salt of the seed for these draws.
+"""Salt of the seed for the draws of this module.
 
-With this one, the regressions of ``simulation_command`` close no client, as when they were found.
+With this salt, the regressions of ``simulation_command`` close no client, as when they were found.
 """
 CLOSING_SHARE = 0.015
 """Probability that a client is closed after a step of a storm."""
@@ -27,7 +27,7 @@ def has_endings(seed: int) -> bool:
 
 
 class Endings:
-    """Closing of clients in one history.
+    """Application that closes clients in one history.
 
     Args:
         simulation: simulation of the clients.
@@ -39,6 +39,6 @@ class Endings:
         self._chance = chance
 
     def live_in_storm(self) -> None:
-        """Replace a client by a new one, or in most cases do nothing."""
+        """Close a client and open a new one in its place, or, in most cases, do nothing."""
         if self._chance.happens(CLOSING_SHARE):
             self._simulation.close_client(self._chance.between(0, len(self._simulation.clients) - 1))

@@ -1,4 +1,4 @@
-"""Statistics of a history, as numbers that can be added up."""
+"""Statistics of a history, which can be added to the statistics of other histories."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Figures:
     outcomes: Counter[str] = field(default_factory=Counter)
     """Number of operations by outcome, in words."""
     faults: Counter[str] = field(default_factory=Counter)
-    """Number of faults that struck, by the words of their class, and of other problems."""
+    """Number of faults that struck and of other problems, by the name of the kind in words."""
     changes: Counter[str] = field(default_factory=Counter)
-    """Number of changes of map and collections."""
+    """Number of changes of the map and of collections, by kind."""
     virtual_seconds: float = 0.0
     requests: int = 0
     """Number of requests to HTTP services."""
@@ -33,7 +33,7 @@ class Figures:
     """Number of rows received by readers."""
 
     def add(self, other: Figures) -> None:
-        """Add the numbers of another history."""
+        """Add the statistics of another history."""
         self.operations += other.operations
         self.outcomes += other.outcomes
         self.faults += other.faults
@@ -44,7 +44,7 @@ class Figures:
         self.rows += other.rows
 
     def lines(self) -> list[str]:
-        """Return the lines of a table with aligned columns, and the time."""
+        """Return the statistics as lines of a table with aligned columns, and the virtual time."""
         operations = _rows("operations", self.operations, self.outcomes)
         changes = _rows("changes", self.changes.total(), self.changes)
         requests = [*_rows("requests", self.requests, self.request_outcomes), ("rows", self.rows)]

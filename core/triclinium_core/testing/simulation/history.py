@@ -2,12 +2,12 @@
 
 Theory of operation. A history consists of a few rounds of three parts each. In the *storm*, operations are submitted
 and abandoned, bytes move in pieces, faults strike, nodes die, are cut off, slow down, keep an old map, join and leave,
-and the collection is dropped and created; nodes may learn late of a new one. Then all faults end, and the clients must
-*recover* in bounded time. In the *peace* after that, only the map changes, as an administrator changes it, and every
-operation must succeed: no failure has an excuse. Every law of ``CheckedSimulation`` holds throughout.
+and the collection is dropped and created; nodes may learn of a new one late. Then all faults end, and the clients must
+*recover* in bounded time. In the *peace* after that, only the map changes, as an administrator would change it, and
+every operation must succeed: no failure has an excuse. Every law of ``CheckedSimulation`` holds throughout.
 
-In most histories callers also query services and read rows: ``readers``. In many, clients and callers have token
-strategies: ``token_strategies``. In some, applications close a client during its work: ``endings``.
+In most histories, callers also query services and read rows (``readers``). In many histories, clients and callers have
+token strategies (``token_strategies``). In some histories, applications close a client during its work (``endings``).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ BURST_MOST = 5
 FREQUENT_KINDS = ("get", "upsert", "append")
 """Kinds of operations that every document gets often, so that there is data to lose."""
 PIECES = (None, 1, 30)
-"""Numbers of bytes to move in one step; None for all."""
+"""Numbers of bytes to move in one step; None for all available bytes."""
 PAUSES = ((6, 0.0), (6, 0.001), (6, 0.05), (5, 0.6), (4, 3.0), (1, 25.0))
 """Seconds to pass in one step, with their weights."""
 STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
@@ -61,10 +61,10 @@ STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
     (2, couchbase.ErrorMapRetryStrategy()),
     (1, couchbase.FailFastRetryStrategy()),
 )
-"""Retry strategies of an operation, with their weights; None for the client's own."""
+"""Retry strategies for an operation, with their weights; None for the client's strategy."""
 
 SERVICE_TIMEOUTS = TimeoutOptions(query=4.0, management=4.0, search=4.0, analytics=4.0, views=4.0)
-"""Short enough that an unanswered request ends before the storm does."""
+"""Timeouts of requests, short enough that a request without a response ends before the storm does."""
 
 NODE_OPTIONS = FakeNodeOptions(
     buckets=(BUCKET,),
@@ -72,10 +72,10 @@ NODE_OPTIONS = FakeNodeOptions(
     vbuckets=128,
     error_map=SHORT_ERROR_MAP,
 )
-"""Small bucket and short error map, because a history has many bootstraps."""
+"""Options with few vbuckets and a short error map, because a history has many bootstraps."""
 
 MakeNodes = Callable[[FakeNodeOptions, int], FakeNodes]
-"""Function that creates a cluster of this many nodes: ``FakeNodes``, or one that lies."""
+"""Function that creates a cluster with a number of nodes: ``FakeNodes``, or a subclass with a defect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class SeedResult:
     figures: Figures
     timeline: Sequence[str]
     law: str | None = None
-    """The broken law; None if all of them hold."""
+    """Law that was broken; None if every law holds."""
 
 
 def play(seed: int, make_nodes: MakeNodes = FakeNodes) -> SeedResult:
@@ -114,7 +114,7 @@ class ClusterHistory:
         if reads:
             options = replace(options, enhanced_prepared_statements=chance.happens(0.5))
         self.nodes: FakeNodes = make_nodes(options, self._chance.between(3, 5))
-        # Few enough that a short history opens the breaker.
+        # The threshold is low enough that a short history opens the breaker.
         breaker = couchbase.CircuitBreakerOptions(volume_threshold=5)
         client = replace(client_options(self.nodes), circuit_breaker=breaker)
         if reads:
@@ -207,7 +207,7 @@ class ClusterHistory:
         return operation, self._brought(self._chance.weigh(STRATEGIES))
 
     def _brought(self, drawn: AnyRetryStrategy | None) -> AnyRetryStrategy | None:
-        """Return the retry strategy of a caller, given the Couchbase strategy that was drawn for it."""
+        """Return the retry strategy of a caller: a token strategy, or the Couchbase strategy ``drawn`` for it."""
         return drawn if self.token_strategies is None else self.token_strategies.strategy(drawn)
 
     def _leave(self) -> None:
@@ -227,19 +227,19 @@ class ClusterHistory:
                 move(stream, size)
 
     def _recover(self) -> None:
-        """Wait until the clients are healthy, with or without work in the meantime."""
+        """Wait until the clients are healthy. A draw decides whether callers submit operations meanwhile."""
         self.simulation.recover(
             (lambda: self.simulation.submit_together([self._draw()])) if self._chance.happens(0.5) else None
         )
         if self.readers is not None:
-            # By then the breakers of services have slept and sent their canaries too.
+            # Also wait until the breakers of the services have slept and sent their canaries.
             breaker = self.simulation.options.circuit_breaker
             self.simulation.flow_for(breaker.sleep_window + breaker.canary_timeout)
             self.simulation.requests.recovered()
         self.simulation.note("all operations succeed again")
 
     def _live_in_peace(self) -> None:
-        """Work while the map changes, then read everything back."""
+        """Submit operations while the map changes, then read all documents."""
         for _ in range(PEACE_STEPS):
             self._ask()
             if self.readers is not None:
@@ -250,7 +250,7 @@ class ClusterHistory:
         self.simulation.submit_together([(Get(*place), None) for place in [*TEXTS, *COUNTERS]])
         self.simulation.flow_for(self.simulation.options.timeouts.kv)
         if self.simulation.requests.open:
-            # Their strategies may wait longer than a document operation may take.
+            # The strategies of open requests may wait longer than a document operation may take.
             self.simulation.flow_for(SERVICE_TIMEOUTS.query)
         if self.simulation.open_operations:
             raise Violation(f"{self.simulation.open_operations} operations are open after their deadlines")

@@ -1,4 +1,4 @@
-"""Checked simulation that writes one line for each step, to show how a law was broken."""
+"""Checked simulation that records one line for each step, to show how a law was broken."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triclinium_core.testing.simulation.figures import Figures
 
 
 class LoggedSimulation(CheckedSimulation):
-    """``CheckedSimulation`` with a ``timeline`` of its steps and ``figures`` that count them."""
+    """``CheckedSimulation`` that records its steps in ``timeline`` and counts them in ``figures``."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class LoggedSimulation(CheckedSimulation):
         self.timeline.append(f"{self.now:10.3f}  {what}")
 
     def close_client(self, index: int) -> None:
-        """Close a client, and count it and its open operations."""
+        """Close a client, count the closed client, and note its number of open operations."""
         self.figures.changes["clients closed"] += 1
         self.note(
             f"-- client {index} is closed with {self.clients[index].statistics().open_operations} open operations"

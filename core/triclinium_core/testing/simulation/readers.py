@@ -14,19 +14,19 @@ from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 
 SHARE = 0.75
-"""Share of the histories that have readers. The others cover only documents, like a client without services."""
+"""Share of the histories that have readers. All other histories use only documents."""
 SALT = 57
-"""Salt of the seed for these draws.
+"""Salt of the seed for the draws of readers.
 
-With this one, the regressions of ``simulation_command`` that concern documents have no readers.
+With this salt, the regressions of ``simulation_command`` that concern documents have no readers.
 """
 
 ALL_SHARE = 0.5
-"""Share of those histories that use search, analytics and views in addition to query and management."""
+"""Share of the histories with readers that use search, analytics and views in addition to query and management."""
 ALL_SALT = 54
-"""Salt of the seed for these draws.
+"""Salt of the seed for the draw of ``asks_all``.
 
-With this one, the regressions of ``simulation_command`` use no services other than query and management.
+With this salt, the regressions of ``simulation_command`` use no services other than query and management.
 """
 
 BURST_MOST = 3
@@ -38,7 +38,7 @@ STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
     (2, BestEffortRetryStrategy()),
     (1, FailFastRetryStrategy()),
 )
-"""Retry strategies of a request, with their weights; None for the client's own."""
+"""Retry strategies for a request, with their weights; None for the client's strategy."""
 
 
 SERVICES: Sequence[Service] = (Service.QUERY, Service.QUERY, Service.MANAGEMENT)
@@ -69,10 +69,10 @@ class Readers:
     Args:
         simulation: simulation of the callers.
         chance: source of their actions.
-        brought: returns the strategy of a request, given the one drawn for it.
-        bucket: bucket in which they manage collections.
+        brought: takes the strategy drawn for a request, and returns the strategy that the request uses.
+        bucket: bucket in which the callers manage collections.
         scope: scope in that bucket.
-        asks_all: whether they query search, analytics and views in addition to query and management.
+        asks_all: whether the callers use search, analytics and views in addition to query and management.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Readers:
         self._chance.weigh(self._peace)()
 
     def finish(self) -> None:
-        """Have all readers read to the end from now on."""
+        """Make all readers read to the end."""
         self._simulation.slow_readers.clear()
         for token in self._holding():
             self._simulation.read_on(token)

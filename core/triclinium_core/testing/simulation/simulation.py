@@ -1,8 +1,8 @@
 """Client machine and fake nodes in one process, joined by streams that a test controls byte by byte.
 
-Only the simulation advances the time; nothing sleeps, and only ``rng`` is random. It follows the rules of drivers:
-actions are carried out in order, ``TimePassed`` comes at ``wakeup``, and the only event of a closed stream reports how
-many bytes were handed over.
+Only the simulation advances the time; nothing sleeps, and only ``rng`` is random. The simulation follows the rules for
+drivers: it carries out actions in order, feeds ``TimePassed`` at ``wakeup``, and after a stream is closed feeds only
+the event that reports how many bytes were handed over.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, Sen
 from triclinium_core.testing.simulation.clients import Clients
 
 STEPS_MAX = 100_000
-"""Maximum number of steps in a test; more are a livelock."""
+"""Maximum number of steps in a test; a test that takes more steps is in a livelock."""
 READ_SIZE = 64 * 1024
 """Number of bytes that a driver reads in one call."""
 LIVELOCK = "client and node keep each other busy while the time does not pass"
@@ -46,7 +46,7 @@ def client_options(nodes: FakeNodes) -> ClientOptions:
 
 
 MIDPOINT = ConstantRandom(0.5)
-"""Random source that always returns the middle of its range."""
+"""Random source that always returns 0.5, the middle of its range."""
 
 
 @dataclass(slots=True)
@@ -73,14 +73,14 @@ class SimulatedStream:
 
 
 class Simulation:
-    """One or more clients, one or more nodes, and the streams between them.
+    """Clients, nodes, and the streams between them.
 
-    ``node`` is the first of ``nodes``. A lone node is reached at any address; one of several only at its own.
+    ``node`` is the first of ``nodes``. A single node is reached at any address; each of several nodes only at its own.
 
     Args:
-        node: the node, or all nodes of a cluster. Default: a new lone node.
+        node: the node, or all nodes of a cluster. Default: a new single node.
         options: options of the client. Default: the credentials and addresses of the nodes.
-        rng: randomness of the client.
+        rng: source of random numbers for the client.
         clients: number of independent clients; ``machine`` represents all of them.
         is_traced: whether the client reports the attempts of all submissions.
     """
@@ -109,17 +109,17 @@ class Simulation:
         self.links: dict[neutral.StreamId, SimulatedStream] = {}
         self.results: dict[neutral.Token, Result] = {}
         self.answers: dict[neutral.Token, ServiceResult] = {}
-        """Results of the services, by request."""
+        """Results that the services sent, by request."""
         self.rows: dict[neutral.Token, list[bytes]] = {}
-        """Rows received before the result."""
+        """Rows that the reader received before the result, by request."""
         self.takes_rows: bool = True
         """Whether a reader requests more rows immediately after it gets some."""
         self.slow_readers: set[neutral.Token] = set()
-        """Readers that do not; ``read_on`` requests rows for them."""
+        """Readers that request more rows only if the test calls ``read_on``."""
         self.errors: dict[neutral.Token, errors.CouchbaseException] = {}
         self.settled_at: dict[neutral.Token, float] = {}
         self.consulted: list[neutral.ConsultStrategy | neutral.AcquirePermit] = []
-        """Calls of asynchronous strategies that are not answered yet."""
+        """Calls of asynchronous strategies for which the test has fed no answer yet."""
         self.recorded: list[neutral.RecordSuccess] = []
         """Successes to record with asynchronous token strategies."""
         self.strategy_errors: list[neutral.ReportStrategyError] = []
@@ -135,14 +135,14 @@ class Simulation:
         self.services: Mapping[str, tuple[tuple[str, int], ...]] | None = {}
         """DNS records by name; None if DNS does not respond."""
         self.attempts: dict[neutral.Token, set[neutral.StreamId]] = {}
-        """Streams of the reported attempts in progress, by operation or request."""
+        """Streams of the attempts in progress that the client reported, by operation or request."""
         self._answers: deque[
             neutral.StreamLost | couchbase.ServiceLookedUp | couchbase.RowsWanted | neutral.StrategyDecided
         ] = deque()
         """Events that the client gets immediately.
 
-        They are losses of streams that it closed, responses of DNS, decisions of strategies, and row requests of
-        readers.
+        They are losses of streams that the client closed, responses of DNS, decisions of strategies, and row requests
+        of readers.
         """
         self.changes: list[TopologyChange] = []
         """Topology changes that the client published, oldest first."""
@@ -173,7 +173,7 @@ class Simulation:
         return token
 
     def submit_together(self, operations: Iterable[tuple[Operation, AnyRetryStrategy | None]]) -> None:
-        """Submit several operations as one event, each with its retry strategy; None for the client's."""
+        """Submit several operations as one event, each with its retry strategy; None for the client's strategy."""
         submissions = [
             couchbase.OperationSubmitted(self._new_token(), operation, strategy, is_traced=self.is_traced)
             for operation, strategy in operations
@@ -187,12 +187,12 @@ class Simulation:
         return token
 
     def abandon(self, token: neutral.Token) -> None:
-        """Have the caller of an operation or an inquiry leave."""
+        """Abandon an operation or an inquiry, as if its caller had left."""
         self.attempts.pop(token, None)
         self.feed(couchbase.OperationAbandoned(token))
 
     def replace_client(self, index: int) -> None:
-        """Replace a client: cut its streams with all bytes in transit, and create a new one at its index."""
+        """Replace a client: cut its streams with all bytes in transit, and create a new client at its index."""
         for stream in [stream for stream in self.links if stream % len(self.clients) == index]:
             self._report_loss(stream, self.links.pop(stream))
         if not isinstance(self.machine, Clients):
@@ -246,7 +246,7 @@ class Simulation:
         self.feed(neutral.StreamLost(stream, cause, handed_over=link.handed_over))
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, with a stop at every moment at which client or node have something to do."""
+        """Let time pass. Stop at every moment at which a client or a node has something to do."""
         end = self.now + seconds
         steps = 0
         while (instant := self.wakeup) <= end:
@@ -266,7 +266,7 @@ class Simulation:
             self.feed(neutral.TimePassed())
 
     def flow(self) -> None:
-        """Let every stream connect and carry all bytes, both ways, until nothing moves; time stands still."""
+        """Let every stream connect and carry all bytes in both directions until nothing moves. Time stands still."""
         for _ in range(STEPS_MAX):
             if self.wakeup <= self.now:
                 self.tick()
@@ -391,7 +391,7 @@ class Simulation:
         self._answers.append(neutral.StreamLost(stream, cause, handed_over=link.handed_over))
 
     def _ask(self, action: neutral.ConsultStrategy | neutral.AcquirePermit | neutral.RecordSuccess) -> None:
-        """Leave a call of an asynchronous strategy, and its answer, to the test."""
+        """Store the call of an asynchronous strategy; the test makes the call and feeds the answer."""
         if isinstance(action, neutral.RecordSuccess):
             self.recorded.append(action)
         else:
@@ -409,7 +409,7 @@ class Simulation:
     def _settle(self, token: neutral.Token) -> None:
         assert token not in self.settled_at, f"operation {token} was settled twice"
         self.settled_at[token] = self.now
-        # A tracer ends the attempt together with its operation.
+        # A tracer ends the attempt in progress when its operation ends.
         self.attempts.pop(token, None)
 
     def _answer(self, actions: Sequence[NodeAction]) -> None:

@@ -1,6 +1,6 @@
-"""Command ``python -m triclinium_core.testing.simulation``: runs many histories, or one with all its steps.
+"""Command ``python -m triclinium_core.testing.simulation``, which runs many histories, or shows all steps of one.
 
-It uses neither clock nor terminal; the caller passes them in.
+This module uses neither a clock nor a terminal; the caller passes them in.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ REGRESSIONS: Mapping[int, str] = {
     154_160_002: "a breaker that stayed open after an invalid response to its canary",
     182_691_722: "a service that refused connections beside a busy one, and got further ones without a pause",
 }
-"""Regressions by seed, with the new condition that each history met."""
+"""Seeds of histories that once broke a law, each with the condition that no earlier history had met."""
 
 
 PROGRAM = "python -m triclinium_core.testing.simulation"
 SEEDS_DEFAULT = 200
 DRAWN_SEED_MOST = 999_999_999
-"""Drawn seeds are short enough to read out and type."""
+"""Largest drawn seed, short enough to read out and type."""
 LAST_STEPS = 40
-"""Number of lines of the history that a failure shows; a replay shows all of them."""
+"""Number of lines of the history that a failure shows; a replay shows all lines."""
 PROGRESS_LINES = 10
 
 Spread = Callable[[Callable[[int], SeedResult], Iterable[int]], Iterable[SeedResult]]
-"""Function that calls another for each seed and yields the results in order: ``map``, or one with several processes."""
+"""Function that runs a function for each seed and yields the results in order, like ``map``; may use processes."""
 
 
 def main(
@@ -47,11 +47,11 @@ def main(
     """Run histories until one breaks a law, and return the exit status: 0, or 1 after a breach.
 
     Args:
-        arguments: command line arguments; an invalid one ends the program with a message and status 2.
+        arguments: command line arguments; an invalid argument ends the program with a message and status 2.
         clock: returns monotonic seconds.
         write: prints a line.
         spread: returns a ``Spread`` for a number of processes.
-        make_nodes: creates the cluster; a test passes one that lies.
+        make_nodes: creates the cluster; a test passes a function whose cluster has a defect.
     """
     options = _parser().parse_args(arguments)
     if options.seed is not None and options.seeds is None:
@@ -84,7 +84,7 @@ def _chosen(options: argparse.Namespace) -> tuple[Sequence[int], str]:
 
 def _play_on(make_nodes: MakeNodes, seed: int) -> SeedResult:
     outcome = play(seed, make_nodes)
-    # Successful histories are not shown, and the result may be sent from another process.
+    # Drop the timeline of a successful history: it is not shown, and another process may have to send it.
     return outcome if outcome.law is not None else replace(outcome, timeline=())
 
 

@@ -1,4 +1,4 @@
-"""Token strategies in a history: a shared one, and others that callers supply; some are asynchronous."""
+"""Token strategies in a history: one that the clients share, and others that callers supply. Some are asynchronous."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from triclinium_core.testing.simulation.consultations import Consultations, thin
 SHARE = 0.5
 """Share of the histories that have token strategies."""
 SALT = 52
-"""Salt of the seed for these draws.
+"""Salt of the seed for the draws of token strategies.
 
-With this one, the regressions of ``simulation_command`` have no token strategies, as when they were found.
+With this salt, the regressions of ``simulation_command`` have no token strategies, as when they were found.
 """
 
 CAPACITIES = (0, 14, 40, 500)
-"""Capacities of the quotas: for no retry, for one, for a few, and for more than a history needs."""
+"""Capacities of the quotas: enough for no retry, for one, for a few, and for more than a history needs."""
 OWN_SHARE = 0.7
-"""Share of these histories whose clients have a token strategy for operations without their own."""
+"""Share of the histories with token strategies in which the clients have one for operations without a strategy."""
 BROUGHT_SHARE = 0.4
 """Share of the operations with their own token strategy."""
 
@@ -39,7 +39,7 @@ def has_token_strategies(seed: int) -> bool:
 
 
 class Unwilling(smithy.StandardRetryStrategy):
-    """Strategy that issues no token: its operations are sent once."""
+    """Strategy that issues no token, so that the client sends its operations only once."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.SingleUseToken:
         """Refuse the token."""
@@ -50,7 +50,7 @@ class TokenStrategies:
     """Token strategies of one history.
 
     Args:
-        chance: source of their draws, and of the continuation of awaited strategies.
+        chance: source of the draws that choose strategies, and that continue awaited strategies.
         clock: returns the time in the history, in seconds.
     """
 
@@ -80,18 +80,18 @@ class TokenStrategies:
         return self._chance.choose(self._brought) if self._chance.happens(BROUGHT_SHARE) else drawn
 
     def begin_storm(self, consultations: Consultations) -> None:
-        """Let strategies wait from now on."""
+        """Make later calls of strategies wait until the test continues them."""
         consultations.answers_at_once = False
         consultations.finishes_late = self._chance.happens(0.5)
 
     def live_in_storm(self, simulation: CheckedSimulation) -> None:
-        """Continue one pending strategy, or none; some never finish."""
+        """Continue one pending call of a strategy, or none. Some calls never finish."""
         thinking = simulation.consultations.open
         if thinking and self._chance.happens(0.5):
             simulation.go_on(self._chance.choose(thinking))
 
     def finish(self, simulation: CheckedSimulation) -> None:
-        """Have every strategy answer, immediately from now on."""
+        """Let every pending call finish, and every later call answer immediately."""
         simulation.consultations.answers_at_once = True
         for token in simulation.consultations.open:
             if token in simulation.consultations.open:

@@ -1,8 +1,8 @@
 """Simulation of a fleet of clients and its service in virtual time, with an outage and retries.
 
-``simulate`` runs it with a strategy of the core, and ``play`` with any other. It calls the strategies as a client does
-and does not repeat their rules. ``testing.simulation`` has another purpose: it searches for bugs in the client,
-connects real machines and fake nodes byte by byte, and simulates no load.
+``simulate`` runs the simulation with a strategy of the core, and ``play`` with any other strategy. The simulation calls
+the strategies as a client does, and does not repeat their rules. ``testing.simulation`` has another purpose: it
+searches for bugs in the client, connects real machines and fake nodes byte by byte, and simulates no load.
 """
 
 from triclinium_core.tools.fleet.demand import (

@@ -1,7 +1,7 @@
 """Intervals between the operations of a client, and changes of the demand over time.
 
-Demand is measured in seconds of the fleet's usual demand. A trend converts them to clock time: if the demand doubles,
-one such second takes half a second of the clock.
+Demand is measured in seconds of the fleet's usual demand. A trend converts these seconds to clock time: if the demand
+doubles, one second of usual demand takes half a second of the clock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class EvenArrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class PoissonArrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="poisson"):
-    """Each client begins operations at random, one per period on average, independently of earlier ones.
+    """Each client begins operations at random, one per period on average, independently of earlier operations.
 
     Raises:
         InvalidArgumentException: a value is of another type.
@@ -51,16 +51,16 @@ class ClosedLoop(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """
 
     operations: int = 1
-    """Number of operations of each client; fewer if the duration ends before."""
+    """Number of operations of each client; fewer if the duration ends earlier."""
     pause: RandomTime = FixedTime(seconds=0.0)
-    """Time from the end of an operation to the beginning of the next."""
+    """Time from the end of an operation to the beginning of the client's next operation."""
 
     def __post_init__(self) -> None:
         check_integer(self.operations, "operations", 1, OPERATIONS_MAX)
 
 
 Arrivals = EvenArrivals | PoissonArrivals | ClosedLoop
-"""Intervals between the operations of a client, of any kind."""
+"""Any kind of intervals between the operations of a client."""
 
 
 class Steady(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="steady"):
@@ -71,13 +71,13 @@ class Spike(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="
     """Usual demand, except between two instants.
 
     Raises:
-        InvalidArgumentException: it does not end after its start, or a value is out of range or of another type.
+        InvalidArgumentException: the end is not after the start, or a value is out of range or of another type.
     """
 
     start: float
     end: float
     factor: float
-    """Demand between the two, as a multiple of the usual one. It may be below 1."""
+    """Demand between start and end, as a multiple of the usual demand. It may be below 1."""
 
     def __post_init__(self) -> None:
         check_number(self.start, "start", 0.0, SECONDS_MAX)
@@ -93,12 +93,12 @@ class Ramp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="r
     """Piecewise linear demand, constant before the first point and after the last.
 
     Raises:
-        InvalidArgumentException: there is no point, their seconds do not grow, or a value is out of range or of another
-            type.
+        InvalidArgumentException: there are no points, the seconds of the points do not grow, or a value is out of range
+            or of another type.
     """
 
     points: tuple[tuple[float, float], ...]
-    """Instants in seconds, each with the demand as a multiple of the usual one."""
+    """Instants in seconds, each with the demand as a multiple of the usual demand."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.points, tuple) or not all(
@@ -121,11 +121,11 @@ class Ramp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="r
 
 
 Trend = Steady | Spike | Ramp
-"""Changes of the demand over time, of any kind."""
+"""Any kind of change of the demand over time."""
 
 
 def corners(trend: Trend) -> Sequence[tuple[float, float]]:
-    """Return the corners of the demand from 0 on: instants in seconds, each with a multiple of the usual demand.
+    """Return the corners of the demand, starting at 0: instants in seconds, each with a multiple of the usual demand.
 
     Two corners at the same instant are a step.
     """
@@ -153,7 +153,7 @@ def demanded(trend: Trend, duration: float) -> float:
 
 
 def clock_of(trend: Trend) -> Callable[[float], float]:
-    """Return a function from seconds of the usual demand to seconds of the clock; ``inf`` if that is never reached."""
+    """Return a function that converts seconds of the usual demand to seconds of the clock, ``inf`` if never reached."""
     if isinstance(trend, Steady):
         return lambda demand: demand
     lines = corners(trend)

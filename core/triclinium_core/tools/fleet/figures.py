@@ -22,21 +22,21 @@ _DECADES = 16
 """Range of latencies: from a microsecond to more than any timeout."""
 
 COUNTS = ("begun", "sent", "succeeded", "failed", "fulfilled", "throttled", "wasted")
-"""Counts of a bucket. The totals have all of them except ``fulfilled``."""
+"""Counts of a bucket. The totals have all these counts except ``fulfilled``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Counts of all operations, each followed to its end."""
+    """Counts over all operations. Each operation is followed to its end."""
 
     begun: int
     """Number of operations that began: the demand."""
     sent: int
-    """Number of attempts, first ones and retries: the offered load."""
+    """Number of attempts, including retries: the offered load."""
     succeeded: int
     """Number of operations that ended with an answer in time: the goodput."""
     failed: int
-    """Number of operations that ended otherwise."""
+    """Number of operations that ended without an answer in time."""
     throttled: int
     """Number of attempts that the service rejected for overload."""
     wasted: int
@@ -71,12 +71,12 @@ class FleetFigures:
     peak_sent: float
     """Largest offered load of a step, in attempts per second."""
     recovered_after: float | None
-    """Seconds from the end of the outage to the first step from which on at least ``RECOVERED_SHARE`` of the operations
-    in every step succeed. None if there is no such step, or no outage (decision F1)."""
+    """Seconds from the end of the outage to the recovery: the first step for which at least ``RECOVERED_SHARE`` of the
+    operations succeed in it and in every later step. None if there is no such step, or no outage (decision F1)."""
     latencies: Sequence[tuple[float, float]]
     """Percentiles of the latency of successful operations, as (percent, seconds)."""
     latency_mean: float | None
-    """Mean latency of successful operations in seconds, with the precision of a float. None if none succeeded."""
+    """Mean latency of successful operations in seconds, with the precision of a float. None without such operations."""
     finished_at: float
     """End of the last operation in seconds; 0 without operations."""
 

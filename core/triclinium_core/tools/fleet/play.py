@@ -1,7 +1,7 @@
 """Simulation loop: one heap of events in virtual time.
 
-An attempt whose end is known, and does not affect other operations, is completed immediately. So an operation without
-problems needs no entry in the heap.
+If the end of an attempt is known and does not affect other operations, the loop completes the attempt immediately. So
+an operation without problems needs no entry in the heap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from triclinium_core.tools.fleet.times import sampler
 _Entry = tuple[float, int, Call | None, AttemptOutcome | Later | int | None]
 """Instant, number that orders entries of the same instant, operation, and event of the operation: the end of an
 attempt, a call of the service about it, or None if the next attempt is due. Without an operation, the event is the
-number of a client that begins one, or a call of the service about a request whose client has left."""
+number of a client that begins an operation, or a call of the service about a request whose client has left."""
 
 OnProgress = Callable[[float], None]
 """Callback for the progress of a simulation, in virtual seconds from 0 to its duration."""
@@ -33,7 +33,7 @@ PROGRESS_STEPS = 200
 
 
 def simulate(scenario: Scenario, strategy: str, *, rng: Random, on_progress: OnProgress | None = None) -> FleetFigures:
-    """Return the figures of a scenario if all clients have the strategy of this name.
+    """Return the figures of a scenario in which all clients have the strategy with this name.
 
     The same scenario, strategy and numbers of ``rng`` give the same figures.
 
@@ -44,7 +44,7 @@ def simulate(scenario: Scenario, strategy: str, *, rng: Random, on_progress: OnP
         on_progress: callback for the progress in virtual seconds.
 
     Raises:
-        InvalidArgumentException: there is no such strategy.
+        InvalidArgumentException: there is no strategy with this name.
     """
     own = {retries.name: retries for retries in scenario.strategies}
     if strategy in own:
@@ -151,7 +151,7 @@ class _Player:
         self._follow(call, fate, at)
 
     def _follow(self, call: Call, fate: AttemptOutcome | Later, at: float) -> None:
-        """Continue an attempt: its client gets the outcome or leaves, or the service is called again."""
+        """Continue an attempt: its client gets the outcome or leaves, or a call of the service is scheduled."""
         gives_up_at = call.gives_up_at
         if at >= gives_up_at:
             if fate is AttemptOutcome.ANSWERED:

@@ -1,4 +1,4 @@
-"""Retries of the clients of a scenario, as values: a strategy of the core, with its numbers.
+"""Retries of a scenario's clients, as values: each value selects a strategy of the core, and has its parameters.
 
 This module has only the parameters, in seconds and attempts; ``strategies`` creates the strategies.
 """
@@ -115,7 +115,7 @@ class BudgetRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class BreakerRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="breaker"):
-    """A limited number of attempts, while few fail: ``BreakerRetryStrategy``.
+    """A limited number of attempts, but no retries while many attempts fail: ``BreakerRetryStrategy``.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
@@ -124,7 +124,7 @@ class BreakerRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     name: str
     max_attempts: int = 4
     failure_share: float = 0.1
-    """Failed attempts per operation above which nothing is retried."""
+    """Number of failed attempts per operation above which the strategy permits no retries."""
     delays: Delays = NoDelay()
 
     def __post_init__(self) -> None:
@@ -158,4 +158,4 @@ class CouchbaseRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 Retries = CountedRetries | QuotaRetries | BudgetRetries | BreakerRetries | CouchbaseRetries
-"""Retries of clients, of any kind."""
+"""Any kind of retries."""

@@ -57,7 +57,7 @@ class Overload(StrEnum):
 class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Clients of a service. By default each begins one operation per ``period``, at evenly spread instants.
 
-    It does so independently of the results of earlier operations. ``arrivals`` and ``trend`` can change that.
+    A client does not wait for the results of earlier operations. ``arrivals`` and ``trend`` can change that.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
@@ -76,7 +76,7 @@ class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     arrivals: Arrivals = EvenArrivals()
     """Intervals between the operations of a client."""
     trend: Trend = Steady()
-    """Changes of the demand over time. A closed loop permits none."""
+    """Changes of the demand over time. With a closed loop, the demand must be steady."""
 
     def __post_init__(self) -> None:
         check_integer(self.clients, "clients", 1, CLIENTS_MAX)
@@ -127,9 +127,9 @@ class SimulatedService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     capacity: float
     """Number of requests that the service serves per second."""
     latency: float = 0.01
-    """Time from sending to the answer, besides the wait in the queue and the work."""
+    """Time from sending a request to its answer, without the wait in the queue and the work."""
     queue: float = 1.0
-    """Length of the queue in seconds of work. Requests beyond it are overload."""
+    """Length of the queue in seconds of work. A request that does not fit is overload."""
     overload: Overload = Overload.THROTTLES
     rejection_cost: float = 0.1
     """Cost of rejecting a request, as a share of the cost of serving it."""
@@ -145,7 +145,7 @@ class SimulatedService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ParallelService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="parallel"):
-    """Service that serves all requests concurrently. Each takes longer the more there are.
+    """Service that serves all requests concurrently. The more requests there are, the longer each of them takes.
 
     It also serves requests whose callers have left, and rejects none.
 
@@ -156,9 +156,9 @@ class ParallelService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     base: float = 0.0
     """Minimum time of a request, in seconds."""
     growth: float = 0.0
-    """Additional seconds for each request in service when a request begins, including itself."""
+    """Additional seconds per request that is in service when a request begins, including that request."""
     leg: RandomTime = FixedTime(seconds=0.005)
-    """Time of a request to the service, and of its answer back."""
+    """Time that a request takes to the service, and that its answer takes back."""
 
     def __post_init__(self) -> None:
         check_number(self.base, "base", 0.0, SECONDS_MAX)
@@ -168,16 +168,16 @@ class ParallelService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class ContendedRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="contended_row"):
     """Row that all clients update with optimistic concurrency: an attempt reads the version and writes it back.
 
-    The write is refused if another write came between the two. Reads and writes take no time. An attempt is one request
-    in the figures, and four legs long.
+    The write is refused if another write came between the read and the write. At the row, reads and writes take no
+    time. An attempt counts as one request in the figures, and takes four legs.
     """
 
     leg: RandomTime = FixedTime(seconds=0.005)
-    """Time of a read or a write to the row, and of its answer back."""
+    """Time that a read or a write takes to the row, and that its answer takes back."""
 
 
 Service = SimulatedService | ParallelService | ContendedRow
-"""Service of any kind."""
+"""Any kind of service."""
 
 
 class Outage(Struct, frozen=True, forbid_unknown_fields=True):
@@ -202,7 +202,7 @@ class Outage(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One simulation: operations begin from 0 until ``duration``, and each is followed to its end.
+    """One simulation: operations begin between 0 and ``duration``, and each operation is followed to its end.
 
     Raises:
         InvalidArgumentException: a value is out of range, or the simulation would be too large.
@@ -235,7 +235,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 f"strategies has the same name twice: {', '.join(names)}", parameter="strategies"
             )
         operations = self.fleet.operations(self.duration)
-        # At most as many operations are concurrent as begin within one timeout. A trend may begin all in one instant.
+        # Only operations that begin within one timeout are concurrent. With a trend, all may begin at one instant.
         waiting = min(self.fleet.demand * self.fleet.timeout, operations)
         for parameter, value, name, most, next_step in (
             ("duration", operations, "operations", OPERATIONS_MAX, "simulate fewer clients, or less time"),

@@ -1,6 +1,6 @@
-"""Services as pure machines: the result of each request, and its time.
+"""Services as pure machines, which determine the result of each request and the time at which it arrives.
 
-If the result depends on requests that arrive later, the machine returns the instant at which to ask it again. The
+If the result depends on requests that arrive later, the machine returns the instant at which to call it again. The
 outage is known from the start, so no result is revoked later.
 """
 
@@ -46,9 +46,9 @@ class AttemptOutcome(Enum):
 
 
 Later = Callable[[float], "Fate"]
-"""Function of the current instant that returns the fate of a request."""
+"""Function that takes the current instant, and returns the fate of a request."""
 Fate = tuple[Union[AttemptOutcome, "Later"], float]
-"""Outcome of a request and the instant at which its client gets it (``inf``: never); or a function and its instant."""
+"""Outcome of a request and the instant at which the client gets it (``inf``: never); or a call and its instant."""
 
 NOT_SENT = frozenset({AttemptOutcome.REFUSED, AttemptOutcome.DENIED})
 """Outcomes of attempts that sent nothing."""
@@ -63,7 +63,7 @@ _DURING: dict[OutageKind, AttemptOutcome] = {
 
 
 class ServiceMachine(ABC):
-    """Base of the services. Pass it every request, oldest first, and call ``ask`` when it requests that.
+    """Base of the services. Pass every request to ``receive``, oldest first; call ``ask`` when a fate is a ``Later``.
 
     Args:
         outage: time in which the service serves no requests; None without an outage.
@@ -143,13 +143,13 @@ class QueueMachine(ServiceMachine):
         self._free_at = 0.0
 
     def waiting(self, now: float) -> float:
-        """Return the queued work, including that for rejections, as a number of requests."""
+        """Return the queued work, including the work for rejections, as a number of requests."""
         return max(self._free_at - now, 0.0) * self._capacity
 
     def _take(self, now: float) -> Fate:
         begin = max(self._free_at, now)
         if begin - now > self._queue:
-            # Decision F2: a rejection takes time of the worker, but all of them at most as much as another queue.
+            # Decision F2: rejections take time of the worker, but together at most as much as another queue.
             self._free_at = max(self._free_at, min(self._free_at + self._rejection, now + 2 * self._queue))
             return AttemptOutcome.THROTTLED, now + self._latency if self._is_throttling else math.inf
         self._free_at = begin + (self._work if self._draw_work is None else self._draw_work())
@@ -184,7 +184,7 @@ class ParallelMachine(ServiceMachine):
     def _take(self, now: float) -> Fate:
         begin = now + self._leg()
         if self._growth:
-            # Another request may overtake it on the way.
+            # The time depends on the requests that are in service when this request begins, and those may overtake it.
             return self._begin, begin
         return self._answer(), begin + self._base + self._leg()
 

@@ -1,4 +1,4 @@
-"""Retries of a fleet: operations of each tradition, and strategies by their names on the command line.
+"""Retries of a fleet: operations with Couchbase or Smithy retries, and strategies by their command line names.
 
 Couchbase operations use the retry machine of the core, which is created at the first failure. Circuit breakers, which
 belong to connections, are omitted, so that the figures show only the strategy (decision F4). Smithy operations use the
@@ -37,7 +37,7 @@ from triclinium_core.tools.fleet.service import NOT_SENT, AttemptOutcome
 class Call:
     """One operation that is sent once, without retries. Subclasses add retries.
 
-    It ends once: with ``succeed``, with ``expire``, or when ``fail`` returns None or ``resume`` returns False.
+    A call ends once: with ``succeed``, with ``expire``, or when ``fail`` returns None or ``resume`` returns False.
     """
 
     __slots__ = ("began", "client", "deadline", "gives_up_at")
@@ -72,7 +72,7 @@ class Call:
         return None
 
     def resume(self, now: float) -> bool:
-        """Return whether to send now. Otherwise the operation has failed."""
+        """Return whether to send the attempt now. If not, the operation has failed."""
         return False
 
     def succeed(self, now: float) -> None:
@@ -83,7 +83,7 @@ class Call:
 
 
 Process = Callable[[float, float], Call]
-"""Clients that share a strategy: a function of start time and deadline that returns a new operation."""
+"""Clients that share a strategy: a function that takes start time and deadline, and returns a new operation."""
 
 MakeProcess = Callable[[Fleet, Random], Process]
 
@@ -98,14 +98,14 @@ _EVENTS: dict[AttemptOutcome, couchbase.RequestEvent] = {
     AttemptOutcome.DENIED: couchbase.DispatchFailed(couchbase.RetryReason.AUTHENTICATION_ERROR),
     AttemptOutcome.CLOSED: couchbase.SocketClosed(couchbase.HandedOver.ALL),
 }
-"""Event for the client's machine for each outcome. A timeout has none: only the deadline ends an attempt."""
+"""Event of the client's machine for each outcome. A timeout has no event: only the deadline ends such an attempt."""
 
 _DISPATCHED = couchbase.Dispatched()
 _TIME_PASSED = couchbase.WakeupReached()
 
 
 def couchbase_clients(make_strategy: Callable[[], CouchbaseRetryStrategy]) -> MakeProcess:
-    """Return clients with Couchbase retries and a strategy of ``make_strategy`` for each process."""
+    """Return a factory of processes whose clients have Couchbase retries; each process calls ``make_strategy`` once."""
 
     def make_process(fleet: Fleet, rng: Random) -> Process:
         machines, strategy = _Machines(fleet, rng), make_strategy()
@@ -115,7 +115,7 @@ def couchbase_clients(make_strategy: Callable[[], CouchbaseRetryStrategy]) -> Ma
 
 
 class _Machines:
-    """Factory of the retry machines of the clients of one process."""
+    """Factory that creates the retry machines for the clients of one process."""
 
     def __init__(self, fleet: Fleet, rng: Random) -> None:
         self._idempotent = fleet.idempotent
@@ -135,7 +135,7 @@ class _Machines:
 
 
 class CouchbaseCall(Call):
-    """One operation with Couchbase retries. It creates its machine at the first failure."""
+    """One operation with Couchbase retries, which creates its machine at the first failure."""
 
     __slots__ = ("_machine", "_make_machine")
 
@@ -178,11 +178,11 @@ class CouchbaseCall(Call):
 
 
 MakeStrategy = Callable[[Random, Callable[[], float]], smithy.MinimalRetryStrategy]
-"""Function of random source and clock that returns the strategy of one process."""
+"""Function that takes random source and clock, and returns the strategy of one process."""
 
 
 def _infos(*, idempotent: bool) -> Mapping[AttemptOutcome, smithy.ErrorInfo]:
-    """Return the error info of each outcome. If the attempt may have been applied, a retry is safe if idempotent."""
+    """Return the error info of each outcome. If the attempt may be applied, a retry is safe only if idempotent."""
     return {
         AttemptOutcome.THROTTLED: smithy.ErrorInfo(is_retry_safe=True, is_throttling_error=True, fault="server"),
         AttemptOutcome.FAILED: smithy.ErrorInfo(is_retry_safe=True, fault="server"),
@@ -209,7 +209,7 @@ class SmithyProcess:
 
 
 def smithy_clients(make_strategy: MakeStrategy) -> MakeProcess:
-    """Return clients with Smithy retries and a strategy of ``make_strategy(rng, clock)`` for each process."""
+    """Return a factory of processes whose clients have Smithy retries and share ``make_strategy(rng, clock)``."""
     return lambda fleet, rng: partial(SmithyCall, SmithyProcess(make_strategy, fleet, rng))
 
 
@@ -233,7 +233,7 @@ class SmithyCall(Call):
         return min(now + delay, self.deadline) if delay > 0 else None
 
     def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
-        """Pass the failure to the machine. Return None immediately without a further token or time (decision F6)."""
+        """Pass the failure to the machine. Return None immediately if no token or no time is left (decision F6)."""
         process, machine = self._process, self._machine
         process.now = now
         if machine is None:
@@ -243,7 +243,7 @@ class SmithyCall(Call):
         return now + decision.delay if isinstance(decision, Sleep) else None
 
     def resume(self, now: float) -> bool:
-        """Return whether the deadline is in the future. A first attempt may have waited for too long."""
+        """Return whether the deadline is in the future: a first attempt may have waited until the deadline."""
         process, machine = self._process, self._machine
         if now < self.deadline:
             if machine is not None:
@@ -265,7 +265,7 @@ class SmithyCall(Call):
 
 
 def couchbase_token_clients(make_strategy: MakeStrategy) -> MakeProcess:
-    """Return clients with Couchbase retries and a token strategy of ``make_strategy(rng, clock)`` for each process."""
+    """Return a factory of processes whose clients have Couchbase retries and share a token strategy."""
 
     def make_process(fleet: Fleet, rng: Random) -> Process:
         return partial(CouchbaseTokenCall, SmithyProcess(make_strategy, fleet, rng), _Machines(fleet, rng))
@@ -274,7 +274,7 @@ def couchbase_token_clients(make_strategy: MakeStrategy) -> MakeProcess:
 
 
 class CouchbaseTokenCall(CouchbaseCall):
-    """One operation with a permit of a token strategy. The RFC's rules apply first, then those of the strategy."""
+    """One operation with a permit of a token strategy. The RFC's rules apply first, then the strategy's rules."""
 
     __slots__ = ("_delay", "_permit", "_process")
     records_success = True
@@ -301,7 +301,7 @@ class CouchbaseTokenCall(CouchbaseCall):
         """Return the machine's wakeup if it retries or waits for the deadline, else None."""
         self._process.now = now
         resume_at = super().fail(outcome, now)
-        # If the delay is cut to the deadline, nothing is sent after it.
+        # If the delay is cut to the deadline, no retry follows, so the permit ends now.
         if resume_at is None:
             self._permit.end(succeeded=False)
         elif resume_at >= self.deadline:
@@ -309,7 +309,7 @@ class CouchbaseTokenCall(CouchbaseCall):
         return resume_at
 
     def resume(self, now: float) -> bool:
-        """Return whether to send now. A first attempt may have waited for too long."""
+        """Return whether to send the attempt now: a first attempt may have waited until the deadline."""
         self._process.now = now
         is_due = now < self.deadline if self._machine is None else super().resume(now)
         if not is_due:
@@ -329,7 +329,7 @@ class CouchbaseTokenCall(CouchbaseCall):
 
 
 def clients_of(retries: Retries) -> MakeProcess:
-    """Return clients with the retries of a scenario. Each kind of value is one of the core's strategies."""
+    """Return a factory of processes whose clients have these retries, by the core's strategy for their kind."""
     match retries:
         case CouchbaseRetries(first=first, most=most, factor=factor, jitter=jitter):
             backoff = exponential(first=first, most=most, factor=factor, jitter=jitter)
@@ -380,7 +380,7 @@ def _backoff(delays: Delays, rng: Random) -> smithy.RetryBackoffStrategy:
 
 @dataclass(frozen=True, slots=True)
 class NamedStrategy:
-    """Strategy with its description, the predicate of a sentence."""
+    """Strategy with its description, which is the predicate of a sentence."""
 
     meaning: str
     make_process: MakeProcess

@@ -1,4 +1,4 @@
-"""Distributions of durations. Seconds.
+"""Distributions of durations in seconds.
 
 Each kind is a value that describes a distribution; ``sampler`` returns a function that draws from it.
 """
@@ -84,7 +84,7 @@ RandomTime = Annotated[
     FixedTime | ExponentialTime | NormalTime | UniformTime,
     Meta(description="How long something takes: fixed, exponential, normal or uniform."),
 ]
-"""Any of these distributions."""
+"""Any kind of distribution of durations."""
 
 
 def sampler(time: FixedTime | ExponentialTime | NormalTime | UniformTime, rng: Random) -> Callable[[], float]:

@@ -1,1 +1,1 @@
-"""Questions and answers as JSON, as ``triclinium explain --batch`` reads and writes them."""
+"""Questions on retry decisions and their answers as JSON, which ``triclinium explain --batch`` reads and writes."""

@@ -14,7 +14,7 @@
                 -> result ("rows" or "empty"), coordinator and errors, or error and execution_info_errors;
                    retry_count_used, speculative_count, successful_execution_index
 
-``verdict`` is the policy's answer to every question. If it is null, the policy must not be asked.
+``verdict`` is what the policy returns for every call. If it is null, the policy must not be called.
 
 Source: the retry page of the Cassandra Java driver; decisions A1 to A16.
 """
@@ -130,7 +130,7 @@ EVENTS: Mapping[str, Callable[[Question], cassandra.CoordinatorError | cassandra
     "request_aborted": lambda question: aborted(question.text("error")),
     "error_response": lambda question: answered(question.text("error")),
 }
-"""Reader of the error for each event on which a policy is asked."""
+"""Reader of the error for each event for which a policy is called."""
 
 ASKS: Mapping[str, Ask] = {"verdict": _answer_verdict, "request": _answer_request}
 """Kinds of questions."""

@@ -39,15 +39,15 @@ CassandraErrorT = TypeVar("CassandraErrorT", bound=cassandra.CassandraError)
 
 
 class UnusableScript(ValueError):
-    """An answer is unknown, or a node has no further answer. The text names it."""
+    """Exception for an unknown answer, which the text names, or for a node that has no further answer."""
 
 
 class AskedPolicy(Exception):
-    """A policy was asked although it must not be."""
+    """Exception for a policy that was called although it must not be called."""
 
 
 class FixedPolicy:
-    """Policy that returns ``verdict`` to every question. With a verdict of None, every question raises AskedPolicy."""
+    """Policy that always returns ``verdict``. With a ``verdict`` of None, every call raises AskedPolicy."""
 
     def __init__(self, verdict: cassandra.RetryVerdict | None) -> None:
         self.verdict: cassandra.RetryVerdict | None = verdict
@@ -69,8 +69,8 @@ class ScriptedAnswer:
 
     Args:
         text: text of the answer in the script.
-        event: function of attempt number and id of the prepared statement that returns the event.
-        is_to_prepare: whether it answers a PREPARE.
+        event: takes the attempt number and the id of the prepared statement, and returns the event.
+        is_to_prepare: whether the answer is to a PREPARE.
     """
 
     text: str
@@ -79,7 +79,7 @@ class ScriptedAnswer:
 
 
 def play(request: cassandra.CassandraRequest, script: Sequence[tuple[str, str]]) -> RequestEnd:
-    """Return the end of the request. Its errors have their names in the script as a note.
+    """Return the end of the request. Each error has a note with its name in the script.
 
     Args:
         request: the request.
@@ -142,7 +142,7 @@ def read_answer(text: str) -> ScriptedAnswer:
         case (("timeout" | "drivertimeout"), ""):
             return ScriptedAnswer(text, lambda _, __: cassandra.TimerFired())
         case "frametoolong", ("" | "abort" | "unsent"):
-            # Sent or not, no other node accepts it either (decision A9).
+            # No other node accepts the request either, whether it was sent or not (decision A9).
             too_long = _noted(cassandra.FrameTooLong(text), text)
             return ScriptedAnswer(text, lambda attempt, _: cassandra.AttemptAborted(attempt, too_long))
         case (("throttled" | "requestthrottled"), ("" | "unsent")):
@@ -179,7 +179,7 @@ _WRITE_TYPES = {canonical(write_type): write_type for write_type in cassandra.Wr
 
 
 def _error_answered(name: str, detail: str) -> cassandra.CoordinatorError | None:
-    """Return an ERROR, or None for an unknown one. Its counts are for two replicas, one of which is missing."""
+    """Return the ERROR, or None if the name is unknown. Its counts are for two replicas, one of which is missing."""
     level = cassandra.ConsistencyLevel.QUORUM
     match canonical(name), detail:
         case "readtimeout", "":

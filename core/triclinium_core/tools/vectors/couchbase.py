@@ -5,7 +5,7 @@
     idempotent  service, op, readonly?, method?
                 -> idempotent
     reason      service, op, and for kv: status ("0x86"), error_map_entry?; for the others: http_status, body
-                -> reason, null if the strategy is not asked
+                -> reason, null if the strategy is not called
     decide      strategy, idempotent, attempt, elapsed_ms, timeout_ms, and the failure of the request: reason,
                 error_map_entry?; or the response, with the fields of the ask ``reason``; or handed_over ("nothing",
                 "part" or "all"), for a closed socket
@@ -80,7 +80,7 @@ def _answer_decide(question: Question) -> AnswerFields:
         return {"action": str(reaction.outcome), **_failed_with(reaction.error)}
     delay, dispatches = reaction.retry.delay, reaction.retry.dispatches
     if dispatches and recorded.delay is not None:
-        # Decision D11: the client waits at least a millisecond. The question asks for the delay of the strategy.
+        # Decision D11: the client waits at least a millisecond. The answer has the strategy's own delay instead.
         delay = recorded.delay
     return {
         "action": str(reaction.outcome),

@@ -20,7 +20,7 @@ _QUOTED_LENGTH_MAX = 60
 
 
 class MalformedQuestion(ValueError):
-    """The question is invalid. The text names the field and its fault."""
+    """Exception for an invalid question. The text names the field and its fault."""
 
 
 def quote(text: str) -> str:
@@ -29,7 +29,7 @@ def quote(text: str) -> str:
 
 
 class Question(dict[str, object]):
-    """Question: its fields by name. Each method reads one, and checks its type and range.
+    """Fields of a question by name. Each method reads one field, and checks its type and range.
 
     Raises:
         MalformedQuestion: from every method, for a field that is missing, of another type or out of range.
@@ -96,7 +96,7 @@ class Question(dict[str, object]):
         Args:
             name: name of the field.
             of: description of the items, for the message.
-            read: function that reads one item like a field, whose name is ``name[0]`` for the first.
+            read: function that reads one item like a field; the name of the first item is ``name[0]``.
         """
         value = self.value(name)
         if not isinstance(value, list):
@@ -112,7 +112,7 @@ def parse_status(text: str, where: str) -> int:
     """Return a KV status from hexadecimal text, such as "0x86".
 
     Raises:
-        MalformedQuestion: it is not hexadecimal, or has more than 16 bits. The error text names ``where``.
+        MalformedQuestion: the text is not hexadecimal, or has more than 16 bits. The error text names ``where``.
     """
     digits = text[2:]
     if not text.lower().startswith("0x") or not digits or not _HEXADECIMAL_DIGITS.issuperset(digits):

@@ -23,7 +23,7 @@ FAMILIES: Mapping[str, Mapping[str, Ask]] = {
     "cassandra": cassandra_questions.ASKS,
     "smithy": smithy_questions.ASKS,
 }
-"""Kinds of questions of each tradition."""
+"""Kinds of questions, by ``family``."""
 
 
 def answer(question: Mapping[str, object]) -> AnswerFields:
@@ -39,11 +39,11 @@ def answer(question: Mapping[str, object]) -> AnswerFields:
 
 
 def answer_lines(lines: Iterable[str | bytes]) -> Iterator[tuple[str, bool]]:
-    """Yield one line of JSON for every question in ``lines``, in order, and whether the question was valid.
+    """Yield, for every question in ``lines`` in order, one line of JSON, and whether the question was valid.
 
-    Layout: ``{"id": ..., <answer>}``, or ``{"id": ..., "error": "line 7: fault"}``. The id is that of the question, a
-    string or a whole number, else null. Blank lines and a byte order mark are skipped. Only one line is in memory at a
-    time.
+    Layout: ``{"id": ..., <answer>}``, or ``{"id": ..., "error": "line 7: fault"}``. The id is the question's id, which
+    is a string or a whole number, or null without one. Blank lines and a byte order mark are skipped. Only one line is
+    in memory at a time.
     """
     for number, line in enumerate(lines, start=1):
         question = _without_mark(line) if number == 1 else line

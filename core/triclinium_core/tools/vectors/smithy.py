@@ -9,8 +9,8 @@
                 -> available at the end, operations: [{result, attempts, delays_s}]
 
 ``random`` is the value of every random number, from 0 to 1. Operations run one after the other. ``result`` is the
-response that the caller gets, that of the last attempt. ``delays_s`` are the delays between attempts, so there is one
-less than attempts.
+response that the caller gets: the response to the last attempt. ``delays_s`` are the delays between attempts, so their
+number is one less than the number of attempts.
 
 Source: the Smithy Python retry design; decisions S3 to S9 and S14.
 """
@@ -34,7 +34,7 @@ JITTERS: Mapping[str, smithy.Jitter] = {
     "FULL": smithy.Jitter.FULL,
     "DECORRELATED": smithy.Jitter.DECORRELATED,
 }
-"""Jitters by name. The name of the equal one in smithy-core is DEFAULT."""
+"""Jitters by name. DEFAULT is the name of equal jitter in smithy-core."""
 
 NUMBERS: Mapping[str, smithy.AwsRetryNumbers] = {
     "2020": smithy.AwsRetryNumbers.OF_2020,
@@ -105,7 +105,7 @@ def _draws(question: Question) -> ConstantRandom:
 
 def _simple(question: Question, rng: Random, clock: ScriptedClock) -> tuple[smithy.RetryStrategy, Quota]:
     strategy = smithy.SimpleRetryStrategy(rng=rng, max_attempts=question.count("max_attempts"))
-    # It uses no quota, so a given quota does not change.
+    # A simple strategy uses no quota, so the quota in the question does not change.
     untouched = question.count("quota_capacity") if "quota_capacity" in question else None
     return strategy, lambda: untouched
 

@@ -1,1 +1,1 @@
-"""Laws of operations, rows and lookups, in addition to the neutral ones."""
+"""Laws about operations, rows and lookups: only drivers of the client machine must keep them."""

@@ -1,4 +1,4 @@
-"""Bench of the client machine for the neutral laws."""
+"""Adapter that runs the neutral laws on a driver of the client machine."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from triclinium_core.testing.driver_laws.couchbase.scripted_cluster_machine impo
 
 
 class CouchbaseBench:
-    """Bench of the client machine. Its operations are the submissions of the neutral laws.
+    """Adapter of the neutral laws to the protocol of the client machine. A law's submissions are operations.
 
     Args:
-        open_driver: context manager that yields a driver running a machine.
+        open_driver: takes a machine, and returns a context manager that yields a driver of that machine.
     """
 
     def __init__(self, open_driver: OpenDriver) -> None:

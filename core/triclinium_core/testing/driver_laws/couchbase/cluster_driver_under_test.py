@@ -1,4 +1,4 @@
-"""Additions to the interface of a driver under test: a reader of rows."""
+"""Interface of a driver of the client machine under test, which adds a reader of rows."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class ClusterDriverUnderTest(DriverUnderTest, Protocol):
     """A driver of the client machine. Its ``submit`` performs ``OPERATION``."""
 
     def ask(self) -> Reader:
-        """Start a task that sends ``REQUEST`` and reads its rows piece by piece. Return immediately."""
+        """Start a task that sends ``REQUEST`` and reads the rows of the response piece by piece. Return immediately."""
         ...
 
 
 OpenDriver = Callable[[ScriptedClusterMachine], AbstractAsyncContextManager[ClusterDriverUnderTest]]
-"""Function whose context manager yields a driver running a machine, and closes it.
+"""Function that takes a machine, and returns a context manager that yields a driver of that machine and closes it.
 
-Its resolver finds no service and sends no query.
+The driver's resolver finds no service and sends no query.
 """

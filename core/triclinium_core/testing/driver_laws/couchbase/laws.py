@@ -1,4 +1,4 @@
-"""Laws of operations, rows and lookups, one function each; the docstring of each is the law."""
+"""Laws about operations, rows and lookups. Each law is a function, and its docstring states the law."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METADATA = QueryMetaData(request_id="1", client_context_id="", status=QueryStatu
 
 
 async def look_ups_are_answered_once(open_driver: OpenDriver) -> None:
-    """``LookUpService`` causes exactly one ``ServiceLookedUp``, even if the service does not exist."""
+    """For each ``LookUpService``, the driver feeds one ``ServiceLookedUp``, even if the service does not exist."""
     async with on_trial(CouchbaseBench(open_driver)) as trial:
         looked_up = couchbase.ServiceLookedUp("_couchbase._tcp.cluster.invalid")
         await trial.order(couchbase.LookUpService(looked_up.service))
@@ -32,7 +32,7 @@ async def look_ups_are_answered_once(open_driver: OpenDriver) -> None:
 
 
 async def readers_are_settled_at_the_close(open_driver: OpenDriver) -> None:
-    """When the driver closes, a reader that reads on gets an error, and so does a later request to a service."""
+    """After the driver closes, a reader that requests more rows gets an error, and so does a task with a request."""
     async with on_trial(CouchbaseBench(open_driver)) as trial:
         reader, _ = await ask(trial, lambda token: couchbase.RowsReceived(token, [b"1"]))
         await trial.until(lambda: bool(reader.rows), "the machine returned RowsReceived, but its reader got nothing")
@@ -46,7 +46,10 @@ async def readers_are_settled_at_the_close(open_driver: OpenDriver) -> None:
 
 
 async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
-    """A reader gets the rows in order, then the end; ``RowsWanted`` is fed once per piece, after it is taken."""
+    """A reader gets the rows in order, then the result.
+
+    The driver feeds ``RowsWanted`` once for each piece of rows, after the reader has taken the piece.
+    """
     async with on_trial(CouchbaseBench(open_driver)) as trial:
         reader, token = await ask(trial, lambda token: couchbase.RowsReceived(token, [b"1", b"2"]))
         wanted = couchbase.RowsWanted(token)
@@ -75,7 +78,7 @@ async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
 
 
 async def a_reader_that_leaves_is_reported(open_driver: OpenDriver) -> None:
-    """A reader that leaves causes exactly one ``OperationAbandoned``, whether it waits or holds rows."""
+    """If a reader leaves while it waits or holds rows, the driver feeds exactly one ``OperationAbandoned``."""
     async with on_trial(CouchbaseBench(open_driver)) as trial:
         waiting, first = await ask(
             trial,

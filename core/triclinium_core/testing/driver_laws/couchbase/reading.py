@@ -1,4 +1,4 @@
-"""Steps of a trial with a reader of rows."""
+"""Steps of the laws that use a reader of rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def requested(trial: ClusterTrial) -> list[RequestSubmitted]:
 
 
 async def ask(trial: ClusterTrial, *actions: Callable[[Token], Action]) -> tuple[Reader, Token]:
-    """Return a task that sends a service request, and its token, for which the machine orders the actions."""
+    """Start a task whose service request the machine answers with ``actions``. Return the task and its token."""
 
     def answer(event: Event) -> Sequence[Action]:
         return [make(event.token) for make in actions] if isinstance(event, RequestSubmitted) else ()
@@ -33,14 +33,14 @@ async def ask(trial: ClusterTrial, *actions: Callable[[Token], Action]) -> tuple
 
 
 async def count_of(trial: ClusterTrial, event: Event, least: int, otherwise: str) -> int:
-    """Wait until an event was fed ``least`` times, and return the count; ``otherwise`` describes the breach."""
+    """Wait until the driver fed ``event`` ``least`` times or more. Return the count; ``otherwise`` names a breach."""
     await trial.until(lambda: trial.machine.events.count(event) >= least, otherwise)
     await trial.quiet()
     return trial.machine.events.count(event)
 
 
 async def abandonments_of(trial: ClusterTrial, token: Token, otherwise: str) -> int:
-    """Wait until a reader is reported as gone, and return how often; ``otherwise`` describes the breach."""
+    """Wait until the driver reports that a reader left, and count its reports; ``otherwise`` describes a breach."""
     await trial.until(lambda: trial.abandonments_of(token) > 0, otherwise)
     await trial.quiet()
     return trial.abandonments_of(token)

@@ -15,10 +15,10 @@ from triclinium_core.testing.driver_laws.neutral.scripted_machine import Scripte
 
 
 class ScriptedClusterMachine(ScriptedMachine[couchbase.Event, couchbase.Action]):
-    """Stand-in for the ``ClientMachine`` of a driver. It decides nothing.
+    """Replacement for the ``ClientMachine`` that a driver runs. It returns only the actions that a law prescribes.
 
     Args:
-        answer: returns the actions for an event. It and ``wakeup`` may be replaced at any time.
+        answer: returns the actions for an event. A law may replace ``answer`` and ``wakeup`` at any time.
     """
 
     def __init__(self, answer: Callable[[couchbase.Event], Sequence[couchbase.Action]] = nothing) -> None:
@@ -29,10 +29,10 @@ class ScriptedClusterMachine(ScriptedMachine[couchbase.Event, couchbase.Action])
         """Contexts of abandoned operations."""
         self.topologies: Sequence[Topology] = ()
         self.reports: Sequence[couchbase.ReportTelemetry] = ()
-        """Reports that remain at the end."""
+        """Reports that ``last_reports`` returns."""
 
     def handle(self, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
-        """Return the result of ``answer``; for several submissions, all their results, or nothing if one raises."""
+        """Return the result of ``answer``, for several submissions its results in order; exceptions propagate."""
         if not isinstance(event, couchbase.OperationsSubmitted):
             return super().handle(event, now)
         self._begin(event, now)

@@ -1,4 +1,4 @@
-"""Interfaces of a driver under test, its event loop and sockets, which a driver's author implements."""
+"""Interfaces that the author of a driver implements for the laws: the driver, its event loop and its sockets."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Caller(Protocol):
 
     @property
     def outcome(self) -> object:
-        """Result, or the exception raised in the task; None while it waits."""
+        """Result of the task, or the exception that it raised; None while the task waits."""
         ...
 
     def leave(self) -> None:
-        """Cancel the task, as the event loop does for users. Any task may call this at any time."""
+        """Cancel the task as a user would. Any task may call this at any time."""
         ...
 
 
@@ -33,7 +33,7 @@ class _Socket(Protocol):
 
 
 class PeerSocket(_Socket, Protocol):
-    """The other end of a stream, as returned by ``socket.accept``."""
+    """The peer's end of a stream, as ``socket.accept`` returns it."""
 
     def recv(self, size: int, /) -> bytes:
         """Behave like ``socket.socket.recv``."""
@@ -83,12 +83,12 @@ class DriverUnderTest(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close the driver while tasks still wait. Leaving its block closes it again."""
+        """Close the driver while tasks still wait. Later the context manager of the driver closes it again."""
         ...
 
 
 class Bench(Protocol[E, A, D_co]):
-    """One protocol with events ``E`` and actions ``A``, and the driver ``D_co`` under test."""
+    """Adapter of the laws to one protocol: its events ``E``, its actions ``A``, and the driver ``D_co`` under test."""
 
     def open(self) -> AbstractAsyncContextManager[tuple[ScriptedMachine[E, A], D_co]]:
         """Yield a scripted machine and a driver that runs it, then close the driver."""
@@ -107,5 +107,5 @@ class Bench(Protocol[E, A, D_co]):
         ...
 
     def result(self, token: Token) -> object:
-        """Return a result that differs from those of all other tokens."""
+        """Return a result for a token. The results of all tokens differ."""
         ...

@@ -1,4 +1,4 @@
-"""Laws for a driver of any machine, one function each; the docstring of each is the law.
+"""Laws for a driver of any machine. Each law is a function, and its docstring states the law.
 
 A law awaits only methods of the driver under test, so it runs on any event loop.
 """
@@ -45,20 +45,20 @@ LARGE = 64 * 1024
 """Number of bytes that a peer sends in one call, and that an event loop may read in one call."""
 
 TURNS_TO_CONNECT = 6
-"""Number of moments at which a connect on loopback is cancelled; it completes in fewer turns."""
+"""Number of connects that a law cancels, each one turn later than the previous one. A connect takes fewer turns."""
 
 PIECES_MORE = 20
-"""Pieces that a driver may feed beyond the bound: it may check the work once per round of all streams."""
+"""Number of pieces that a driver may feed above the bound, because it may check its work once per round of streams."""
 
 ROUNDS = 20
 """Number of repetitions of a step whose result depends on task order, which an event loop may randomize."""
 
 ALARMS_MAX = 1000
-"""Number of times that an overdue alarm rings before the machine resets it."""
+"""Number of ``TimePassed`` events after which the machine resets a wakeup that stays due."""
 
 
 class Strategy:
-    """An asynchronous strategy that answers immediately, or raises. It is also a permit."""
+    """Asynchronous strategy that immediately returns or raises a given answer. The same object is its permit."""
 
     def __init__(self, answer: object) -> None:
         self._answer = answer
@@ -87,7 +87,7 @@ def writes(stream: neutral.StreamId, *pieces: bytes) -> Sequence[neutral.Neutral
 
 
 async def actions_are_carried_out_in_order(bench: Bench[E, A, D]) -> None:
-    """The driver carries out the actions of one event in the order given, after all earlier actions."""
+    """The driver carries out the actions of one event in the given order, after the actions of all earlier events."""
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST, then=on(neutral.StreamOpened, *writes(FIRST, b"1", b"2", b"3")))
         await trial.order(*writes(FIRST, b"4", b"5"), then=on(neutral.BytesReceived, *writes(FIRST, b"6", b"7", b"8")))
@@ -98,7 +98,7 @@ async def actions_are_carried_out_in_order(bench: Bench[E, A, D]) -> None:
 
 
 async def an_earlier_alarm_rings(bench: Bench[E, A, D]) -> None:
-    """The driver feeds ``TimePassed`` at ``wakeup``, even if ``wakeup`` was far in the future when it last looked."""
+    """The driver feeds ``TimePassed`` at ``wakeup``, even if it last read a ``wakeup`` that was far in the future."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         for _ in range(2):
@@ -111,7 +111,7 @@ async def an_earlier_alarm_rings(bench: Bench[E, A, D]) -> None:
 
 
 async def a_caller_that_leaves_spares_the_stream(bench: Bench[E, A, D]) -> None:
-    """A task that leaves while its bytes are being sent is reported once; the stream continues, whole and in order."""
+    """If a task leaves while its bytes are being sent, the driver reports that once, and sends all bytes in order."""
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)
         data = bytes(range(256)) * (MORE_THAN_BUFFERS // 256)
@@ -131,7 +131,7 @@ async def a_caller_that_leaves_spares_the_stream(bench: Bench[E, A, D]) -> None:
 
 
 async def a_connect_that_fails_is_a_loss(bench: Bench[E, A, D]) -> None:
-    """The driver feeds ``StreamLost`` once for a stream that never opened: refused, not resolved, or cancelled."""
+    """The driver feeds ``StreamLost`` once if a connect is refused or cancelled, or if its host does not resolve."""
     async with on_trial(bench) as trial:
         with trial.listening() as listener:
             refused = open_stream(FIRST, listener)
@@ -141,7 +141,7 @@ async def a_connect_that_fails_is_a_loss(bench: Bench[E, A, D]) -> None:
             lost = await trial.loss_of(order.stream)
             ensure(lost.cause is cause, f"connecting to {order.host!r} failed with {lost.cause}, not {cause}")
         with trial.listening() as listener:
-            # Immediately, and later: the connect may have reached any stage.
+            # Cancel one connect immediately and the others later, so that they have reached different stages.
             called_off = [open_stream(neutral.StreamId(THIRD + turns), listener) for turns in range(TURNS_TO_CONNECT)]
             first, *others = called_off
             await trial.order(first, neutral.CloseStream(first.stream, "cancelled"))
@@ -155,7 +155,7 @@ async def a_connect_that_fails_is_a_loss(bench: Bench[E, A, D]) -> None:
 
 
 async def bytes_handed_over_are_never_fewer(bench: Bench[E, A, D]) -> None:
-    """``handed_over`` in ``StreamLost`` is at least the number of bytes that arrived, or None, for every loss."""
+    """In every ``StreamLost``, ``handed_over`` is at least the number of bytes that arrived, or None."""
     async with on_trial(bench) as trial:
 
         async def compare(stream: neutral.StreamId, came: bytes) -> None:
@@ -170,7 +170,7 @@ async def bytes_handed_over_are_never_fewer(bench: Bench[E, A, D]) -> None:
         peer = await trial.connect(FIRST, then=on(neutral.StreamOpened, *ordered))
         await compare(FIRST, await peer.receive(len(b"hello")))
 
-        # Closed while it waits for the peer to read.
+        # The machine closes this stream while the driver waits for the peer to read.
         peer = await trial.connect(
             SECOND, then=on(neutral.StreamOpened, neutral.SendBytes(SECOND, bytes(MORE_THAN_BUFFERS)))
         )
@@ -185,7 +185,7 @@ async def bytes_handed_over_are_never_fewer(bench: Bench[E, A, D]) -> None:
 
 
 async def bytes_come_before_the_loss(bench: Bench[E, A, D]) -> None:
-    """All bytes that a peer sent are fed before ``StreamLost``, and no event of the stream after it."""
+    """Before ``StreamLost``, the driver feeds all bytes that the peer sent; afterwards, no event of the stream."""
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)
         peer.send(b"last words")
@@ -201,9 +201,9 @@ async def bytes_come_before_the_loss(bench: Bench[E, A, D]) -> None:
 
 
 async def tasks_that_wait_are_settled_at_the_close(bench: Bench[E, A, D]) -> None:
-    """When the driver closes, a waiting task gets an error, and so does one that submits something later.
+    """When the driver closes, a waiting task gets an error, and so does a task that submits something later.
 
-    The driver feeds an event that reports that the waiting task has left.
+    For each waiting task, the driver feeds the event that reports that the task has left.
     """
     async with on_trial(bench) as trial:
         waiting = [await trial.submit() for _ in range(2)]
@@ -219,13 +219,13 @@ async def tasks_that_wait_are_settled_at_the_close(bench: Bench[E, A, D]) -> Non
 
 
 async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
-    """An event that occurs while the machine handles another one, or during its actions, is fed afterwards."""
+    """The driver feeds an event only after it has carried out all actions that the previous event caused."""
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)
         caller, token = await trial.submit()
 
         def leave(event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
-            # A user's retry strategy that cancels something does the same.
+            # A user's retry strategy that cancels a task also calls the driver while the machine runs.
             if isinstance(event, neutral.BytesReceived):
                 caller.leave()
             return ()
@@ -247,7 +247,10 @@ async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
 
 
 async def time_may_stand_still(bench: Bench[E, A, D]) -> None:
-    """A wakeup that is due rings now even if the clock stands still; one that stays due does not block other events."""
+    """If ``wakeup`` is due, the driver feeds ``TimePassed`` although the clock stands still.
+
+    If ``wakeup`` stays due, the driver still feeds other events.
+    """
     async with on_trial(bench) as trial:
         machine = trial.machine
         rung = 0
@@ -269,7 +272,7 @@ async def time_may_stand_still(bench: Bench[E, A, D]) -> None:
 
 
 async def arrived_bytes_come_before_the_time(bench: Bench[E, A, D]) -> None:
-    """Bytes that have arrived by ``wakeup`` are fed before ``TimePassed``: they may be the response in time."""
+    """The driver feeds ``TimePassed`` after all bytes that arrived by ``wakeup``: they may be a response in time."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         peer = await trial.connect(FIRST)
@@ -326,7 +329,7 @@ async def a_peer_cannot_stop_the_time(bench: Bench[E, A, D]) -> None:
 
 
 async def unsent_bytes_are_named_with_the_time(bench: Bench[E, A, D]) -> None:
-    """``TimePassed`` names the streams with bytes waiting in the driver, and ``StreamLost`` does not contradict it."""
+    """``TimePassed`` names the streams whose bytes wait in the driver, and a later ``StreamLost`` confirms that."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         await trial.connect(
@@ -348,7 +351,7 @@ async def unsent_bytes_are_named_with_the_time(bench: Bench[E, A, D]) -> None:
 
 
 async def strategies_are_asked_once(bench: Bench[E, A, D]) -> None:
-    """A strategy is consulted once, and its answer is fed once, also if it raises; a success is recorded once."""
+    """The driver calls a strategy once, feeds its answer or its exception once, and records a success once."""
     async with on_trial(bench) as trial:
         answer, mistake = object(), ValueError("raised by a strategy")
         for strategy, expected in ((Strategy(answer), (answer, None)), (Strategy(mistake), (None, mistake))):
@@ -375,7 +378,7 @@ async def strategies_are_asked_once(bench: Bench[E, A, D]) -> None:
 
 
 async def decisions_of(trial: Trial[E, A, D], token: neutral.Token) -> list[neutral.StrategyDecided]:
-    """Wait for the answers of a strategy about a token, at least one, and return them."""
+    """Wait until the driver has fed at least one decision about a token, and return all decisions about it."""
 
     def fed() -> list[neutral.StrategyDecided]:
         return [
@@ -390,7 +393,7 @@ async def decisions_of(trial: Trial[E, A, D], token: neutral.Token) -> list[neut
 
 
 async def a_mistake_reaches_its_caller_alone(bench: Bench[E, A, D]) -> None:
-    """An ArgumentError that ``handle`` raises at a submission is raised in the submitting task only.
+    """If ``handle`` raises an ArgumentError for a submission, the driver raises it only in the submitting task.
 
     The driver forgets that task.
     """
@@ -413,7 +416,7 @@ async def a_mistake_reaches_its_caller_alone(bench: Bench[E, A, D]) -> None:
 
 
 async def a_pause_pauses(bench: Bench[E, A, D]) -> None:
-    """After ``PauseReading`` only a read in progress may complete; other streams are read, and time passes."""
+    """After ``PauseReading`` the driver reads the stream at most once more. Other streams and the time continue."""
     async with on_trial(bench) as trial:
         peer, other = await trial.connect(FIRST), await trial.connect(SECOND)
         await trial.order(neutral.PauseReading(FIRST))
@@ -433,7 +436,7 @@ async def a_pause_pauses(bench: Bench[E, A, D]) -> None:
 
 
 async def a_pause_loses_nothing(bench: Bench[E, A, D]) -> None:
-    """After ``ResumeReading`` the driver feeds all bytes that the peer has sent meanwhile, in order, then the end."""
+    """After ``ResumeReading``, the driver feeds the bytes sent during the pause, in order, then the stream's end."""
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)
         expected = b"".join(b"row %d, " % number for number in range(ROUNDS))
@@ -453,7 +456,7 @@ async def a_pause_loses_nothing(bench: Bench[E, A, D]) -> None:
 
 
 async def nothing_is_sent_while_something_waits(bench: Bench[E, A, D]) -> None:
-    """With ``unless_readable``, the driver sends on a stream with nothing to read, and otherwise loses it unsent.
+    """With ``unless_readable``, the driver sends bytes only if there is nothing to read; otherwise it loses the stream.
 
     There is something to read if the peer has sent bytes, or has closed, before the action.
     """
@@ -465,7 +468,7 @@ async def nothing_is_sent_while_something_waits(bench: Bench[E, A, D]) -> None:
 
         for stream, closes in ((SECOND, False), (THIRD, True)):
             peer = await trial.connect(stream, then=on(neutral.StreamOpened, neutral.PauseReading(stream)))
-            # The result of a read that was in progress when the pause began may still be fed.
+            # The driver may still feed the result of a read that was in progress when the pause began.
             peer.send(b"read")
             await trial.quiet()
             if closes:
@@ -486,7 +489,7 @@ async def nothing_is_sent_while_something_waits(bench: Bench[E, A, D]) -> None:
 
 
 def received(trial: Trial[E, A, D], stream: neutral.StreamId) -> list[bytes]:
-    """Return the bytes of a stream that were fed, piece by piece."""
+    """Return the bytes of a stream that the driver has fed, piece by piece."""
     return [
         event.data
         for event in trial.machine.events

@@ -1,4 +1,4 @@
-"""Machine that orders the actions a law prescribes, and records every event."""
+"""Machine that returns the actions that a law prescribes, and records every event."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ E = TypeVar("E")
 A = TypeVar("A")
 
 Answer = Callable[[E | neutral.NeutralEvent], Sequence[A | neutral.NeutralAction]]
-"""Function from an event to the actions that a scripted machine orders."""
+"""Function that takes an event and returns the actions of a scripted machine."""
 
 
 class LawBroken(AssertionError):
-    """A breach of the contract by a driver; the message states the contract's clause and the observation."""
+    """Exception for a driver that breaks its contract; the message states the clause and the driver's behavior."""
 
 
 def nothing(event: object) -> Sequence[neutral.NeutralAction]:
@@ -27,15 +27,17 @@ def nothing(event: object) -> Sequence[neutral.NeutralAction]:
 
 
 def on(kind: type, *actions: A) -> Callable[[object], Sequence[A]]:
-    """Return an answer that orders ``actions`` at every event of one kind."""
+    """Return an answer that returns ``actions`` for every event of one kind."""
     return lambda event: actions if isinstance(event, kind) else ()
 
 
 class ScriptedMachine(Generic[E, A]):
-    """Stand-in for the machine of a driver. It decides nothing. ``E`` and ``A`` are the protocol's events and actions.
+    """Replacement for the machine that a driver runs. It returns only the actions that a law prescribes.
+
+    ``E`` and ``A`` are the protocol's events and actions.
 
     Args:
-        answer: returns the actions for an event. It and ``wakeup`` may be replaced at any time.
+        answer: returns the actions for an event. A law may replace ``answer`` and ``wakeup`` at any time.
     """
 
     def __init__(self, answer: Answer[E, A] = nothing) -> None:

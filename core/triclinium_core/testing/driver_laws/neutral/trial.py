@@ -1,4 +1,4 @@
-"""Trial of one driver around one scripted machine, with the peers that it connects to."""
+"""Steps and checks of a law: one driver, its scripted machine, and the peers to which the driver connects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHUNK = 1 << 20
 
 
 class Peer:
-    """The other end of a stream."""
+    """The peer's end of a stream."""
 
     def __init__(self, socket: driver_under_test.PeerSocket, driver: driver_under_test.DriverUnderTest) -> None:
         socket.setblocking(False)
@@ -39,7 +39,7 @@ class Peer:
         assert len(data) == sent, "the system's buffers are too small for a law"
 
     async def receive(self, size: int) -> bytes:
-        """Return the next ``size`` bytes, or fewer if the stream ends before or no more arrive."""
+        """Return the next ``size`` bytes, or fewer if the stream ends first or no more bytes arrive."""
         pieces: list[bytes] = []
         turns = 0
         while size > 0 and turns < TURNS_MAX:
@@ -64,7 +64,7 @@ class Peer:
 
 
 class Trial(Generic[E, A, D]):
-    """One running driver."""
+    """One running driver and its scripted machine."""
 
     def __init__(
         self, bench: driver_under_test.Bench[E, A, D], machine: ScriptedMachine[E, A], driver: D, cleanup: ExitStack
@@ -88,7 +88,7 @@ class Trial(Generic[E, A, D]):
         return self._bench.completion(token)
 
     def on_submission(self, *actions: A | neutral.NeutralAction) -> Answer[E, A]:
-        """Return an answer that orders ``actions`` at every submission."""
+        """Return an answer that returns ``actions`` for every submission."""
         return lambda event: () if self._bench.submitted(event) is None else actions
 
     @contextmanager
@@ -102,7 +102,7 @@ class Trial(Generic[E, A, D]):
             listener.close()
 
     async def order(self, *actions: A | neutral.NeutralAction, then: Answer[E, A] = nothing) -> None:
-        """Have the machine order ``actions`` in response to one event; ``then`` answers later events."""
+        """Make the machine order ``actions`` in response to one event; ``then`` answers later events."""
         carried_out: list[neutral.Token] = []
 
         def answer(event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
@@ -127,7 +127,7 @@ class Trial(Generic[E, A, D]):
         return caller, self.submissions[-1]
 
     async def connect(self, stream: neutral.StreamId, *, then: Answer[E, A] = nothing) -> Peer:
-        """Have the machine open a stream, and return its other end. ``then`` answers later events."""
+        """Make the machine open a stream, and return the peer's end. ``then`` answers later events."""
         with self.listening() as listener:
             await self.order(open_stream(stream, listener), then=then)
             accepted: list[driver_under_test.PeerSocket] = []
@@ -148,7 +148,7 @@ class Trial(Generic[E, A, D]):
         return peer
 
     def ring_once(self, event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
-        """Return no actions, and clear ``wakeup`` once it is reached: an answer of the machine."""
+        """Answer any event with no actions; if ``wakeup`` is due, set it to infinity."""
         if self.machine.now >= self.machine.wakeup:
             self.machine.wakeup = math.inf
         return ()
@@ -164,17 +164,17 @@ class Trial(Generic[E, A, D]):
         return fed()[0]
 
     async def outcome_of(self, caller: driver_under_test.Caller, otherwise: str) -> object:
-        """Wait for the outcome of a task and return it; ``otherwise`` describes the breach if it does not end."""
+        """Wait for the outcome of a task and return it; ``otherwise`` describes the breach if the task does not end."""
         await self.until(lambda: caller.outcome is not None, otherwise)
         return caller.outcome
 
     async def result_of(self, caller: driver_under_test.Caller, token: neutral.Token, otherwise: str) -> None:
-        """Wait until a task returns the result of its token; ``otherwise`` describes the breach if it does not end."""
+        """Wait until a task returns the result of its token; ``otherwise`` describes the breach if it never ends."""
         outcome, expected = await self.outcome_of(caller, otherwise), self._bench.result(token)
         ensure(outcome == expected, f"a task was completed with {expected!r}, but ended with {outcome!r}")
 
     async def loss_of(self, stream: neutral.StreamId) -> neutral.StreamLost:
-        """Wait for the loss of a stream and return it; there must be exactly one."""
+        """Wait for the ``StreamLost`` of a stream and return it; the driver must feed exactly one."""
         await self.until(
             lambda: self.has_received(neutral.StreamLost, stream), f"the driver fed no StreamLost for stream {stream}"
         )
@@ -193,7 +193,7 @@ class Trial(Generic[E, A, D]):
         """Let the driver work until ``condition`` holds.
 
         Raises:
-            LawBroken: it never holds, described by ``otherwise``, or the driver broke the machine's contract.
+            LawBroken: ``condition`` never holds (the message is ``otherwise``), or the driver broke its contract.
         """
         for _ in range(TURNS_MAX):
             self.look()
@@ -218,7 +218,7 @@ def ensure(holds: bool, otherwise: str) -> None:
     """Check that ``holds`` is true.
 
     Raises:
-        LawBroken: it is false; ``otherwise`` is the message.
+        LawBroken: ``holds`` is false; ``otherwise`` is the message.
     """
     if not holds:
         raise LawBroken(otherwise)

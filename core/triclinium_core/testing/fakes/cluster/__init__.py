@@ -1,1 +1,1 @@
-"""Fake nodes, alone or as a cluster: the place of faults, replies and the command log."""
+"""Fake nodes, alone or as a cluster, with their faults, replies and command logs."""

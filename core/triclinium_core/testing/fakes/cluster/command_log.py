@@ -17,10 +17,10 @@ COMMAND_LOG_MAX = 100_000
 
 
 class LoggedCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """One command, in the order in which the node takes them up; a waiting durable write is logged when it is settled.
+    """One command. The log is in the order in which the node takes up commands; a durable write is logged when settled.
 
     ``opcode`` is an ``Opcode`` if the protocol defines it; ``key`` excludes the collection's prefix; ``now`` is the
-    time of arrival. ``status`` is that of a whole, readable reply, sent or still delayed, and None without one.
+    time of arrival. ``status`` is the status of a complete, readable reply, even a delayed one; None without a reply.
     ``applied`` is whether the store changed; a lock or an expiry counts.
     """
 
@@ -61,7 +61,7 @@ def log_command(
         try:
             collection_id, key = split_key(connection, frame.key)
         except CommandRefused:
-            # The key as received is more useful than none.
+            # The key is invalid: log it as received.
             pass
     logged = LoggedCommand(
         connection=connection.number,

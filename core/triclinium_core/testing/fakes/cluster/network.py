@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.cluster.outbox import NodeAction
 
 
 class FakeNetwork:
-    """Connections of one node, by number."""
+    """Cuts and delays between one node and its clients. A connection is identified by its number."""
 
     def __init__(self) -> None:
         self.slowness: float = 0.0
@@ -79,7 +79,7 @@ class FakeNetwork:
         return actions
 
     def let_through(self, actions: Iterable[NodeAction]) -> list[NodeAction]:
-        """Return those of ``actions`` that reach their clients now, and keep the rest."""
+        """Return the actions that reach their clients now, and keep all others until the cut is healed."""
         through: list[NodeAction] = []
         for action in actions:
             (self._held_actions if self.is_cut(action.connection) else through).append(action)

@@ -1,13 +1,13 @@
 """Couchbase node without a network: client bytes in, replies out; the driver supplies time and faults.
 
-It has a port for KV and one for each HTTP service; the caller that opens a connection names the service. The following
-covers KV; ``fakes.services`` covers the others.
+A node has a port for KV and one for each HTTP service; the caller that opens a connection names the service. This text
+covers KV; ``fakes.services`` covers the HTTP services.
 
 Theory of operation. The driver identifies each connection by a number and reports its events to the node; the node
-returns actions, to be carried out in order. It has no clock: ``now`` comes with every call, in monotonic seconds, and
-never goes back. Due replies are sent first, then the new bytes are read.
+returns actions, to be carried out in order. The node has no clock: every call passes ``now``, in monotonic seconds,
+which never goes back. The node first sends due replies, then reads the new bytes.
 
-A command goes through four stages: the node parses it from its frame, looks for a fault, carries it out unless the
+The node handles a command in four steps: it parses the frame, looks for a fault, carries the command out unless the
 fault strikes before that, and sends, delays, damages or omits its reply, depending on the fault. Every command is
 logged. There is no randomness: the same calls produce the same bytes.
 
@@ -71,8 +71,8 @@ class FakeNode:
     ``network`` the network between the node and its clients. ``script`` (scripted responses of services), ``plans``
     (prepared statements) and ``indexes`` (query indexes) belong to the cluster.
 
-    Every method that takes ``now`` raises ValueError when it goes back. Events of a connection that the node does not
-    know, or has closed, are ignored.
+    Every method that takes ``now`` raises ValueError if the time goes back. The node ignores events of connections that
+    it does not know or has closed.
 
     Raises:
         InvalidArgumentException: ``options`` is of another type.
@@ -107,7 +107,7 @@ class FakeNode:
         self._hung_up: list[int] = []
         """Connections that ended when the node was killed and that the driver has not been notified of yet."""
         self._announced = state.map
-        """Map that clients were last notified of, or could fetch from the beginning."""
+        """Map of the last notification to clients; before the first notification, the initial map."""
         self.faults: Faults = Faults()
         self.command_log: list[LoggedCommand] = []
         self._command_log_limit = command_log_limit()
@@ -155,7 +155,7 @@ class FakeNode:
         """Time at which ``time_passed`` is due.
 
         That is when the next delayed reply or the next piece of a response is due, or when a durable write has taken
-        too long; ``-inf`` if clients are to be notified of a change or can be reached again, infinity for never.
+        too long; ``-inf`` if the node must notify clients of a change or a cut has healed, infinity if nothing is due.
         """
         state = self._state
         if self._hung_up or self._announced is not state.map:
@@ -170,7 +170,7 @@ class FakeNode:
     def accepts(self, now: float) -> bool:
         """Return whether the node accepts a connection attempt; each call is one attempt."""
         self._see(now)
-        # A node that is cut from all clients cannot refuse either.
+        # A node that is cut from all clients cannot send a refusal either.
         return self.network.cuts_all or (self.is_alive and not self.faults.take_refusal())
 
     def connection_opened(
@@ -185,11 +185,12 @@ class FakeNode:
 
         Args:
             service: service whose port the client has reached. Default: key-value.
-            unsent_size_max: bytes of unsent replies at which the client's commands wait until ``replies_written`` makes
-                room. A single reply may be larger. Infinite, the default, for a driver that never calls it.
+            unsent_size_max: number of bytes in unsent replies at which the node carries out no more commands of the
+                client until ``replies_written`` reports progress. A single reply may be larger. Default: infinite, for
+                a driver that never calls ``replies_written``.
 
         Raises:
-            ValueError: the number is that of an open connection.
+            ValueError: an open connection has this number.
         """
         if connection in self._connections or connection in self._services:
             raise ValueError(f"connection {connection} is already open; give each connection a different number")
@@ -205,7 +206,7 @@ class FakeNode:
     def certificate_shown(self, connection: int, names: Collection[str]) -> None:
         """Record that the client of a new connection has presented a certificate, which TLS has verified.
 
-        If it contains the name of a user, there is no SASL, and no request needs credentials.
+        If the certificate contains the name of a user, the client needs no SASL and no request needs credentials.
         """
         known, users = self._connections.get(connection), self.options.certificate_users
         if users is not None and set(users).isdisjoint(names):
@@ -228,7 +229,7 @@ class FakeNode:
         known = self._connections.get(connection)
         if known is None:
             return []
-        # A client's response to a notification is dropped, as by a real node.
+        # Drop the client's responses to notifications, as a real node does.
         known.backlog += (frame for frame in known.frames.receive(data) if frame.magic != Magic.SERVER_RESPONSE)
         actions = self._work_off(known)
         if known.frames.malformed is not None and self._is_connected(known):
@@ -236,14 +237,14 @@ class FakeNode:
         return actions
 
     def has_room(self, connection: int) -> bool:
-        """Return whether the node accepts more bytes of a client; if not, read no more until replies are written."""
+        """Return whether the driver may read more bytes from a client; if not, it first has to write replies."""
         if connection in self._services:
             return self._services.may_be_read(connection)
         known = self._connections.get(connection)
         return known is None or known.has_room
 
     def replies_written(self, connection: int, size: int, now: float) -> Sequence[NodeAction]:
-        """Record that ``size`` bytes of replies were written, and carry out the commands that waited for room."""
+        """Record that ``size`` bytes of replies were written, and carry out the commands that waited for this."""
         actions = self._see_and_send(now)
         known = self._connections.get(connection)
         if known is not None:
@@ -288,7 +289,7 @@ class FakeNode:
         services: Mapping[Service, int] | None = None,
         tls_services: Mapping[Service, int] | None = None,
     ) -> None:
-        """Set the ports by which configs list the node to the ones it is served on, before clients connect.
+        """Set the ports of the node in configs. The driver passes the ports that it listens on, before clients connect.
 
         Args:
             port: port of KV.
@@ -497,7 +498,7 @@ class FakeNode:
         fault: faults.FaultAfterApplying | None,
         carry_out: Callable[[], CommandAnswer | None],
     ) -> Delivery:
-        """Return the reply or the refusal of a command; nothing yet if it has no answer."""
+        """Return the reply to a command, or its refusal; an empty delivery if ``carry_out`` returns no answer."""
         try:
             answer = carry_out()
         except CommandRefused as refusal:

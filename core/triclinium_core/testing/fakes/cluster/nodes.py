@@ -86,7 +86,7 @@ class FakeNodes:
 
     @classmethod
     def around(cls, node: FakeNode) -> FakeNodes:
-        """Return the cluster of a node that is its only node.
+        """Return the cluster of a node that is the only node of its cluster.
 
         Raises:
             InvalidArgumentException: the node is one of several.
@@ -162,10 +162,10 @@ class FakeNodes:
         return None
 
     def connection_string(self, *, host: str | None = None, tls: bool = False) -> str | None:
-        """Return the connection string of all nodes; None if a node lacks a port for TLS and ``tls`` is set.
+        """Return the connection string of all nodes; None if ``tls`` is set and a node has no port for TLS.
 
         Args:
-            host: host at which all nodes are reached. Default: each node's own.
+            host: host at which all nodes are reached. Default: the host of each node.
         """
         addresses = []
         for node in self._nodes:
@@ -181,7 +181,7 @@ class FakeNodes:
     def move(self, vbuckets: Iterable[int], to: int | None) -> None:
         """Assign vbuckets to a member node; None leaves them unassigned.
 
-        If that node had a replica, the former node gets the replica instead.
+        If the target node had a replica of a vbucket, the former node gets that replica.
         """
         owner = cluster_map.NO_NODE if to is None else self._check_member(to, "to")
         last = len(self.map.owners) - 1
@@ -189,22 +189,22 @@ class FakeNodes:
         self._publish(self.map.members, *cluster_map.moved(self.map, checked, owner))
 
     def rebalance(self) -> None:
-        """Spread the vbuckets evenly over the member nodes, and their replicas over the others.
+        """Spread the vbuckets evenly over the member nodes, and the replicas of each vbucket over the other members.
 
         Move no more vbuckets than necessary, and reassign the replicas.
         """
         self._publish_dealt(self.map.members, cluster_map.levelled(self.map.owners, self.map.members))
 
     def add_node(self, index: int) -> None:
-        """Add a node to the cluster. It has no vbucket until some are moved to it, and no replica until a rebalance."""
+        """Add a node to the cluster. The node gets vbuckets from ``move`` or a rebalance, replicas from a rebalance."""
         if self._check(index) in self.map.members:
             raise errors.InvalidArgumentException(f"node {index} is already in the cluster", parameter="index")
         self._publish(sorted([*self.map.members, index]), self.map.owners, self.map.replicas)
 
     def remove_node(self, index: int) -> None:
-        """Remove a node. The others get its vbuckets and the unassigned ones. Replicas are reassigned.
+        """Remove a node. The other members get its vbuckets and the unassigned vbuckets. Replicas are reassigned.
 
-        The node still runs, and answers that no vbucket is its own.
+        The removed node still runs, and answers every request on a document with NOT_MY_VBUCKET.
         """
         members = self._others(index)
         self._publish_dealt(members, cluster_map.dealt(self.map.owners, members))
@@ -212,9 +212,9 @@ class FakeNodes:
     def fail_over(self, index: int) -> None:
         """Fail a node over, alive or not: the first replica of each of its vbuckets takes over.
 
-        A vbucket without a replica becomes unassigned. Replicas that replication reaches are preferred to those that it
-        does not reach; if only the latter exist, all writes since replication was held back are lost. No replacement
-        replica is created until a rebalance.
+        A vbucket without a replica becomes unassigned. A replica that replication reaches takes precedence over a
+        held-back replica. If only held-back replicas exist, all writes since replication was held back are lost. No
+        replacement replica is created until a rebalance.
         """
         members = self._others(index)
         held = self._cluster.held_replicas
@@ -263,7 +263,7 @@ class FakeNodes:
     # Services.
 
     def set_services(self, index: int, services: Collection[Service]) -> None:
-        """Have a node offer exactly these services, on its ports for them.
+        """Offer exactly these services on a node, at its ports for them.
 
         Clients of removed services lose their connections and cannot reconnect.
         """
@@ -273,11 +273,11 @@ class FakeNodes:
     # State of one node.
 
     def kill(self, index: int) -> None:
-        """Have a node close all client connections and accept none; the map does not change by itself."""
+        """Close all client connections of a node, which then accepts none; the map does not change."""
         self._nodes[self._check(index)].kill()
 
     def revive(self, index: int) -> None:
-        """Have a killed node accept clients again."""
+        """Let clients connect to a killed node again."""
         self._nodes[self._check(index)].revive()
 
     def hold_config(self, index: int) -> None:
@@ -285,14 +285,14 @@ class FakeNodes:
         self._nodes[self._check(index)].hold_config()
 
     def release_config(self, index: int) -> None:
-        """Have a node follow the newest map again."""
+        """Let a node use the newest map again."""
         self._nodes[self._check(index)].release_config()
 
     def hold_replication(self, index: int) -> None:
         """Hold back later writes from the replicas on a node.
 
-        Reads find the documents as of this call, or as of the time when the node got the replica, if that is later. No
-        effect on a node whose replication is already held back.
+        Reads find the documents as of this call, or as of the time when the node got the replica, if that is later. The
+        call has no effect on a node whose replication is already held back.
         """
         self._cluster.held_replicas.setdefault(self._check(index), self.documents.snapshot())
 
@@ -321,7 +321,7 @@ class FakeNodes:
     def learn_late(self, index: int, seconds: Duration) -> None:
         """Delay new buckets, and changes of scopes and collections, by ``seconds`` in the KV service of a node.
 
-        The cluster manager and the other nodes know of them immediately. 0 removes the delay, also for pending changes.
+        The cluster manager and other nodes see the changes immediately. 0 removes the delay, also for pending changes.
         This finds a client that considers a new bucket or collection usable because one node knows it.
         """
         self._cluster.buckets.lateness.set(self._check(index), check_duration(seconds, "seconds", most=SECONDS_MAX))

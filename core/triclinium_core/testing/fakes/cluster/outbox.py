@@ -75,7 +75,7 @@ class _DelayedReply(NamedTuple):
 
 
 class Outbox:
-    """Replies by the time at which they are due."""
+    """Delayed replies, ordered by the time at which they are due."""
 
     def __init__(self) -> None:
         self._delayed: list[_DelayedReply] = []
@@ -87,7 +87,7 @@ class Outbox:
         return self._delayed[0].due if self._delayed else math.inf
 
     def send(self, connection: ClientConnection, data: bytes, now: float, delay: float) -> list[NodeAction]:
-        """Send a reply now or after ``delay`` seconds, behind ordered replies, and return the actions for now."""
+        """Send a reply now or after ``delay`` seconds, but not before an ordered reply. Return the actions due now."""
         due = now + delay
         if not connection.has(HelloFeature.UNORDERED_EXECUTION):
             due = max(due, connection.last_due)

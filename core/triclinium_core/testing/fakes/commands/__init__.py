@@ -1,1 +1,1 @@
-"""Commands of the fake nodes: bytes of a request in, bytes of its reply out, one module for each family."""
+"""Commands of the fake nodes: each reads a request and returns the reply. Similar commands share a module."""

@@ -19,7 +19,7 @@ from triclinium_core.testing.fakes.store.documents import LOCK_SECONDS_DEFAULT, 
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 NO_CREATION = UINT32_MAX
-"""Expiry of a counter that the command must not create."""
+"""Expiry by which a client forbids a counter command to create the document."""
 
 _STORE_EXTRAS = Struct(">II")
 """Flags, expiry."""
@@ -41,7 +41,7 @@ def _get(node: NodeState, connection: ClientConnection, request: Request) -> Com
 
 
 def _get_meta(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    """Return the metadata, also of a removed document: the client must check whether it is deleted."""
+    """Return the metadata, also of a removed document: the client must check whether the document is deleted."""
     documents = node.documents
     document = node.read(request.address, in_replica=False, with_remains=True)
     extras = _META.pack(document.is_deleted, document.flags, documents.unix_expiry(document), document.sequence_number)

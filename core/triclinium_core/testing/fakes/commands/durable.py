@@ -1,4 +1,4 @@
-"""Durable writes of a fake node: the requested level, and the conditions of their completion.
+"""Durable writes of a fake node, whose replies wait until the writes are settled.
 
 Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement"; its ep engine for keys with a pending write.
 """

@@ -1,4 +1,4 @@
-"""Parser of frames into requests for commands; it refuses invalid frames.
+"""Parser that converts frames to requests, and refuses invalid frames.
 
 Source: kv_engine docs/BinaryProtocol.md, including "Durability Requirement", and the checks of
 daemon/mcbp_validators.cc, in their order.
@@ -46,7 +46,7 @@ class Request(msgspec.Struct, frozen=True):
     preserves_expiry: bool
     reads_replica: bool = False
     durable_within: float | None = None
-    """Seconds; None for a write that need not be durable."""
+    """Seconds within which the write must be durable; None if it need not be durable."""
 
 
 @unique
@@ -92,11 +92,11 @@ class Command:
     may_preserve_expiry: bool = False
     may_be_durable: bool = False
     reads_replica: Callable[[bytes], bool] = lambda extras: False
-    """Function from the extras to whether the command reads a replica; only nodes that have one then accept it."""
+    """Function that takes the extras and returns whether the command reads a replica, which the node must have."""
 
 
 def read_request(command: Command, node: NodeState, connection: ClientConnection, frame: Frame) -> Request:
-    """Return the request in ``frame``; raise CommandRefused if it is malformed or not acceptable here."""
+    """Return the request in ``frame``; raise CommandRefused if the node cannot accept the frame."""
     if command.needs is not Needs.NOTHING and not connection.is_authenticated:
         raise CommandRefused(Status.NO_ACCESS, "authenticate first")
     preserves_expiry, durable_within = _read_framing_extras(command, connection, frame)
@@ -210,7 +210,7 @@ def _read_value(command: Command, connection: ClientConnection, frame: Frame) ->
 
 
 def read_durability_timeout(content: bytes) -> float:
-    """Return the seconds in the DURABILITY frame info; CommandRefused for an unknown level or invalid timeout."""
+    """Return the seconds in the DURABILITY frame info; raise CommandRefused for an unknown level or invalid timeout."""
     timeout = SECONDS_DEFAULT
     if len(content) == _LEVEL_AND_TIMEOUT.size:
         _, milliseconds = _LEVEL_AND_TIMEOUT.unpack(content)

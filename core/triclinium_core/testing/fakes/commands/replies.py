@@ -1,4 +1,4 @@
-"""Encoder of replies for the features of a connection, and of unsolicited notifications.
+"""Encoder of replies and of unsolicited notifications, according to the features of their connection.
 
 Source: kv_engine docs/BinaryProtocol.md, "Data Type", "Response header with flexible framing extras" and server request
 0x01; docs/ErrorMap.md.
@@ -20,7 +20,7 @@ from triclinium_core.testing.fakes.answers import CommandAnswer
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 SERVER_DURATION_US = 25.0
-"""Reported duration of every command, to which a delay is added."""
+"""Duration in microseconds that the node reports for every command; it adds the delay of a reply."""
 
 _WITHOUT_XERROR: Mapping[int, Status | None] = {
     Status.LOCKED: Status.KEY_EXISTS,
@@ -63,7 +63,7 @@ def fitted(connection: ClientConnection, answer: CommandAnswer) -> CommandAnswer
 
 
 def encode_reply(connection: ClientConnection, frame: Frame, answer: CommandAnswer, *, delay: float = 0.0) -> bytes:
-    """Return the reply to ``frame``, with the server duration including ``delay`` if that is negotiated."""
+    """Return the reply to ``frame``. If negotiated, the reply has the server duration, which includes ``delay``."""
     framing_extras = b""
     if connection.has(HelloFeature.TRACING):
         duration = encode_server_duration_us(SERVER_DURATION_US + delay * 1_000_000)

@@ -26,7 +26,7 @@ LIFETIME_SECONDS = 180.0
 """Seconds after which a node closes an incomplete scan."""
 
 SCANS_MAX = 24
-"""Maximum number of open scans per node; further ones are answered with busy."""
+"""Maximum number of open scans per node; the node refuses a further scan as busy."""
 
 ITEMS_OF_A_REPLY = 8
 """Maximum number of items per reply; a larger page is sent in several replies."""
@@ -96,7 +96,7 @@ def _create(node: NodeState, connection: ClientConnection, request: Request) -> 
 
 
 def _within(found: Sequence[Found], start: tuple[bytes, bool], end: tuple[bytes, bool]) -> list[Found]:
-    """Return the documents within a range. Each end comes with whether it is excluded."""
+    """Return the documents within a range. Each end is a key, and whether the range excludes that key."""
 
     def lies_within(key: bytes) -> bool:
         behind_start = key > start[0] or (key == start[0] and not start[1])
@@ -107,14 +107,14 @@ def _within(found: Sequence[Found], start: tuple[bytes, bool], end: tuple[bytes,
 
 
 def _sampled(found: Sequence[Found], samples: int, seed: int) -> list[Found]:
-    """Return about ``samples`` documents, the same for the same seed; all if there are no more."""
+    """Return about ``samples`` documents, or all if there are no more. ``seed`` determines the choice."""
     if len(found) <= samples:
         return list(found)
     return [each for each in found if zlib.crc32(each[0], seed) * len(found) < samples * 0x1_0000_0000]
 
 
 def _term(included: str | None, excluded: str | None, name: str) -> tuple[bytes, bool]:
-    """Return one end of a range, and whether it is excluded."""
+    """Return one end of a range, and whether the range excludes it."""
     if (included is None) == (excluded is None):
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"a range has either {name} or excl_{name}")
     try:

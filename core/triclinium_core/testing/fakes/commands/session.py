@@ -16,7 +16,7 @@ from triclinium_core.testing.fakes.commands.read_request import Command, Needs, 
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 NO_BUCKET = b"@no bucket@"
-"""Name whose selection deselects the bucket."""
+"""Name that a client selects to deselect its bucket."""
 
 _NEEDS_DUPLEX = (HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
 
@@ -57,7 +57,8 @@ def _sasl_list_mechanisms(node: NodeState, connection: ClientConnection, request
 def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     """Start to authenticate, again if the connection is already authenticated.
 
-    A password deselects the bucket, as in servers up to 7.2; servers that support tokens are newer and keep it.
+    Authentication by password deselects the bucket, as in servers up to 7.2. Servers that support tokens are newer, and
+    keep the bucket.
     """
     if connection.has_certificate:
         raise CommandRefused(Status.NOT_SUPPORTED, "the client is already authenticated by its certificate")
@@ -133,8 +134,8 @@ def _noop(node: NodeState, connection: ClientConnection, request: Request) -> Co
 
 
 def _refuse_in_flight(connection: ClientConnection) -> None:
-    # Without unordered execution, each command starts after the previous reply, so no other one is in flight. The same
-    # is true of commands that are always ordered.
+    # Without unordered execution, each command starts after the previous reply, so no other command is in flight.
+    # Commands that are always ordered behave in the same way.
     if (connection.delayed_replies or connection.held_commands) and connection.has(HelloFeature.UNORDERED_EXECUTION):
         raise CommandRefused(Status.NOT_SUPPORTED, "other commands are in flight")
 

@@ -1,6 +1,6 @@
 """Commands of a fake node on parts of a document.
 
-Extended attributes are processed first, then the body; each spec sees the result of the earlier ones. A mutation is
+Extended attributes are processed first, then the body; each spec sees the result of the earlier specs. A mutation is
 stored when all specs have succeeded.
 
 Source: kv_engine docs/SubDocument.md, daemon/subdocument.cc, daemon/subdocument_context.cc.
@@ -117,7 +117,7 @@ def _reads_replica(extras: bytes) -> bool:
 
 
 def _find_for_writing(documents: FakeDocuments, request: Request, flags: subdocument.DocumentFlag) -> Document | None:
-    """Return the document to change; None if it is to be created."""
+    """Return the document to change; None if the command has to create it."""
     document = documents.find_for_writing(request.address, request.cas)
     if document is None and subdocument.DocumentFlag.ACCESS_DELETED in flags:
         document = documents.find_remains(request.address)

@@ -1,4 +1,4 @@
-"""Parser of sub-document bodies into specs; it refuses an invalid body as a whole.
+"""Parser that converts sub-document bodies to specs. It refuses a body if any part is invalid.
 
 Source: kv_engine daemon/subdocument_validators.cc, daemon/subdocument_traits.h.
 """
@@ -87,7 +87,7 @@ TRAITS = _traits()
 
 
 def read_subdocument(connection: ClientConnection, request: Request, *, is_mutation: bool) -> SubdocumentRequest:
-    """Return the specs of a command; raise CommandRefused if one is malformed, not negotiated or in conflict."""
+    """Return the specs of a command; raise CommandRefused if a spec is malformed, not negotiated or in conflict."""
     expiry = _EXPIRY.unpack_from(request.extras)[0] if len(request.extras) >= _EXPIRY.size else 0
     flags = (
         subdocument.DocumentFlag(request.extras[-1])

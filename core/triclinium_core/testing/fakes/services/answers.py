@@ -22,7 +22,7 @@ ROWS_SIZE = 65_536
 class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Response of a service to a statement or a request, as a value.
 
-    If it has rows and errors, the rows come first, then the errors, as from a service that fails halfway.
+    If a response has rows and errors, the errors follow the rows, as if the service failed halfway.
 
     Raises:
         InvalidArgumentException: a value is invalid; ``parameter`` names it.
@@ -35,23 +35,23 @@ class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     errors: Sequence[Mapping[str, object]] = ()
     """Errors in the form of the service: ``{"code": 5000, "msg": "…", "retry": True}``."""
     metadata: Mapping[str, object] = msgspec.field(default_factory=dict)
-    """Fields next to the rows, in addition to or instead of those of the service; they come after the rows."""
+    """Fields that follow the rows. They extend or replace the fields of the service."""
     http_status: int | None = None
     """HTTP status. Default: 200, or 400 with errors and no rows."""
     seconds: float = 0.0
     """Seconds until the first byte of the response."""
     seconds_between_rows: float = 0.0
     body: str | None = None
-    """Whole body; it replaces the one built from the other fields."""
+    """Complete body, which replaces the body that is built from the other fields."""
     content_type: str = "application/json"
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     fault: ServiceFault | None = None
-    """Fault of its delivery; a pending fault of the service takes precedence."""
+    """Fault that strikes the delivery of the response; a pending fault of the service takes precedence."""
 
     def __post_init__(self) -> None:
         for parameter in ("rows", "errors"):
             value = getattr(self, parameter)
-            # Python treats a lone string as a sequence of letters.
+            # Refuse a lone string, which Python treats as a sequence of letters.
             if isinstance(value, str | bytes) or not isinstance(value, Sequence):
                 raise errors.InvalidArgumentException(
                     f"{parameter}={shown(value)} must be a sequence", parameter=parameter
@@ -101,7 +101,7 @@ def _check_json(value: object, parameter: str) -> None:
 
 
 class Piece(NamedTuple):
-    """Some bytes of a response, and the seconds between them and the previous piece."""
+    """Some bytes of a response, and the delay in seconds after the previous piece."""
 
     data: bytes
     delay: float = 0.0
@@ -117,7 +117,7 @@ class ServiceReply(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str = "application/json"
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     seconds: float = 0.0
-    """Seconds until its first byte."""
+    """Seconds until the first byte of the response."""
     fault: ServiceFault | None = None
     follows: str | None = None
     """Bucket whose configs follow while the client listens; empty for the global config, None for no configs."""
@@ -158,7 +158,8 @@ def with_rows(
     Args:
         before: fields before the rows.
         rows_key: key of the array.
-        after: returns the fields after the rows, from their number and size; the answer's metadata takes precedence.
+        after: takes the number and the size of the rows, and returns the fields after them; fields of the answer's
+            metadata take precedence.
     """
     if answer.body is not None:
         return without_rows(answer)

@@ -46,7 +46,7 @@ class FakeRequest(msgspec.Struct, frozen=True, kw_only=True):
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
 
     def document(self) -> dict[str, object] | None:
-        """Return the body as a JSON object, or None if it is not one."""
+        """Return the body as a JSON object, or None if the body is not a JSON object."""
         try:
             return msgspec.json.decode(self.body, type=dict[str, object])
         except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Faults of HTTP responses, as values; ``fakes.faults`` has those that KV replies share.
+"""Faults of HTTP responses, as values; ``fakes.faults`` has the faults that also apply to KV.
 
 Each constructor describes the effect, and the client defect that it finds.
 """
@@ -15,7 +15,7 @@ from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.shown import shown
 
 BYTES_MAX = 1 << 40
-"""Maximum announced length, beyond any response; a client must not trust a length only because it is large."""
+"""Maximum length that a fault can announce. It exceeds any response: a client must not trust an announced length."""
 
 ZEROS_MAX = 1 << 28
 """Maximum size in bytes to which a compressed response may inflate."""
@@ -114,7 +114,7 @@ def http_status(
 ) -> HttpFault:
     """Respond with exactly this HTTP status and body, instead of carrying the request out.
 
-    Finds a client that checks only the body, or only the status: 429 and 503 among others.
+    Finds a client that checks only the body, or only the status. Useful statuses include 429 and 503.
 
     Raises:
         InvalidArgumentException: the status is not a final HTTP status, the body is not bytes, or a header is invalid.
@@ -128,7 +128,7 @@ def http_status(
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Raise InvalidArgumentException unless a response can have these headers in addition to its own."""
+    """Raise InvalidArgumentException unless a response can have these headers besides the ones that h11 adds."""
     check_type(headers, "headers", Mapping)
     for name, value in headers.items():
         check_type(name, "headers", str)
@@ -204,9 +204,9 @@ def endless_body() -> HttpFault:
 
 
 def hang_up_mid_request(*, bytes_read: int = 1) -> HttpFault:
-    """Close after ``bytes_read`` bytes of the request, or at its end if it is shorter; it is not carried out.
+    """Close after ``bytes_read`` bytes of the request, or at its end if it is shorter. The request is not carried out.
 
-    Finds a client that mistakes a connection lost while writing for one lost before.
+    Finds a client that treats a connection lost during a write like one lost before the write.
 
     Raises:
         InvalidArgumentException: ``bytes_read`` is not positive.
@@ -228,7 +228,7 @@ def cut_body(*, bytes_sent: int) -> HttpFault:
 def wrong_content_length(*, announced: int) -> HttpFault:
     """Carry the request out, but announce ``announced`` bytes as the body length; the connection stays open.
 
-    Finds a client that waits forever, or mistakes the rest of a response for the next one.
+    Finds a client that waits forever, or mistakes the rest of a response for the next response.
 
     Raises:
         InvalidArgumentException: ``announced`` is negative or out of range.
@@ -250,10 +250,10 @@ def wrong_chunk_size(*, announced: int) -> HttpFault:
 def gzipped(*, zeros: int = 0) -> HttpFault:
     """Carry the request out, and compress the response although the client has not requested it.
 
-    Finds a client that parses it as JSON, or inflates a small response until its memory is full.
+    Finds a client that parses compressed bytes as JSON, or inflates a small response until its memory is full.
 
     Args:
-        zeros: number of zero bytes to which the response inflates, instead of its content. Default: 0, for its content.
+        zeros: number of zero bytes to which the response inflates. Default: 0, which keeps the content of the response.
 
     Raises:
         InvalidArgumentException: ``zeros`` is negative or larger than ``ZEROS_MAX``.
@@ -272,7 +272,7 @@ def close_announced() -> HttpFault:
 def answer_twice(*, closes: bool = False) -> HttpFault:
     """Carry the request out once and send its response twice; the connection stays open.
 
-    Finds a client that mistakes the second response for that to its next request.
+    Finds a client that mistakes the second response for the response to its next request.
 
     Args:
         closes: whether the first response announces that the connection closes after it.

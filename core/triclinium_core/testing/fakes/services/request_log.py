@@ -1,4 +1,4 @@
-"""Request log of the services of a fake node, with the fate of each response."""
+"""Request log of the services of a fake node. It also records how much of each response was sent."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ REQUEST_LOG_MAX = 100_000
 
 
 class LoggedRequest(msgspec.Struct, kw_only=True):
-    """One request, in the order in which the node processes them; later events of its response are added.
+    """One request. The log is in the order of processing; the node updates an entry while it sends the response.
 
     ``statement`` is the key in the script, see ``FakeScript``; ``now`` is when the request was complete.
-    ``status`` is the HTTP status in a readable head, sent or still pending, and None without one.
+    ``status`` is the HTTP status in a readable head, even if the head is still pending; None without such a head.
     """
 
     connection: int
@@ -33,7 +33,7 @@ class LoggedRequest(msgspec.Struct, kw_only=True):
     bytes_sent: int = 0
     """Bytes of the response sent, including the head."""
     is_answered: bool = False
-    """Whether all of the response that was to be sent has been sent."""
+    """Whether the node has sent everything that it was to send of the response."""
     client_hung_up: bool = False
     """Whether the client closed or lost the connection during the response."""
 

@@ -13,7 +13,7 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 
 class FakeScript:
-    """Responses that all nodes of a cluster send instead of their own.
+    """Responses that all nodes of a cluster send instead of the responses of their services.
 
     The key of a response is a text: the statement for query and analytics, also if it was prepared; the name of the
     index for search; ``DESIGN_DOCUMENT/VIEW`` for views; method and path for management, ``GET /pools/default``.
@@ -28,8 +28,8 @@ class FakeScript:
 
         Args:
             said: a text, in which runs of white space count as one space and a final semicolon is ignored; or a pattern
-                for the entire key. A text takes precedence over patterns, and an earlier pattern over a later one. This
-                replaces earlier responses to the same text or pattern.
+                for the entire key. A text takes precedence over patterns, and an earlier pattern over a later pattern.
+                The call replaces earlier responses to the same text or pattern.
 
         Raises:
             InvalidArgumentException: there are no answers, or an argument has the wrong type.
@@ -56,7 +56,7 @@ class FakeScript:
         self._patterns.clear()
 
     def take(self, service: Service, said: str) -> FakeAnswer | None:
-        """Return the next response to a key, or None if it is not scripted."""
+        """Return the next response to a key, or None if the key is not scripted."""
         said = normalized(said)
         answers: list[FakeAnswer] | None = self._exact.get((service, said))
         if answers is None:

@@ -76,11 +76,11 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 _NO_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
-"""Exceptions of the decoder, including those for text that is not UTF-8 and for deep nesting."""
+"""Exceptions that the decoder raises, including for text that is not UTF-8 and for deep nesting."""
 
 
 def load_script(script: FakeScript, text: str | bytes) -> None:
-    """Add the responses of a file to a script; add none if any is invalid.
+    """Add the responses of a file to a script. If a response is invalid, add no response.
 
     Raises:
         InvalidArgumentException: the file is invalid; the message names the invalid object and the reason.

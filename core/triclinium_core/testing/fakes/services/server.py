@@ -28,7 +28,7 @@ Answering = Callable[[NodeState, FakeRequest], ServiceReply]
 
 
 class ServiceRole(NamedTuple):
-    """Functions of a node for one of its services."""
+    """Functions that implement one service of a node."""
 
     answer: Answering
     unauthorized: Answering
@@ -70,7 +70,7 @@ class ServiceServer:
 
     @property
     def due(self) -> float:
-        """Time at which something is to be sent; ``-inf`` for immediately, infinity for never."""
+        """Time at which the node must send something; ``-inf`` for immediately, infinity for never."""
         if not self._connections:
             return math.inf
         return min(map(self._due_of, self._connections.values()))
@@ -93,7 +93,7 @@ class ServiceServer:
         return self._go_on(connection, connection.receive(data, self._faults), now)
 
     def written(self, number: int, size: int, now: float) -> list[NodeAction]:
-        """Record that ``size`` bytes were written, and send the data that waited for room."""
+        """Record that ``size`` bytes were written, and send the data that waited for this."""
         connection = self._connections[number]
         connection.written(size)
         return self._go_on(connection, None, now)
@@ -120,7 +120,7 @@ class ServiceServer:
         return numbers
 
     def _go_on(self, connection: ServedConnection, request: FakeRequest | None, now: float) -> list[NodeAction]:
-        """Answer a request, and the following ones as far as possible now."""
+        """Answer a request, and then the requests that arrived after it, until a response cannot be completed now."""
         actions: list[NodeAction] = []
         while True:
             if request is not None:

@@ -44,7 +44,7 @@ def is_virtual(path: str) -> bool:
 
 
 def read_macro(value: bytes) -> MutationMacro | None:
-    """Return the macro of a value, whose quotes are included; None if there is no such macro."""
+    """Return the macro that a value, including its quotes, names; None if there is no such macro."""
     return next((macro for macro in MutationMacro if b'"%b"' % macro.value.encode() == value), None)
 
 
@@ -54,7 +54,7 @@ def tree_of(xattrs: Mapping[str, bytes]) -> dict[str, object]:
 
 
 def stored(tree: Mapping[str, object], value: bytes, cas: int, sequence_number: int) -> dict[str, bytes]:
-    """Return the attributes of such a document for storage, with macros expanded; ``value`` is the document's value."""
+    """Return the attributes in ``tree`` for storage, with macros expanded; ``value`` is the document's value."""
 
     def expand(macro: MutationMacro) -> str:
         match macro:
@@ -84,7 +84,7 @@ def _expanded(value: object, expand: Callable[[MutationMacro], str]) -> object:
 
 
 def virtual_tree(path: str, documents: FakeDocuments, document: Document, vbucket: int) -> dict[str, object]:
-    """Return the document in which a path to a virtual attribute is resolved; raise PathFailed for others."""
+    """Return a tree that contains the virtual attribute of ``path``; raise PathFailed if there is no such attribute."""
     key = key_of(path)
     if key == "$document":
         return {key: _describe(documents, document, vbucket)}

@@ -1,6 +1,6 @@
 """Buckets of a fake cluster, with their settings and their collections.
 
-The initial buckets of the nodes share their collections; each bucket created later has separate ones.
+The initial buckets of the nodes share their collections; each bucket created later has separate collections.
 
 Source: Couchbase Server documentation, "Creating and Editing Buckets".
 """
@@ -33,7 +33,7 @@ DEFAULTS: Mapping[str, str] = {
     "durabilityMinLevel": "none",
     "storageBackend": "couchstore",
 }
-"""Default settings, as in a form. The initial buckets can be flushed, because they are there for tests."""
+"""Default settings, as in a form. They let tests flush the initial buckets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class FakeBuckets:
         return created
 
     def update(self, name: str, settings: Mapping[str, str]) -> None:
-        """Change settings of a bucket; those that are not given stay."""
+        """Change the given settings of a bucket, and keep its other settings."""
         known = self._buckets[name]
         self._buckets[name] = replace(known, settings={**known.settings, **settings})
 

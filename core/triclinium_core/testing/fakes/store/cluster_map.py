@@ -12,7 +12,7 @@ NO_NODE = -1
 
 
 class ConfigVersion(NamedTuple):
-    """Version of a config; newer by epoch, and within an epoch by revision."""
+    """Version of a config. A version with a higher epoch is newer; within an epoch, one with a higher revision."""
 
     epoch: int
     revision: int
@@ -76,7 +76,7 @@ def levelled(owners: Sequence[int], members: Collection[int]) -> tuple[int, ...]
 
 
 def dealt_replicas(owners: Sequence[int], members: Sequence[int], replicas: int) -> tuple[tuple[int, ...], ...]:
-    """Return evenly spread replicas of all vbuckets; fewer if members are too few, none for an unassigned vbucket."""
+    """Return evenly spread replicas of all vbuckets: fewer with too few members, none for an unassigned vbucket."""
     rows = [[NO_NODE] * len(owners) for _ in range(replicas)]
     turns = dict.fromkeys(members, 0)
     for vbucket, owner in enumerate(owners):
@@ -90,7 +90,7 @@ def dealt_replicas(owners: Sequence[int], members: Sequence[int], replicas: int)
 
 
 def moved(known: FakeMap, vbuckets: Iterable[int], to: int) -> tuple[list[int], list[list[int]]]:
-    """Return owners and replicas after vbuckets move to a node; its replicas of them go to the former owner."""
+    """Return owners and replicas after vbuckets move to a node; the former owners get the replicas that it had."""
     owners, replicas = list(known.owners), [list(row) for row in known.replicas]
     for vbucket in vbuckets:
         for row in replicas:
@@ -105,7 +105,8 @@ def failed_over(
 ) -> tuple[list[int], list[list[int]]]:
     """Return owners and replicas without a node: the later entries of each chain move up.
 
-    ``progress`` returns how up to date a node's replica of a vbucket is: the most advanced replica takes over.
+    ``progress`` takes a node and a vbucket, and returns how far the replica has advanced; the most advanced one takes
+    over.
 
     Source: ns_server src/mb_map.erl, promotion of replicas; src/failover.erl, preference for the most advanced replica.
     """

@@ -111,7 +111,7 @@ class FakeCollections(FakeManifest):
                 self._add(scope, collection, collection_id)
 
     def as_of(self, instant: float) -> FakeManifest:
-        """Return the manifest that was the newest at ``instant``, if late nodes required it to be kept."""
+        """Return the manifest that was the newest at ``instant``; the current one if that manifest was not kept."""
         return next((manifest for until, manifest in self._earlier if instant < until), self)
 
     def create(self, scope: str, collection: str, settings: Mapping[str, int | bool] | None = None) -> int:
@@ -132,7 +132,7 @@ class FakeCollections(FakeManifest):
         return collection_id
 
     def update(self, scope: str, collection: str, settings: Mapping[str, int | bool]) -> None:
-        """Change settings of a collection; those that are not given stay. Raise CommandRefused if it does not exist."""
+        """Change the given settings of a collection. Raise CommandRefused if the collection does not exist."""
         collection_id = self.id_of(scope, collection)
         self._keep()
         self._settings[collection_id] = {**self._settings.get(collection_id, {}), **settings}
@@ -171,7 +171,7 @@ class FakeCollections(FakeManifest):
             self._on_drop(collection_id)
 
     def _keep(self) -> None:
-        """Keep the current manifest for the nodes that learn of a change late, only as long as they need it."""
+        """Keep the current manifest for nodes that see changes late, and drop manifests that no node needs any more."""
         if self._lateness is not None and self._lateness.longest:
             now = self._lateness.now
             self._earlier = [kept for kept in self._earlier if kept[0] > now - self._lateness.longest]

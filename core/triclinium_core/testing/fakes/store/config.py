@@ -17,7 +17,7 @@ from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, FakeMap
 
 HOST_PLACEHOLDER = "$HOST"
-"""Placeholder in a config for the host that the client connected to."""
+"""Placeholder in a config for the host to which the client connected."""
 
 SERVICE_NAMES: Mapping[Service, str] = {
     Service.KV: "kv",
@@ -33,7 +33,7 @@ _CLUSTER_CAPABILITIES: Mapping[Service, Sequence[str]] = {
     Service.QUERY: ("enhancedPreparedStatements",),
     Service.SEARCH: ("scopedSearchIndex", "vectorSearch"),
 }
-"""Capabilities of the services that a config announces, without those that every version has."""
+"""Capabilities of the services that a config announces, without the ones that every version has."""
 
 _BUCKET_CAPABILITIES: Mapping[str, HelloFeature | None] = {
     "cbhello": None,
@@ -49,7 +49,7 @@ _BUCKET_CAPABILITIES: Mapping[str, HelloFeature | None] = {
 
 
 def encode_config(known: FakeMap, nodes: Sequence[FakeNodeOptions], this_node: int, bucket: str | None) -> bytes:
-    """Return the config of a bucket, or the global one, as JSON, from the map that the node knows."""
+    """Return the config of a bucket, or the global config, as JSON, from the map that the node knows."""
     config: dict[str, object] = {
         "rev": known.version.revision,
         "revEpoch": known.version.epoch,
@@ -71,7 +71,7 @@ def _cluster_capabilities(members: Iterable[FakeNodeOptions]) -> dict[str, objec
     nodes = tuple(members)
     offered = {service for options in nodes for service in options.services}
     if not all(options.enhanced_prepared_statements for options in nodes):
-        # A cluster has the capabilities that all its nodes have.
+        # The cluster has a capability only if all its nodes have it.
         offered.discard(Service.QUERY)
     # Configs use a different name for search here than in the list of ports.
     names = {**SERVICE_NAMES, Service.SEARCH: "search"}

@@ -30,7 +30,7 @@ LOCKED_CAS = 0xFFFF_FFFF_FFFF_FFFF
 
 LOCK_SECONDS_DEFAULT = 15
 LOCK_SECONDS_MAX = 30
-"""Maximum lock time; a longer one is silently replaced by the default."""
+"""Maximum lock time in seconds; the node silently replaces a longer time by the default."""
 
 REMAINS_MAX = 250
 """Maximum number of removed and expired documents whose remains the node keeps.
@@ -40,7 +40,7 @@ A real node purges them after days; a test reads only the newest few.
 REMAINS_SIZE_BYTES_MAX = 4 * 1024 * 1024
 """Maximum total size of the attributes of all remains: one document may leave one megabyte."""
 EXPIRIES_MIN = 64
-"""Minimum length at which the heap of expiries is rebuilt; rebuilding a shorter heap does not pay."""
+"""Minimum length at which the heap of expiries is rebuilt; rebuilding a shorter heap saves too little."""
 
 _VBUCKET_UUID_BASE = 0x7C11_0000_0000
 _CAS_LOW_BITS = 0xFFFF
@@ -72,7 +72,7 @@ class Document:
 
 
 Snapshot = Mapping[DocumentAddress, Document]
-"""Documents at one moment, including the remains of removed ones."""
+"""Documents at one moment, including the remains of removed documents."""
 
 
 class FakeDocuments:
@@ -90,9 +90,9 @@ class FakeDocuments:
         self._wall_seconds_at_zero = wall_seconds_at_zero
         self._documents: dict[DocumentAddress, Document] = {}
         self._addresses: defaultdict[tuple[str, int, int], set[DocumentAddress]] = defaultdict(set)
-        """Addresses of all documents, by bucket, vbucket and collection, so that a scan reads only these."""
+        """Addresses of all documents, by bucket, vbucket and collection, so that a scan reads no other documents."""
         self.prepared: dict[DocumentAddress, Document] = {}
-        """New versions of documents by durable writes that are not committed yet."""
+        """Versions that durable writes have prepared and not committed yet, by address."""
         self._hidden: list[Document] | None = None
         """Versions written while writes are hidden; None while they are visible."""
         self._sequence_numbers: Counter[tuple[str, int]] = Counter()
@@ -100,7 +100,7 @@ class FakeDocuments:
         """Size of the attributes of each removed document, in order of removal."""
         self._remains_size = 0
         self._expiries: list[tuple[float, DocumentAddress]] = []
-        """Heap of the expiry times of documents. Entries of earlier versions stay in it."""
+        """Heap of the expiry times of documents. Entries of earlier versions stay in the heap."""
         self._last_cas = 0
 
     @total_repr
@@ -110,7 +110,7 @@ class FakeDocuments:
     # Interface for tests.
 
     def get(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Document | None:
-        """Return the current document with its real CAS even if it is locked, or None if it does not exist."""
+        """Return the current document, with its real CAS even while it is locked; None if it does not exist."""
         return self.find(self.address(bucket, key, collection_id=collection_id))
 
     def get_prepared(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Document | None:
@@ -132,7 +132,7 @@ class FakeDocuments:
 
         Args:
             expires_after: lifetime in seconds; 0 for a document that has expired already.
-            xattrs: extended attributes, as JSON by key. Default: keep those of the existing document.
+            xattrs: extended attributes, as JSON by key. Default: keep the attributes of the existing document.
 
         Raises:
             InvalidArgumentException: an argument is invalid for a document.
@@ -182,12 +182,12 @@ class FakeDocuments:
     # Interface for the node.
 
     def find(self, address: DocumentAddress, snapshot: Snapshot | None = None) -> Document | None:
-        """Return the current document, or that in ``snapshot``; None if it was removed or has expired."""
+        """Return the document now, or as of ``snapshot``; None if it does not exist, was removed or has expired."""
         document = (self._documents if snapshot is None else snapshot).get(address)
         return None if document is None or document.is_deleted or document.expires_at <= self.now else document
 
     def find_remains(self, address: DocumentAddress, snapshot: Snapshot | None = None) -> Document | None:
-        """Return the remains of a removed document, or those in ``snapshot``; None if it never existed."""
+        """Return the remains of a document now, or as of ``snapshot``; None if the node has no remains."""
         document = (self._documents if snapshot is None else snapshot).get(address)
         if document is None:
             return None
@@ -265,7 +265,7 @@ class FakeDocuments:
         return self._sequence_numbers[bucket, vbucket]
 
     def snapshot(self) -> Snapshot:
-        """Return all documents, including the remains of removed ones."""
+        """Return all documents, including the remains of removed documents."""
         return dict(self._documents)
 
     def progress_of(self, snapshot: Snapshot) -> Mapping[int, int]:
@@ -331,7 +331,7 @@ class FakeDocuments:
         return LOCKED_CAS if self.is_locked(document) else document.cas
 
     def write(self, address: DocumentAddress, value: bytes, *, flags: int, expires_at: float) -> Document:
-        """Store a new, unlocked version that keeps its extended attributes, and return it."""
+        """Store and return a new, unlocked version of a document, which keeps its extended attributes."""
         known = self.find(address)
         xattrs = {} if known is None else known.xattrs
         return self.rewrite(address, value, lambda *_: xattrs, flags=flags, expires_at=expires_at)
@@ -346,7 +346,7 @@ class FakeDocuments:
         expires_at: float,
         is_deleted: bool = False,
     ) -> Document:
-        """Store a new, unlocked version; ``xattrs`` creates its attributes from CAS and sequence number."""
+        """Store and return a new, unlocked version; ``xattrs`` returns its attributes from CAS and sequence number."""
         cas, sequence_number = self._next_cas(), self._next_sequence_number(address)
         return self.store(
             address,
@@ -397,7 +397,7 @@ class FakeDocuments:
         return min(max(math.ceil(self._wall_seconds_at_zero + document.expires_at), 1), UINT32_MAX)
 
     def _next_cas(self) -> int:
-        # As on a real node: the time in nanoseconds, with low bits that count the writes at the same moment.
+        # Like a real node, use the time in nanoseconds; the low bits count writes at the same moment.
         moment = int((self._wall_seconds_at_zero + self.now) * 1_000_000_000) & ~_CAS_LOW_BITS
         self._last_cas = max(self._last_cas + 1, moment)
         return self._last_cas
@@ -409,7 +409,7 @@ class FakeDocuments:
 
 
 def vbucket_of(key: bytes, vbuckets: int) -> int:
-    """Return the vbucket of a key without its collection's prefix.
+    """Return the vbucket of a key; the key has no collection prefix.
 
     Source: kv_engine docs/BinaryProtocol.md; couchbase clients' CRC locator.
     """
@@ -417,7 +417,7 @@ def vbucket_of(key: bytes, vbuckets: int) -> int:
 
 
 def vbucket_uuid(vbucket: int) -> int:
-    """Return the id of the history of a vbucket, which is the same in every bucket."""
+    """Return the UUID of a vbucket's history; the vbucket has the same UUID in every bucket."""
     return _VBUCKET_UUID_BASE + vbucket
 
 

@@ -20,7 +20,7 @@ from triclinium_core.kv.wire.subdocument import PathOpcode
 from triclinium_core.retry.couchbase import Status
 
 LEVELS_MAX = 32
-"""Maximum nesting of objects and arrays. The document itself is one level, so a path has one component less."""
+"""Maximum nesting of objects and arrays. The document is one level, so a path has at most one component less."""
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _DELTA = re.compile(rb"-?[1-9][0-9]{0,18}")
@@ -30,7 +30,7 @@ JsonPath = tuple[str | int, ...]
 
 
 class PathFailed(Exception):
-    """A path that cannot be followed or changed; ``status`` is the status of this path."""
+    """Exception for a path that cannot be followed or changed; ``status`` is the status of this path."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status)
@@ -38,7 +38,7 @@ class PathFailed(Exception):
 
 
 class Change(NamedTuple):
-    """Arguments of a mutation at its path. ``values`` is its JSON, or a macro instead."""
+    """Arguments of a mutation at its path. ``values`` is the JSON of the mutation, or a macro."""
 
     path: JsonPath
     values: bytes | MutationMacro
@@ -46,7 +46,7 @@ class Change(NamedTuple):
 
 
 def parse_path(path: str) -> JsonPath:
-    """Return the components of a path; raise PathFailed if it is malformed or too long."""
+    """Return the components of a path; raise PathFailed if the path is malformed or too long."""
     components: list[str | int] = []
     start = 0
     while start < len(path):
@@ -98,7 +98,7 @@ def _end_of_key(path: str, start: int) -> int:
 
 
 def _key(text: str) -> str:
-    """Return a key without its backticks; a double backtick stands for one in the key."""
+    """Return a key without its backticks; a double backtick means one backtick in the key."""
     if len(text) > 1 and text.startswith("`") and text.endswith("`"):
         text = text[1:-1]
     text = "`".join(part.replace("`", "") for part in text.split("``"))
@@ -224,10 +224,10 @@ def _several(values: bytes | MutationMacro) -> list[object]:
 
 
 def _key_in(document: object, step: Change) -> tuple[MutableMapping[str, object], str]:
-    """Return the object that a path leads to, and the key in it."""
+    """Return the object that contains the last component of a path, and that component, a key."""
     key = step.path[-1]
     if isinstance(key, int):
-        # A type mismatch on the path takes precedence.
+        # If a value on the path has the wrong type, this raises the error with precedence.
         _is_there(document, step.path)
         raise PathFailed(Status.SUBDOC_PATH_INVALID)
     parent = _parent(document, step)

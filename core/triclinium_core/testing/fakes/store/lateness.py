@@ -1,7 +1,7 @@
-"""Delay until the nodes of a fake cluster see changes by the cluster manager.
+"""Delay after which the nodes of a fake cluster see changes that the cluster manager made.
 
 A real node learns of a new bucket, or of a new manifest, when its cluster manager has read the change. Until then it
-behaves as before: the bucket cannot be selected, and the collection is unknown.
+behaves as before the change: the bucket cannot be selected, and the collection is unknown.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Lateness:
         return max(self._seconds.values(), default=0.0)
 
     def set(self, node: int, seconds: float) -> None:
-        """Set the delay of a node in seconds; 0 for none, also for changes that it has not seen yet."""
+        """Set the delay of a node in seconds. 0 removes the delay, also for changes that the node has not seen yet."""
         self._seconds[node] = seconds
 
     def learned_until(self, node: int) -> float:
-        """Return the time whose state a node sees: it has seen all earlier changes and no later ones."""
+        """Return the time up to which a node has seen all changes; it has seen no later changes."""
         return self._documents.now - self._seconds.get(node, 0.0)

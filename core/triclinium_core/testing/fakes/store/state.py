@@ -42,12 +42,12 @@ class ClientConnection:
         self.features: frozenset[HelloFeature] = frozenset()
         self.is_authenticated: bool = False
         self.has_certificate: bool = False
-        """Whether TLS has authenticated the client, so that there is no SASL."""
+        """Whether TLS has authenticated the client, so that the client needs no SASL."""
         self.bucket: str | None = None
         self.exchange: ScramServer | None = None
         """SCRAM exchange in progress."""
         self.known_config: ConfigVersion | None = None
-        """Version of the config that the client was last sent, or reported to have."""
+        """Version of the config that the node last sent to the client, or that the client reported."""
         self.backlog: deque[Frame] = deque()
         """Commands that are not carried out yet."""
         self.held_commands: int = 0
@@ -66,18 +66,18 @@ class ClientConnection:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether a command waits and no other may overtake it."""
+        """Whether a command waits and no other command may overtake it."""
         return self.held_commands > 0 and not self.has(HelloFeature.UNORDERED_EXECUTION)
 
     @property
     def has_room(self) -> bool:
-        """Whether few enough bytes are unsent for another command."""
+        """Whether the number of unsent bytes permits another command."""
         return self.unsent_size < self._unsent_size_max
 
 
 @dataclass(slots=True)
 class FakeScan:
-    """One scan. It does not contain later writes."""
+    """One range scan, of the documents at the time when it was opened."""
 
     vbucket: int
     ids_only: bool
@@ -86,7 +86,7 @@ class FakeScan:
     closes_at: float
 
     def take(self, item_limit: int, byte_limit: int, unix_expiry: Callable[[Document], int]) -> list[bytes]:
-        """Return the next documents in wire format, at least one if any are left; a limit of 0 does not limit."""
+        """Return the next documents in wire format, at least one if any are left; 0 means no limit."""
         taken: list[bytes] = []
         size = 0
         while self.left and not (item_limit and len(taken) >= item_limit) and not (byte_limit and size >= byte_limit):
@@ -135,11 +135,11 @@ class ClusterStore:
         self._now = -math.inf
 
     def see(self, now: float) -> None:
-        """Record the time; raise ValueError if it goes back."""
+        """Record the time; raise ValueError if the time goes back."""
         if now < self._now:
             raise ValueError(f"now={now!r} is before the current time, {self._now!r}")
         self._now = self.documents.now = now
-        # The progress of held replicas is compared by their removed documents.
+        # A failover compares held replicas by ``progress_of``, which needs the remains of removed documents.
         if not self.held_replicas:
             self.documents.purge()
         self.sync_writes.expire(now)
@@ -161,7 +161,7 @@ class ClusterStore:
         self.ring()
 
     def set_version(self, revision: int, epoch: int | None) -> None:
-        """Set the version of the map; the epoch stays unless one is given."""
+        """Set the version of the map; None keeps the epoch."""
         version = ConfigVersion(
             check_integer(self.map.version.epoch if epoch is None else epoch, "epoch", 1, UINT32_MAX),
             check_integer(revision, "revision", 1, UINT32_MAX),
@@ -169,7 +169,7 @@ class ClusterStore:
         self.take_map(replace(self.map, version=version))
 
     def ring(self) -> None:
-        """Advance what waits for a change of the cluster, and wake the driver."""
+        """Advance the durable writes that wait for a change of the cluster, and wake the driver."""
         self.review_sync_writes()
         if self.alarm is not None:
             self.alarm()
@@ -184,9 +184,9 @@ class NodeState:
         self.collections: FakeCollections = cluster.collections
         self.documents: FakeDocuments = cluster.documents
         self.held_map: FakeMap | None = None
-        """Map that the node is frozen at, or None if it follows the cluster's map."""
+        """Map at which the node is frozen; None if the node follows the cluster's map."""
         self.scans: dict[bytes, FakeScan] = {}
-        """Range scans by id; ``open_scans`` returns the open ones."""
+        """Range scans by id. Some may have ended; ``open_scans`` returns the open scans."""
         self._exchanges = 0
         self._scans = 0
 
@@ -201,7 +201,7 @@ class NodeState:
         return self.cluster.map if self.held_map is None else self.held_map
 
     def collections_of(self, bucket: str | None) -> FakeManifest:
-        """Return the collections of a bucket as the node sees them; the shared ones for a missing bucket or none."""
+        """Return the collections of a bucket as the node sees them; without such a bucket, the shared collections."""
         found = self.cluster.buckets.get(bucket)
         collections = self.collections if found is None else found.collections
         return collections.as_of(self.cluster.buckets.lateness.learned_until(self.index))
@@ -220,7 +220,7 @@ class NodeState:
         return vbucket < len(self.map.owners) and self.index in self.map.replica_holders(vbucket)
 
     def read(self, address: DocumentAddress, *, in_replica: bool, with_remains: bool = False) -> Document:
-        """Return the visible document or its remains in this node or replica; raise CommandRefused for none."""
+        """Return the visible document, or its remains, from this node or its replica; raise CommandRefused for none."""
         snapshot = self.cluster.held_replicas.get(self.index) if in_replica else None
         document = self.documents.find(address, snapshot)
         if document is None and with_remains:
@@ -230,7 +230,7 @@ class NodeState:
         return document
 
     def open_scans(self) -> dict[bytes, FakeScan]:
-        """Return the open range scans, and forget those that are too old or whose vbucket has moved."""
+        """Return the open range scans, and forget scans that are too old or whose vbucket has moved."""
         now = self.documents.now
         self.scans = {
             scan_id: scan for scan_id, scan in self.scans.items() if now < scan.closes_at and self.owns(scan.vbucket)
@@ -260,7 +260,7 @@ class NodeState:
         return encode_config(self.map, self.cluster.nodes, self.index, connection.bucket)
 
     def not_my_vbucket(self, connection: ClientConnection) -> CommandRefused:
-        """Return the refusal for a vbucket, without a config if the client has it and has negotiated deduplication."""
+        """Return the refusal for a vbucket; if deduplication is negotiated, without a config that the client has."""
         dedupes = connection.has(HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP)
         if dedupes and connection.known_config == self.map.version:
             return CommandRefused(Status.NOT_MY_VBUCKET)

@@ -3,11 +3,12 @@
 Theory of operation. A durable write is *prepared*: other clients still see the previous version. Every node of the
 vbucket that replication reaches has it immediately, in memory and on disk. When a majority of the copies of the vbucket
 have it, it is *committed*: it becomes visible and is acknowledged, in most cases immediately. Until then no other
-client can write the document. If it exceeds the client's timeout, or if too few nodes are left for it to succeed, it is
+client can write the document. If the write exceeds the client's timeout, or if too few nodes are left, the write is
 *aborted*, and the client gets an ambiguous status, because a real node does not know the result either.
 
-If the node of a write dies or is failed over, or its vbucket moves, the next node of the vbucket completes the write if
-it has it. Until it is committed there, which no timeout prevents, no client can even read the document.
+If the node of a write dies or is failed over, or its vbucket moves, the next node of the vbucket completes the write,
+if that node has received it. Until the write is committed there, which no timeout prevents, no client can even read
+the document.
 
 Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement"; the durability monitors of its ep engine.
 """
@@ -40,7 +41,7 @@ class SyncWrite:
     holders: set[int] = field(default_factory=set)
     """Nodes that have the write."""
     is_left: bool = False
-    """Whether the next node of the vbucket, or the same one after a restart, must complete it."""
+    """Whether the next node of the vbucket, or the current node after a restart, must complete the write."""
     outcome: Status | None = None
     """Status for the client; None while it is undecided."""
 
@@ -100,7 +101,7 @@ class SyncWrites:
                 self._abort(write)
 
     def review(self, known: FakeMap, *, dead: Collection[int], held: Collection[int]) -> None:
-        """Advance pending writes; ``dead`` nodes do nothing, and replication does not reach ``held`` ones."""
+        """Advance pending writes; ``dead`` nodes do nothing, and replication does not reach ``held`` nodes."""
         for write in list(self._pending.values()):
             owner = known.owners[write.address.vbucket]
             if owner != write.active:
@@ -130,5 +131,5 @@ class SyncWrites:
 
 
 def majority_of(chain: list[int]) -> int:
-    """Return the majority of a chain's copies, counting those that no node has."""
+    """Return the number of copies that is a majority of a chain, including the copies that no node has."""
     return len(chain) // 2 + 1

@@ -1,7 +1,7 @@
-"""Published simulations and closed formulas with which the fleet must agree: set-ups, figures, tolerances.
+"""Published simulations and closed formulas with which the simulated fleet must agree: set-ups, figures, tolerances.
 
-``REFERENCES`` has all of them. ``simulate`` runs each, with the machines of a client: there is no other retry loop.
-``triclinium simulate --validate`` runs them and shows the results.
+``REFERENCES`` lists all of these experiments. ``simulate`` runs each experiment with the machines of a client, so there
+is no second retry loop. ``triclinium simulate --validate`` runs all experiments and shows the results.
 """
 
 from triclinium_core.tools.fleet.references.catalogue import REFERENCES

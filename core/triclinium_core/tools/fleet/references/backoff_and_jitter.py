@@ -5,8 +5,8 @@ ms: all of it, a random part between half and all, or between nothing and all. A
 ms and three times the previous delay. The measures are the time until the last client is done, and the number of
 writes.
 
-Both traditions of the core are compared with the figures: Smithy's with the machine of a call, Couchbase's with the
-retry machine of an operation, which supports neither retries without a delay nor decorrelated delays.
+Two retry designs of the core are compared with the figures: Smithy's, with the machine of a call; and Couchbase's, with
+the retry machine of an operation, which supports neither retries without a delay nor decorrelated delays.
 
 Source: Marc Brooker, "Exponential Backoff and Jitter", AWS Architecture Blog (2015). The figures are means of many runs
 of its program, with standard errors.
@@ -56,8 +56,8 @@ PUBLISHED = {
 """Time in ms and number of writes, each with its standard error, by clients and backoff."""
 
 PUBLISHED_RUNS = 40
-"""Estimated number of runs of a published figure. The source does not state it. The standard deviation of our single
-runs is 6.5 times the published standard errors."""
+"""Estimated number of runs behind a published figure, which the source does not state. The standard deviation of our
+single runs is 6.5 times the published standard errors."""
 RUNS = 20
 ROUNDING = 0.5
 
@@ -81,7 +81,7 @@ def _experiment(reference: str, clients: int, backoff: str, retries: Retries) ->
     return Experiment(
         name=f"{reference}: {what}",
         scenario=Scenario(
-            # No operation times out: the slowest take two minutes.
+            # The timeout is so long that no operation times out: the slowest operations take two minutes.
             fleet=Fleet(clients=clients, clients_per_process=clients, timeout=1e5, arrivals=ClosedLoop(operations=1)),
             service=ContendedRow(leg=NormalTime(mean=0.01, deviation=0.002)),
             duration=1.0,
@@ -125,4 +125,4 @@ def _experiments() -> Iterator[Experiment]:
 
 
 BACKOFF_AND_JITTER = tuple(_experiments())
-"""Experiments for two traditions, three numbers of clients, and their backoffs."""
+"""Experiments for two retry designs, three numbers of clients, and the backoffs that each design supports."""

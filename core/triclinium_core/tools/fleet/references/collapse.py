@@ -5,7 +5,7 @@ flight, including requests whose client has left. A client makes three attempts 
 waits ``U(0, 1) * 10 * 2 ** k`` s before the k-th retry.
 
 - Spike: 40 clients/s, and 80/s between 20 s and 25 s. The service has two stable states, and the spike may move it
-  from one to the other. So the share of runs that serve no client from 60 s on is compared. With the backoff it is 0.
+  from one to the other. So the share of runs that serve no client after 60 s is compared. With the backoff it is 0.
 - Ramp: the rate rises from 40/s to 80/s in 25 s and falls again. With and without the backoff, no client is served
   after 30 s.
 
@@ -32,7 +32,7 @@ DURATION = 80.0
 SPIKE = Spike(start=20.0, end=25.0, factor=2.0)
 RAMP = Ramp(points=((0.0, 1.0), (25.0, 2.0), (75.0, 0.0)))
 AT_ONCE = CountedRetries(name="no backoff", max_attempts=3, delays=NoDelay())
-# No delay reaches the ceiling: there are two, of 20 and 40 s at most.
+# The ceiling has no effect: there are two delays, of at most 20 s and 40 s.
 BACKOFF = CountedRetries(name="backoff", max_attempts=3, delays=ExponentialDelays(base=20.0, most=1e3))
 
 NO_GOODPUT = 0.5
@@ -41,13 +41,13 @@ answer after 30 s."""
 
 SPIKE_RUNS = 60
 COLLAPSED = 40
-"""Number of runs of 60 that collapse without a backoff."""
+"""Number of runs, out of 60, that collapse without a backoff."""
 COLLAPSED_SIGMAS = 3.0
-"""Tolerance in standard errors of the difference of two times 60 runs. With four, all runs could collapse, and the test
-would not show that there are two stable states."""
+"""Tolerance, in standard errors of the difference between two sets of 60 runs. With a tolerance of four, all runs could
+collapse, and the test would not show that there are two stable states."""
 COLLAPSED_SLACK = COLLAPSED_SIGMAS * math.sqrt(2 * COLLAPSED * (1 - COLLAPSED / SPIKE_RUNS))
 NEVER_SLACK = 3.0
-"""Tolerance if none of 60 runs collapses, by the rule of three: with 95 % confidence fewer than 3 of 60 would."""
+"""Tolerance if none of 60 runs collapses. Rule of three: with 95 % confidence, fewer than 3 of 60 runs collapse."""
 RAMP_RUNS = 10
 
 
@@ -72,7 +72,7 @@ def _mean_of_others(values: Sequence[float]) -> float:
 def _goodput_quantity(
     subject: str, start: float, *, runs: float, summary: Callable[[Sequence[float]], float]
 ) -> Quantity:
-    """Return the quantity for the full goodput from ``start`` on, with the tolerance for ``runs`` random runs."""
+    """Return the quantity for the full goodput after ``start``, with the tolerance for ``runs`` random runs."""
     error = math.sqrt(RATE / (DURATION - start) / runs)
     return Quantity(
         reference=REFERENCE,

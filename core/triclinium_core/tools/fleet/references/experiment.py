@@ -1,8 +1,8 @@
 """Experiment: a set-up that is run a number of times, and the figures with which it is compared.
 
-A figure agrees if its difference from the expected one is at most its tolerance. The tolerance is four standard errors
-of the difference of two means, the published one and ours, and half a unit of the last published digit. Chance exceeds
-four standard errors once in 16,000 figures, so another seed hardly ever fails without a cause.
+A figure agrees if its difference from the expected figure is at most its tolerance. The tolerance is four standard
+errors of the difference between the published mean and ours, plus half a unit of the last published digit. By chance,
+one figure in 16,000 differs by more than four standard errors, so another seed hardly ever fails without a cause.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from triclinium_core.tools.fleet.play import simulate
 from triclinium_core.tools.fleet.scenario import Scenario
 
 SIGMAS = 4.0
-"""Standard errors by which two figures may differ."""
+"""Number of standard errors by which two figures may differ."""
 
 
 def mean(values: Sequence[float]) -> float:
@@ -82,7 +82,7 @@ class Quantity:
     rounding: float = 0.0
     """Half a unit of the last digit of the expected figure."""
     slack: float | None = None
-    """Tolerance, if it is not that of means. The experiment gives the reason."""
+    """Tolerance that replaces the tolerance of means; the experiment states why. None uses the tolerance of means."""
     summary: Callable[[Sequence[float]], float] = mean
     """Function that combines the figures of all runs into one."""
 

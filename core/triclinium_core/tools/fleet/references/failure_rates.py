@@ -65,7 +65,7 @@ PUBLISHED_BY_CLIENTS: dict[tuple[int, str], tuple[Published, Published]] = {
     (100, "breaker"): ((0.987, 0.001), (1.039, 0.002)),
     (1000, "breaker"): ((0.956, 0.001), (1.006, 0.0)),
 }
-"""The same for 100 calls/s in total over 100 s, by number of clients and strategy."""
+"""Share of successful calls, and attempts per call, for 100 calls/s in total over 100 s, by clients and strategy."""
 FAILURE_RATES_BY_CLIENTS = {"adaptive": 0.5, "breaker": 0.05}
 
 RUNS = 2
@@ -99,8 +99,8 @@ MEASURES: dict[str, Callable[[FleetFigures], float]] = {"success": _success, "at
 
 
 def _quantity(subject: str, unit: str, published: Published, spread: float) -> Quantity:
-    # The source does not state the number of runs, so a figure counts as that of one run. Without a published
-    # deviation, use that of independent calls.
+    # The source does not state the number of runs, so a figure counts as the figure of one run. Without a published
+    # deviation, use the deviation of independent calls.
     expected, deviation = published
     deviation = deviation or spread
     return Quantity(
@@ -116,7 +116,7 @@ def _quantity(subject: str, unit: str, published: Published, spread: float) -> Q
 
 
 def _closed_forms(subject: str, rate: float, retries: int, calls: float) -> Sequence[Quantity]:
-    """Return the quantities of a limited number of retries that have closed forms."""
+    """Return the quantities that have closed forms if only the number of retries is limited."""
     success = 1.0 - rate ** (retries + 1)
     return [
         Quantity(
@@ -186,4 +186,4 @@ def _experiments() -> Iterator[Experiment]:
 
 
 FAILURE_RATES = tuple(_experiments())
-"""Experiments for four rates and four strategies, and for two of them with three numbers of clients."""
+"""Experiments for four rates and four strategies, and for two of the strategies with three numbers of clients."""

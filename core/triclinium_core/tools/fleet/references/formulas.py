@@ -5,10 +5,10 @@ an M/M/1 queue the mean time is ``1 / (c * (1 - r))``, and the mean number of re
 queue the mean wait is ``r / (2 * c * (1 - r))`` (Pollaczek and Khinchine).
 
 Delays: operations run one after the other, and each attempt fails immediately until the attempts are used up. So the
-end of the last operation is the sum of all delays. The mean of an exponential delay is three quarters of it with equal
-jitter, and half with full jitter. A decorrelated delay is drawn between ``b`` and ``3 s``, where ``s`` is the previous
-one. So its mean is half of ``b + 3 s``, and the mean of its square is a third of ``b² + 3 b s + 9 s²``. Both are
-computed by iteration, as long as no delay reaches the ceiling.
+end of the last operation is the sum of all delays. The mean of an exponential delay is three quarters of the full delay
+with equal jitter, and half with full jitter. A decorrelated delay is drawn between ``b`` and ``3 s``, where ``s`` is
+the previous delay. So its mean is half of ``b + 3 s``, and the mean of its square is a third of ``b² + 3 b s + 9 s²``.
+Both means are computed by iteration, as long as no delay reaches the ceiling.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One client's connection to a service: an h11 server that reads requests and sends responses on time.
 
-Theory of operation. One request is answered at a time: later ones wait in h11. A response is a sequence of pieces, each
-with its delay; a piece is sent when it is due and the client has room, and only then is the next one created. So an
-endless response takes no memory.
+Theory of operation. One request is answered at a time: later requests wait in h11. A response is a sequence of pieces,
+each with its delay. A piece is sent when it is due and the client has room, and only then is the next piece created. So
+an endless response takes no memory.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from triclinium_core.testing.fakes.services.request_log import LoggedRequest
 HEAD_SIZE_MAX = 65_536
 """Maximum size in bytes of the head of a request."""
 BODY_SIZE_MAX = 20 * 1024 * 1024
-"""Maximum size in bytes of the body of a request: that of a document."""
+"""Maximum size in bytes of the body of a request: the maximum size of a document."""
 UNREAD_SIZE_MAX = 262_144
-"""Number of bytes received behind a request in progress at which the node stops reading from the client."""
+"""Number of bytes received during a request in progress at which the node stops reading from the client."""
 
 
 class ServedConnection:
@@ -123,7 +123,7 @@ class ServedConnection:
                         self.is_over = True
                         return None
         except h11.RemoteProtocolError:
-            # A real node sends 400 if it can; HTTP clients never receive that one.
+            # A real node tries to send a 400. The fake only closes: a client that speaks HTTP never gets that 400.
             self.is_over = True
             return None
 
@@ -141,7 +141,7 @@ class ServedConnection:
         return request
 
     def travel(self, reply: ServiceReply, fault: ServiceFault | None, slowness: float, now: float) -> Journey:
-        """Start the delivery of a response and return it; ``leave`` sends its due pieces."""
+        """Start to deliver a response, and return its ``Journey``; ``leave`` sends the due pieces."""
         journey = journey_of(self._http, reply, fault)
         self._pieces, self._ending = journey.pieces, journey.ending
         self.followed = reply.follows
@@ -150,7 +150,7 @@ class ServedConnection:
         return journey
 
     def follows(self, version: object) -> bool:
-        """Return whether the client listens to configs, and must be sent the one of this version now."""
+        """Return whether the client listens to configs, and the node must send it the config of this version now."""
         return self.followed is not None and self._next is None and self.known_version != version
 
     def push(self, data: bytes, now: float) -> None:

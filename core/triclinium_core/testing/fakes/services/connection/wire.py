@@ -1,4 +1,4 @@
-"""Encoding of a response as HTTP by h11, or damaged by a fault.
+"""Encoder of responses as HTTP: valid ones by h11, or responses that a fault damages.
 
 Source: RFC 9112; RFC 9110 §8.4 (Content-Encoding).
 """
@@ -33,7 +33,7 @@ from triclinium_core.testing.fakes.services.faults import (
 PIECE_SIZE = 16_384
 """Size in bytes of each piece of an endless response."""
 PIECE_SECONDS = 0.001
-"""Seconds between two such pieces, so that they do not fill the memory if the driver reports no writes."""
+"""Seconds between two pieces of an endless response, so that memory does not fill if the driver reports no writes."""
 
 _GZIP_WINDOW = 31
 """zlib's number for the gzip format with the largest window."""
@@ -47,7 +47,7 @@ REASONS: Mapping[int, str] = {
     500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable",
     504: "Gateway Timeout",
 }  # fmt: skip
-"""Reason phrases of statuses, for people; clients use the number."""
+"""Human-readable reason phrases of statuses; clients use the number."""
 
 
 @unique

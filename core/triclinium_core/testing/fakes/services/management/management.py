@@ -16,7 +16,7 @@ from triclinium_core.testing.fakes.store.state import NodeState
 
 
 def script_key(node: NodeState, request: FakeRequest) -> str:
-    """Return method and path, the key in the script."""
+    """Return the key in the script: method and path."""
     return f"{request.method} {request.target.partition('?')[0]}"
 
 
@@ -73,7 +73,7 @@ def _answer(node: NodeState, request: FakeRequest) -> ServiceReply | None:
 
 
 def config_of(node: NodeState, bucket: str | None) -> bytes:
-    """Return the config of a bucket, or the global one, as the node knows it."""
+    """Return the config of a bucket, or the global config, as the node knows it."""
     return encode_config(node.map, node.cluster.nodes, node.index, bucket)
 
 

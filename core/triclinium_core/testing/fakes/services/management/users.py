@@ -71,7 +71,7 @@ class FakeUsers:
         self._groups: dict[str, _Entry] = {}
 
     def knows(self, credentials: bytes) -> bool:
-        """Return whether ``credentials``, name and password joined by a colon, are those of a created user."""
+        """Return whether ``credentials``, a name and a password joined by a colon, belong to a created user."""
         return any(
             credentials == f"{name}:{user.password}".encode()
             for (domain, name), user in self._users.items()

@@ -25,7 +25,7 @@ _CONTROLS: Mapping[str, tuple[str, ...]] = {
 
 
 def script_key(node: NodeState, request: FakeRequest) -> str | None:
-    """Return the name of the index, in a scope ``BUCKET.SCOPE.NAME``: the key in the script."""
+    """Return the key in the script: the name of the index, which is ``BUCKET.SCOPE.NAME`` for an index in a scope."""
     place = _place(request.segments)
     return None if place is None or not place[1] else place[0] + place[1][0]
 

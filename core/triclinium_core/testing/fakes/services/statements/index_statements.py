@@ -21,7 +21,7 @@ Context = tuple[str, ...]
 
 
 class IndexRefused(Exception):
-    """A valid statement that fails."""
+    """Exception for a valid index statement that fails."""
 
     def __init__(self, code: int, message: str, status: int) -> None:
         super().__init__(message)
@@ -122,7 +122,7 @@ INDEX_STATEMENTS: Mapping[str, Callable[[NodeState, Context, str, SqlReader], No
     "DROP": drop,
     "BUILD": build,
 }
-"""Functions of the statements by first word. Each may raise NotUnderstood or IndexRefused."""
+"""Functions that run the statements, by first word. Each may raise NotUnderstood or IndexRefused."""
 
 
 def _keyspace(node: NodeState, context: Context, path: tuple[str, ...]) -> IndexedCollection:

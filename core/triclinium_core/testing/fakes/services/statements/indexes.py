@@ -46,7 +46,7 @@ class FakeIndex(msgspec.Struct, frozen=True, kw_only=True):
     is_primary: bool = False
     is_deferred: bool = False
     online_at: float = 0.0
-    """Time on the nodes' clock when the build ends; meaningless while the index is deferred."""
+    """Time on the nodes' clock at which the build ends; meaningless while the index is deferred."""
 
 
 class FakeIndexes:

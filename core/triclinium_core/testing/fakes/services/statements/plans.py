@@ -1,4 +1,4 @@
-"""Prepared statements of a fake cluster, and how their plans become stale.
+"""Prepared statements of a fake cluster, whose plans a test can make stale.
 
 Source: SDK-RFC 0056, "Enhanced Prepared Statements"; query errors 4040, 4050 and 4070.
 """
@@ -24,7 +24,7 @@ STALE_MESSAGES: Mapping[int, str] = {
 PLANS_SIZE_MAX = 4 * 1024 * 1024
 """Maximum number of characters in the statements of all plans.
 
-A fake cluster that has more drops the oldest plans; a client prepares them again after error 4040.
+Above it the fake cluster drops the oldest plans; a client prepares their statements again after error 4040.
 """
 
 
@@ -55,7 +55,7 @@ class FakePlans:
         return len(self._plans)
 
     def prepare(self, statement: str, name: str | None = None) -> FakePlan:
-        """Create and return the plan of a statement; its name depends on the statement unless ``name`` is given."""
+        """Create and return the plan of a statement. Without ``name``, the name depends on the statement."""
         text = normalized(statement)
         plan = FakePlan(name or f"plan-{zlib.crc32(text.encode()):08x}", text)
         self.prepared += 1
@@ -80,13 +80,13 @@ class FakePlans:
         return self._stale.get(name) if name in self._plans else 4040
 
     def forget(self) -> None:
-        """Remove all plans, like a node that restarts: executing one causes error 4040."""
+        """Remove all plans, like a node that restarts. Executing a removed plan causes error 4040."""
         self._plans.clear()
         self._size = 0
         self._stale.clear()
 
     def go_stale(self, code: int = 4050) -> None:
-        """Have every current plan fail with an error until its statement is prepared again.
+        """Make every current plan fail with an error until its statement is prepared again.
 
         Raises:
             InvalidArgumentException: ``code`` is not in ``STALE_MESSAGES``.

@@ -37,11 +37,11 @@ WRITES = frozenset(
         *("CREATE", "DROP", "ALTER", "BUILD", "GRANT", "REVOKE"),
     }
 )
-"""First words of statements that change data. Preparing one changes nothing, unless it is executed at the same time."""
+"""First words of statements that change data. A request that only prepares such a statement changes no data."""
 
 
 def script_key(node: NodeState, request: FakeRequest) -> str | None:
-    """Return the statement of a request, also if the request names a plan: the key in the script."""
+    """Return the key in the script: the statement of the request, or the statement of the plan that it names."""
     if request.segments != ("query", "service"):
         return None
     query = read_statement(request)

@@ -34,13 +34,13 @@ class Select(NamedTuple):
     columns: tuple[Column, ...]
     is_raw: bool
     source: tuple[str, ...] | None
-    """Keyspace that it reads; None for constants."""
+    """Keyspace that the statement reads; None for a statement of constants."""
     alias: str
     where: Expression | None
     orderings: tuple[Ordering, ...]
 
     def rows(self, documents: Iterable[Mapping[str, object]]) -> list[object]:
-        """Return the rows; ``documents`` are those of the source."""
+        """Return the rows of the result; ``documents`` are the documents of the source."""
         scopes: list[Names] = [{}]
         if self.source is not None:
             scopes = [{**document, self.alias: document} for document in documents]

@@ -49,11 +49,11 @@ T = TypeVar("T")
 
 
 class NotUnderstood(Exception):
-    """A statement that the fake does not support."""
+    """Exception for a statement that the fake does not support."""
 
 
 class NoSuchParameter(Exception):
-    """A parameter without a value; the text is its name."""
+    """Exception for a parameter without a value; the text is the parameter's name."""
 
 
 class Missing:
@@ -70,7 +70,7 @@ class Expression(Protocol):
     """An expression that has a value in a scope."""
 
     def __call__(self, scope: Names, /) -> object:
-        """Return the value; ``MISSING`` for none."""
+        """Return the value of the expression; ``MISSING`` if it has no value."""
 
 
 class ParameterValues(NamedTuple):
@@ -90,7 +90,7 @@ class SqlToken(NamedTuple):
 
     @property
     def keyword(self) -> str:
-        """Text of a word, in upper case, or of a sign."""
+        """Text of a word or a sign, in upper case; empty for any other token."""
         return self.text.upper() if self.kind in ("word", "sign") else ""
 
 
@@ -98,7 +98,7 @@ def tokens_of(statement: str) -> list[SqlToken]:
     """Return the tokens of a statement, without comments and a final semicolon.
 
     A string or an identifier that the service refuses becomes a token of kind ``malformed``; any other character
-    becomes one of kind ``other``.
+    becomes a token of kind ``other``.
     """
     tokens = []
     for found in _TOKEN.finditer(statement):
@@ -122,7 +122,7 @@ class SqlReader:
         """Number of question marks read so far: each is the next positional parameter."""
         self._depth = 0
         self.last_field: str | None = None
-        """Name of the field that is the last expression; None if that is anything else."""
+        """Name of the field if the last expression is a field; None otherwise."""
 
     @property
     def is_at_end(self) -> bool:
@@ -130,11 +130,11 @@ class SqlReader:
         return self._place == len(self._tokens)
 
     def peek(self) -> SqlToken:
-        """Return the next token without reading it; an empty one at the end."""
+        """Return the next token without reading it; an empty token at the end."""
         return SqlToken("", "") if self.is_at_end else self._tokens[self._place]
 
     def take(self, *keywords: str) -> bool:
-        """Read these words or signs if they all come next, and return whether they did."""
+        """Read these words or signs if they are the next tokens, and return whether they are."""
         coming = self._tokens[self._place : self._place + len(keywords)]
         if [token.keyword for token in coming] != list(keywords):
             return False
@@ -142,7 +142,7 @@ class SqlReader:
         return True
 
     def expect(self, *keywords: str) -> None:
-        """Read these words or signs; raise NotUnderstood for any others."""
+        """Read these words or signs; raise NotUnderstood if other tokens follow."""
         if not self.take(*keywords):
             raise NotUnderstood(self.peek().text)
 
@@ -190,7 +190,7 @@ class SqlReader:
         return tuple(names)
 
     def take_name_before(self, *keywords: str) -> str | None:
-        """Read and return a name if one of these words follows it, and read the word too. Otherwise return None."""
+        """Read a name and a keyword after it, and return the name; return None if none of ``keywords`` follows."""
         name, behind = [*self._tokens[self._place : self._place + 2], SqlToken("", ""), SqlToken("", "")][:2]
         if name.kind not in ("word", "escaped", "string") or behind.keyword not in keywords:
             return None
@@ -359,7 +359,7 @@ def _number(text: str) -> object:
 def unescaped(text: str) -> str:
     """Return the text of a string or an escaped identifier.
 
-    A quotation mark inside is doubled or escaped; in a string in ``"`` it must be escaped.
+    A quotation mark inside is doubled or escaped; between ``"`` it must be escaped.
 
     Raises:
         NotUnderstood: ``text`` does not end, an escape is invalid, or a quotation mark inside is not escaped.

@@ -25,9 +25,9 @@ _TEXTS = frozenset({"statement", "prepared", "query_context", "client_context_id
 
 
 _CONTEXT_NAME = re.compile(r"(?:`(?P<quoted>[^`]+)`|(?P<plain>[^`.:]+))(?P<namespace>:?)")
-"""Name in a query context.
+"""Pattern of a name in a query context.
 
-It is not SQL++: backticks enclose a name literally (couchbase/query ``algebra/path.go``).
+The syntax is not SQL++: backticks enclose a name literally (couchbase/query ``algebra/path.go``).
 """
 
 
@@ -39,7 +39,7 @@ class AskedStatement(msgspec.Struct, frozen=True):
 
     @property
     def statement(self) -> str | None:
-        """Statement; None if the request names a prepared one."""
+        """Statement; None if the request names a prepared statement."""
         return self._text("statement")
 
     @property
@@ -99,11 +99,11 @@ def reply_with(
     further: Mapping[str, object] | None = None,
     metrics: Mapping[str, object] | None = None,
 ) -> ServiceReply:
-    """Return the reply with a response.
+    """Return the reply that contains a response.
 
     Args:
-        further: fields before the rows, in addition to the fixed ones.
-        metrics: metrics in addition to those of both services.
+        further: fields before the rows that only this service sends.
+        metrics: metrics that only this service sends.
     """
     before: dict[str, object] = {"requestID": node.cluster.services.new_request_id()}
     if isinstance(context_id := request.document.get("client_context_id"), str):

@@ -18,7 +18,7 @@ HINT = "this fake cluster does not run views; script the rows: nodes.script.answ
 
 
 def script_key(node: NodeState, request: FakeRequest) -> str | None:
-    """Return the names of the design document and the view, joined by a slash: the key in the script."""
+    """Return the key in the script: the names of the design document and the view, joined by a slash."""
     match request.segments:
         case (_, "_design", design_document, "_view", view):
             return f"{design_document}/{view}"
