@@ -1,4 +1,4 @@
-"""Conversion of script data to calls: the method of an operation, and the retry strategy of a name."""
+"""Conversion of the data of a script to calls of the client and to retry strategies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BINARY = RawBinaryTranscoder()
 def submit(
     c: Collection, operation: wanted.DocumentOperation, strategy: AnyRetryStrategy | None
 ) -> Awaitable[Result | None]:
-    """Call the collection method that submits this operation."""
+    """Call the collection method that submits this operation, and return its awaitable."""
     key, b = operation.key, c.binary
     match operation:
         case wanted.Get():
@@ -71,25 +71,25 @@ def _expiry(seconds: int) -> timedelta | None:
 
 
 class CancelsTheCaller:
-    """Strategy that cancels the scope of the call on which it decides."""
+    """Strategy that cancels the scope of the call about whose retry it decides."""
 
     def __init__(self, scope: trio.CancelScope) -> None:
         self._scope = scope
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Cancel the scope, and return a short delay."""
+        """Cancel the scope. Return a retry after a short delay."""
         self._scope.cancel()
         return RetryAction.after(0.01)
 
 
 class Asks:
-    """Asynchronous strategy that sleeps, then returns a function's result."""
+    """Asynchronous strategy that sleeps and then calls a function for its decision."""
 
     def __init__(self, answer: Callable[[], RetryAction]) -> None:
         self._answer = answer
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Sleep, then return the function's result."""
+        """Sleep, then return the result of the function."""
         await trio.sleep(0.02)
         return self._answer()
 
@@ -112,7 +112,7 @@ def _nonsense() -> RetryAction:
 
 
 def strategy_named(name: str, scope: trio.CancelScope) -> AnyRetryStrategy | None:
-    """Return the retry strategy of a call in ``scope``; None for the client's default."""
+    """Return the strategy with this name for a call in ``scope``; None means the client's default."""
     match name:
         case "cancels the caller":
             return CancelsTheCaller(scope)

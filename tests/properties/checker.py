@@ -1,7 +1,8 @@
-"""Comparison of the callers' results with the node's observations while a script runs.
+"""Checker that compares the results of the callers with what the node receives while a script runs.
 
-*Safety*: each result fits a history; nothing is applied twice, or after the client ruled it out, and every acknowledged
-write is applied. *Liveness*: a failure needs an excuse, that is, a fault since the operation started.
+*Safety*: each result fits a history. No operation is applied twice, or after the client has reported that it is not
+applied, and every acknowledged write is applied. *Liveness*: a failure has an excuse, that is, a fault since the
+operation started.
 """
 
 from __future__ import annotations
@@ -27,36 +28,36 @@ from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Submission, Violation, may_be_applied
 
 NODE = 0
-"""Index of the only node in the cluster."""
+"""Index of the node, which is the only one in the cluster."""
 
 BREAKER = CircuitBreakerOptions(volume_threshold=3)
-"""Breaker options: a few timeouts open the breaker, so that short scripts cover it."""
+"""Breaker options with which a few timeouts open the breaker, so that short scripts cover an open breaker."""
 
 
 @dataclass
 class Checker:
-    """Observations of one client, and the checks of its results.
+    """Observations of one client and its node, and the checks of the client's results.
 
     Args:
-        statistics: returns the client's statistics; before there is a client, empty ones.
+        statistics: returns the client's statistics, or empty ones before there is a client.
     """
 
     statistics: Callable[[], ClientStatistics] = ClientStatistics
     is_cut_off: Callable[[], bool] = lambda: False
-    """Returns whether a stream is broken and the client has not noticed."""
+    """Returns whether a stream is broken without the client's knowledge."""
     violations: list[Violation] = field(default_factory=list)
-    """Violations found inside the node, which cannot raise them."""
+    """Violations found while the node runs. ``check`` raises the first one, because the node cannot raise it."""
 
     def __post_init__(self) -> None:
         self._model = Model()
         self._ledger = Ledger(KEYSPACES)
         self._excuses: Excuses
         self._ended: set[int] = set()
-        """Connections that the node has closed and the client has not."""
+        """Connections that the node has closed and the client has not closed yet."""
         self._open: set[int] = set()
         self._commands_read = 0
         self._unanswered: dict[int, list[CommandFault]] = {}
-        """Faults that suppressed responses, by connection."""
+        """For each connection, the faults that suppressed a response."""
 
     def follow(self, node: FakeNode) -> None:
         """Set the node to observe."""
@@ -66,7 +67,7 @@ class Checker:
 
     @property
     def model(self) -> Model:
-        """The model of the callers' results, at the current time."""
+        """The model of the callers' results, with its clock set to the current time."""
         self._model.now = trio.current_time()
         return self._model
 
@@ -84,13 +85,13 @@ class Checker:
         self.model.completed(submission.token, result)
 
     def failed(self, submission: Submission, error: errors.CouchbaseException) -> None:
-        """Check the error of an operation, and its excuse."""
+        """Check the error of an operation, and whether there was an excuse for the failure."""
         self._ledger.abandoned(submission, ambiguous=may_be_applied(error))
         self.model.failed(submission.token, error)
         self._excuses.check_failure(submission, error)
 
     def abandoned(self, submission: Submission, *, ambiguous: bool) -> None:
-        """Check the ambiguity of an abandoned operation."""
+        """Check the ambiguity that the client reported for an abandoned operation."""
         self._ledger.abandoned(submission, ambiguous=ambiguous)
         self.model.abandoned(submission.token, ambiguous=ambiguous)
 
@@ -111,7 +112,7 @@ class Checker:
         self._ledger.left(connection, sys.maxsize)
 
     def commanded(self, connection: int, log: Sequence[LoggedCommand]) -> None:
-        """Read the commands that the node has logged since the last call."""
+        """Read the commands that the node has logged since the previous call."""
         for command in log[self._commands_read :]:
             instant = self.model.instant()
             if command.fault is not None:
@@ -125,7 +126,7 @@ class Checker:
         self._commands_read = len(log)
 
     def answered(self, actions: Sequence[NodeAction]) -> None:
-        """Record actions of the node."""
+        """Record the responses that the node sends and the connections that it closes."""
         for action in actions:
             match action:
                 case SendReply(connection, data):
@@ -142,14 +143,14 @@ class Checker:
         self.broke()
 
     def broke(self) -> None:
-        """Record a failure of a connection."""
+        """Record that a connection has failed."""
         self._excuses.lost(self.model.instant(), NODE)
 
     # Excuses.
 
     @property
     def is_healthy(self) -> bool:
-        """Whether every connection is ready, and the client's view of that is correct."""
+        """Whether the client can serve: every connection is ready, and no failure is unknown to the client."""
         connections = self.statistics().connections
         return (
             all(connection.state == "READY" for connection in connections)
@@ -160,13 +161,13 @@ class Checker:
         )
 
     def may_be_in_flight(self, requests: int) -> bool:
-        """Return whether ``requests`` requests may be without a response when the client is idle."""
+        """Return whether ``requests`` requests of an idle client may still be without a response."""
         faults = [fault for faults in self._unanswered.values() for fault in faults]
-        # A response with a wrong length may contain complete other responses, if it ends where one of them ends.
+        # A response with a wrong length swallows complete other responses if it ends exactly where one of them ends.
         return len(faults) == requests or any(isinstance(fault, WrongLength) for fault in faults)
 
     def describe(self) -> str:
-        """Return the states of connections and open breakers."""
+        """Return the states of the connections and of the breakers that are not closed, as text."""
         connections = self.statistics().connections
         states = [f"{connection.bucket}: {connection.state}, {connection.last_error}" for connection in connections]
         return "; ".join([*states, *map(str, self._open_breakers())])
@@ -177,7 +178,7 @@ class Checker:
 
 
 class CheckedNode(FakeNode):
-    """Fake node that reports its observations and actions to a checker."""
+    """Fake node that reports to a checker what it receives and what it does."""
 
     def __init__(self, options: FakeNodeOptions, checker: Checker) -> None:
         super().__init__(options)
@@ -185,7 +186,7 @@ class CheckedNode(FakeNode):
         checker.follow(self)
 
     def accepts(self, now: float) -> bool:
-        """Report a refused connection."""
+        """Return whether the node accepts a connection. Report a refusal."""
         accepts = super().accepts(now)
         if not accepts:
             self._checker.broke()
@@ -199,12 +200,12 @@ class CheckedNode(FakeNode):
         service: Service = Service.KV,
         unsent_size_max: float = math.inf,
     ) -> Sequence[NodeAction]:
-        """Report an opened connection."""
+        """Report the opened connection."""
         self._checker.opened(connection)
         return super().connection_opened(connection, now, service=service, unsent_size_max=unsent_size_max)
 
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
-        """Report all commands and responses."""
+        """Report the received commands and the responses."""
         self._checker.sent(connection, data)
         actions = super().bytes_received(connection, data, now)
         self._checker.commanded(connection, self.command_log)
@@ -212,12 +213,12 @@ class CheckedNode(FakeNode):
         return actions
 
     def connection_lost(self, connection: int, now: float) -> None:
-        """Report a connection that the client has closed."""
+        """Report the connection that the client has closed."""
         super().connection_lost(connection, now)
         self._checker.lost(connection)
 
     def time_passed(self, now: float) -> Sequence[NodeAction]:
-        """Report delayed responses."""
+        """Report the responses that were delayed until now."""
         actions = super().time_passed(now)
         self._checker.answered(actions)
         return actions

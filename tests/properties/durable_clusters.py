@@ -1,7 +1,7 @@
-"""Durable writes during faults: replication stops and continues, and one node at a time fails.
+"""Durable writes during faults: replication stops and continues, and sometimes one node fails.
 
-The client's results must fit a history in which no acknowledged write is lost, as in ``clusters``; here the cluster
-really loses writes that were not durable.
+The client's results must fit a history in which no acknowledged write is lost, as in ``clusters``. Unlike there, this
+cluster really loses writes that were not durable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEVELS = [level for level in DurabilityLevel if level is not DurabilityLevel.NON
 
 
 class DurableHour:
-    """One history: all writes are durable, in a cluster that keeps every write which survives the loss of a node."""
+    """One history: all writes are durable, and the cluster keeps every write that can survive the loss of one node."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -54,13 +54,13 @@ class DurableHour:
         )
 
     def run(self) -> None:
-        """Run the history, and check that all operations complete at the end."""
+        """Run the history, and check that every operation has completed at the end."""
         self.simulation.tick()
         self.simulation.flow()
         weights, events = zip(*self._events, strict=True)
         for event in self._random.choices(events, weights, k=STEPS):
             event()
-            # Writes wait for replicas, and other operations wait for the writes, so every delay has an excuse.
+            # Writes wait for replicas and other operations wait for the writes, so there is an excuse for any delay.
             self._trouble()
         self._heal()
         self.acknowledged = len(self.simulation.results)
@@ -113,7 +113,7 @@ class DurableHour:
         self.nodes.revive(place)
 
     def _lose_a_node(self) -> None:
-        """Kill a node and fail it over, in any state of its replication; then heal the cluster."""
+        """Kill a node in any state of its replication, fail it over, and then heal the cluster."""
         if self._random.random() < 0.5:
             self._hold_or_release()
             for key in KEYS:

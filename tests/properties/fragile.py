@@ -1,4 +1,4 @@
-"""Streams that break on demand, as network streams do."""
+"""Streams that a test breaks on demand, in the way that network streams break."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from triclinium.abc import ConnectedStream, Connector
 
 
 class FragileStream(trio.abc.Stream):
-    """A stream to a node that a test can break, even in the middle of a write.
+    """Stream to a node that a test can break, even in the middle of a write.
 
     Args:
-        inner: stream that transports the bytes.
-        broke: called when the stream breaks.
+        inner: stream that carries the bytes.
+        broke: function to call when the stream breaks.
     """
 
     def __init__(self, inner: trio.abc.Stream, broke: Callable[[], None]) -> None:
@@ -27,13 +27,13 @@ class FragileStream(trio.abc.Stream):
         self.is_closed = False
 
     def cut_off(self, after_bytes: int | None) -> None:
-        """Break the stream after ``after_bytes`` more bytes to the node; None for never."""
+        """Break the stream after ``after_bytes`` more bytes to the node. None means that it does not break."""
         self._allowance = after_bytes
         if after_bytes == 0:
             self._break()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send ``data``, or the part of it before the cut."""
+        """Send ``data``, or only the bytes before the cut."""
         allowance = self._allowance
         if self.is_broken or (allowance is not None and allowance < len(data)):
             if not self.is_broken:
@@ -46,11 +46,11 @@ class FragileStream(trio.abc.Stream):
             self._allowance -= len(data)
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Wait for the inner stream."""
+        """Wait until the inner stream can send."""
         await self._inner.wait_send_all_might_not_block()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        """Return received bytes, until the stream breaks."""
+        """Return received bytes, or raise if the stream is broken."""
         if not self.is_broken:
             with trio.CancelScope() as self._reading:
                 return await self._inner.receive_some(max_bytes)
@@ -69,7 +69,7 @@ class FragileStream(trio.abc.Stream):
 
 
 class FragileConnector:
-    """Connector that wraps another one and keeps its streams."""
+    """Connector that wraps another connector and remembers the streams."""
 
     def __init__(self, inner: Connector, broke: Callable[[], None]) -> None:
         self._inner = inner
@@ -78,12 +78,12 @@ class FragileConnector:
 
     @property
     def open_streams(self) -> Sequence[FragileStream]:
-        """Streams that the client has not closed."""
+        """Streams that the client has not closed yet."""
         self._streams = [stream for stream in self._streams if not stream.is_closed]
         return self._streams
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Return a stream that a test can break."""
+        """Connect with the wrapped connector. Return a stream that a test can break."""
         connected = await self._inner.connect(host, port, tls=tls)
         stream = FragileStream(connected.stream, self._broke)
         self._streams.append(stream)

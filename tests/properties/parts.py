@@ -1,7 +1,7 @@
-"""A second implementation of sub-document operations, on immutable values.
+"""Model of sub-document operations, which works on immutable values.
 
-A path is a tuple of keys and indexes, and becomes text for a spec. Every failure raises the exception that the caller
-of the client gets.
+A path is a tuple of keys and indexes; ``PathStep.text`` is the path as text. Each failure raises the exception that the
+caller of the client gets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 @dataclass(frozen=True)
 class PathStep:
-    """One spec: operation, path and values."""
+    """One spec of a lookup or a mutation: its operation, path and values."""
 
     do: str
     path: Path
@@ -30,7 +30,7 @@ class PathStep:
 
     @property
     def text(self) -> str:
-        """The path as text of a spec."""
+        """The path in the text form that a spec takes."""
         text = ""
         for component in self.path:
             if isinstance(component, int):
@@ -42,23 +42,23 @@ class PathStep:
         return text
 
     def lookup(self) -> LookupInSpec:
-        """Return the spec of a lookup."""
+        """Return the ``LookupInSpec`` for this spec."""
         make: Callable[..., LookupInSpec] = getattr(LookupInSpec, self.do)
         return make(self.text, xattr=self.xattr)
 
     def mutation(self) -> MutateInSpec:
-        """Return the spec of a mutation."""
+        """Return the ``MutateInSpec`` for this spec."""
         make: Callable[..., MutateInSpec] = getattr(MutateInSpec, self.do)
         options = {"create_parents": True} if self.creates else {}
         return make(self.text, *self.values, xattr=self.xattr, **options)
 
 
 CREATING = ("insert", "upsert", "array_append", "array_prepend", "array_add_unique", "increment", "decrement")
-"""Operations that can create the parents of their path."""
+"""Operations that can create the missing parents of their path."""
 
 
 def entry(value: Any, component: str | int) -> Any:
-    """Return the value at one component."""
+    """Return the value under one key or index of a container."""
     if isinstance(component, str):
         if not isinstance(value, dict):
             raise errors.PathMismatchException
@@ -73,12 +73,12 @@ def entry(value: Any, component: str | int) -> Any:
 
 
 def found(value: Any, path: Path) -> Any:
-    """Return the value at a path."""
+    """Return the value at the path."""
     return found(entry(value, path[0]), path[1:]) if path else value
 
 
 def with_entry(value: Any, component: str | int, new: Any) -> Any:
-    """Return a copy of a container with one entry replaced."""
+    """Return a copy of a container in which one entry is replaced."""
     if isinstance(value, dict):
         return {**value, component: new}
     place = component if component != -1 else len(value) - 1
@@ -86,7 +86,7 @@ def with_entry(value: Any, component: str | int, new: Any) -> Any:
 
 
 def without_entry(value: Any, component: str | int) -> Any:
-    """Return a copy of a container without one entry."""
+    """Return a copy of a container that lacks one entry."""
     if isinstance(value, dict):
         return {key: each for key, each in value.items() if key != component}
     place = component if component != -1 else len(value) - 1
@@ -94,19 +94,19 @@ def without_entry(value: Any, component: str | int) -> Any:
 
 
 def replaced(value: Any, path: Path, change: Callable[[Any], Any]) -> Any:
-    """Return a copy of a document with the value at a path replaced."""
+    """Return a copy of a document in which ``change`` has replaced the value at the path."""
     if not path:
         return change(value)
     return with_entry(value, path[0], replaced(entry(value, path[0]), path[1:], change))
 
 
 def nested(path: Path, new: Any) -> Any:
-    """Return nested objects, with a value in the innermost one."""
+    """Return objects that are nested along the path and have the value in the innermost object."""
     return {path[0]: nested(path[1:], new)} if path else new
 
 
 def placed(value: Any, path: Path, new: Callable[[], Any], *, creates: bool) -> Any:
-    """Return a copy of a document with a new key at the end of a missing path."""
+    """Return a copy of a document that has a new value at a missing path. Raise if the path cannot be created."""
     head, rest = path[0], path[1:]
     try:
         inner = entry(value, head)
@@ -118,7 +118,7 @@ def placed(value: Any, path: Path, new: Callable[[], Any], *, creates: bool) -> 
 
 
 def is_missing(value: Any, path: Path) -> bool:
-    """Return whether a path is missing. Raise an exception if it does not fit the document."""
+    """Return whether the path is missing. Raise an exception if the path does not fit the document."""
     try:
         found(value, path)
     except errors.PathNotFoundException:
@@ -127,7 +127,7 @@ def is_missing(value: Any, path: Path) -> bool:
 
 
 def look_up(step: PathStep, document: Any) -> Any:
-    """Return the result of one lookup spec."""
+    """Return the result of a lookup with one spec."""
     if step.do == "exists":
         return not is_missing(document, step.path)
     value = found(document, step.path)
@@ -139,7 +139,7 @@ def look_up(step: PathStep, document: Any) -> Any:
 
 
 def changed(step: PathStep, document: Any) -> Any:
-    """Return a copy of a document after one mutation spec."""
+    """Return the document that one mutation spec makes of ``document``."""
     match step.do:
         case "insert" | "upsert":
             return stored(step, document)
@@ -157,7 +157,7 @@ def changed(step: PathStep, document: Any) -> Any:
 
 
 def stored(step: PathStep, document: Any) -> Any:
-    """Return a copy of a document with a new value for a key."""
+    """Return a copy of a document in which a key has a new value."""
     missing = is_missing(document, step.path)
     if isinstance(step.path[-1], int):
         raise errors.PathInvalidException
@@ -169,7 +169,7 @@ def stored(step: PathStep, document: Any) -> Any:
 
 
 def inserted(step: PathStep, document: Any) -> Any:
-    """Return a copy of a document with values inserted before an element."""
+    """Return a copy of a document in which an array has the values before one of its elements."""
     index, values = step.path[-1], list(step.values)
     if not isinstance(index, int) or index < 0:
         raise errors.PathInvalidException
@@ -182,7 +182,7 @@ def inserted(step: PathStep, document: Any) -> Any:
 
 
 def grown(step: PathStep, document: Any) -> Any:
-    """Return a copy of a document with values added at either end of an array."""
+    """Return a copy of a document in which an array has the values at its beginning or end."""
     values = list(step.values)
     if step.path and is_missing(document, step.path) and step.creates:
         return placed(document, step.path, lambda: values, creates=True)
@@ -199,7 +199,7 @@ def grown(step: PathStep, document: Any) -> Any:
 
 
 def counted(step: PathStep, document: Any) -> Any:
-    """Return a copy of a document with a changed number."""
+    """Return a copy of a document in which a number has increased or decreased."""
     delta = step.values[0] if step.do == "increment" else -step.values[0]
     if is_missing(document, step.path):
         return placed(document, step.path, lambda: delta, creates=step.creates)
@@ -213,7 +213,7 @@ def counted(step: PathStep, document: Any) -> Any:
 
 @dataclass
 class SpecsOutcome:
-    """Result of all specs of a mutation: both documents and the returned numbers, or the first failure."""
+    """Result of all specs of a mutation: body, attributes and returned numbers, or the first failure."""
 
     body: Any
     attributes: Any
@@ -222,7 +222,7 @@ class SpecsOutcome:
 
 
 def mutated(steps: Sequence[PathStep], body: Any, attributes: Any) -> SpecsOutcome:
-    """Return the result of a mutation; attributes are changed first."""
+    """Return the result of a mutation. Specs on attributes are applied before specs on the body."""
     outcome = SpecsOutcome(body, attributes)
     for index, step in sorted(enumerate(steps), key=lambda numbered: not numbered[1].xattr):
         try:

@@ -1,4 +1,4 @@
-"""Execution of a script with the real client, in virtual time, on a node whose every step is checked."""
+"""Runner of scripts: the real client runs in virtual time, and a checker follows each step of its node."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from triclinium_core.testing.oracle.submissions import Place, Submission, Violat
 
 KV_SECONDS = TimeoutOptions().kv
 ROUNDING = 1e-6
-"""Maximum rounding error of a sum of many short times, in seconds."""
+"""Largest rounding error of a sum of many short times, in seconds."""
 RECOVERY_SECONDS = 60.0
-"""Maximum recovery time after the last fault: connect, silence, keep-alive, backoff, breaker, canary, and a margin."""
+"""Longest recovery after the last fault: connect, silence, keep-alive, backoff, breaker, canary, and a margin."""
 RECOVERY_STEP = 0.5
 DRAINING_SECONDS = 5.0
-"""Time to drain: longer than any response is delayed."""
+"""Time after which all delayed responses have arrived."""
 
 NODE = FakeNodeOptions(
     buckets=(scripts.BUCKET,),
@@ -46,26 +46,26 @@ NODE = FakeNodeOptions(
 
 
 class MineError(Exception):
-    """Exception of the user's own code."""
+    """Exception that the user's code raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Result of a script."""
+    """Result of one run of a script."""
 
     transcript: Sequence[str]
-    """Result of each call, with its time."""
+    """Result of each call, with the time of the result."""
     seconds: float
-    """Duration in virtual time."""
+    """Duration of the run in virtual time."""
     commands: Sequence[LoggedCommand]
-    """Commands that the node received."""
+    """Commands that the node has received."""
 
 
 def run_script(script: scripts.Script) -> Run:
     """Run ``script`` to its end.
 
     Raises:
-        Violation: the client broke a law.
+        Violation: the client broke a rule of the model.
         Exception: the client raised an unexpected exception.
     """
     moments = Moments()
@@ -73,7 +73,7 @@ def run_script(script: scripts.Script) -> Run:
 
 
 class ScriptRunner:
-    """One run of one script."""
+    """One run of one script, with its own node and client."""
 
     def __init__(self, script: scripts.Script, moments: Moments) -> None:
         self._script = script
@@ -85,12 +85,12 @@ class ScriptRunner:
         self._cluster: Cluster
         self._connector: FragileConnector
         self._exit: Exception | None = None
-        """Exception with which the user's own code leaves the block."""
+        """Exception with which the user's code leaves the client's block."""
         self._left: list[Submission] = []
-        """Operations whose callers were cancelled from outside and got no result."""
+        """Operations without a result, because their callers were cancelled from outside."""
 
     async def run(self) -> Run:
-        """Run the script to its end."""
+        """Run the script to its end. Return its result."""
         async with AsyncExitStack() as stack:
             server = await stack.enter_async_context(serving(self._node))
             inner = FakeConnector(server, piece_sizes=self._script.piece_sizes)
@@ -133,7 +133,7 @@ class ScriptRunner:
                 outside.start_soon(self._call_from_outside, call)
             await trio.sleep(0.5)
 
-    # Ends of the client's block.
+    # Exits from the client's block.
 
     async def _leave(self, scope: trio.CancelScope) -> None:
         match self._script.leaves_by:
@@ -167,7 +167,7 @@ class ScriptRunner:
             self._checker.abandoned(submissions[0], ambiguous=True)
             self._note("closed", submissions[0])
 
-    # Steps.
+    # Execution of each kind of step.
 
     async def _take(self, step: scripts.ScriptStep) -> None:
         match step:
@@ -276,10 +276,10 @@ class ScriptRunner:
     def _note(self, outcome: str, submission: Submission) -> None:
         self._transcript.append(f"{trio.current_time():.6f} {submission}: {outcome}")
 
-    # The liveness half.
+    # Liveness: without faults, the client recovers and serves.
 
     async def _recover(self) -> None:
-        """Clear all faults, and wait until the client has recovered."""
+        """Clear all faults, then wait until the client has recovered and delayed responses have arrived."""
         self._node.faults.clear()
         for stream in self._connector.open_streams:
             if not stream.is_broken:
@@ -297,7 +297,7 @@ class ScriptRunner:
         self._checker.model.quieted()
 
     async def _serve(self) -> None:
-        """Write and read; a failure has no excuse."""
+        """Read and write documents. A failure is a violation, because no fault excuses it."""
         began = trio.current_time()
         for place in _places():
             await self._call(scripts.ScriptedCall(OperationTemplate("get", place)))
@@ -313,7 +313,7 @@ def _places() -> Iterable[Place]:
 
 
 async def _reported(perform: Callable[[], Awaitable[Result]]) -> Result | errors.CouchbaseException:
-    """Return the result or the exception of a call."""
+    """Return the result of a call, or the CouchbaseException that it raises."""
     try:
         return await perform()
     except errors.CouchbaseException as error:
@@ -321,7 +321,7 @@ async def _reported(perform: Callable[[], Awaitable[Result]]) -> Result | errors
 
 
 def _was_ambiguous(submission: Submission, reported: Sequence[AbandonedOperation] | None) -> bool:
-    """Return the ambiguity that ``fail_after`` reported for an operation; True without a report."""
+    """Return whether ``fail_after`` reported the operation as ambiguous. True if there was no report."""
     if reported is None:
         return True
     operation = submission.operation

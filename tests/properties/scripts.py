@@ -1,4 +1,4 @@
-"""Scripts of the client and its callers, as data: lists of steps, which shrink as lists do."""
+"""Scripts of a client and its callers as lists of steps, so that Hypothesis shrinks them as it shrinks lists."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from triclinium_core.testing.oracle.submissions import Place
 BUCKET, SCOPE, COLLECTION, COLLECTION_ID = "default", "inventory", "people", 8
 DEFAULT, NAMED = Keyspace(BUCKET), Keyspace(BUCKET, SCOPE, COLLECTION)
 KEYSPACES = {DEFAULT: 0, NAMED: COLLECTION_ID}
-"""Keyspaces of documents, with the ids of their collections."""
+"""Keyspaces of the documents, with their collection ids."""
 
 REPLIES_SIZE = 100_000
-"""More bytes than a node sends in a script."""
+"""Number of bytes that exceeds the bytes of all responses in a script."""
 
 RETRY_STRATEGIES = (
     "default",
@@ -33,22 +33,22 @@ RETRY_STRATEGIES = (
     "asks and gets nonsense",
     "asks for ever",
 )
-"""Names of retry strategies, which ``calls`` creates."""
+"""Names of the retry strategies that ``calls`` creates."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
-    """One operation, and the time at which its caller leaves."""
+    """One operation, and the time limit of its caller."""
 
     template: OperationTemplate
     strategy: str = "default"
     within: float | None = None
-    """Seconds after which the caller leaves; None for never."""
+    """Seconds until the caller cancels the call; None for no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class CancelledCall:
-    """One operation, cancelled at a moment (see ``cancelling``) that may be after its end."""
+    """One operation that is cancelled at a moment (see ``cancelling``), which may be after the end of the operation."""
 
     call: ScriptedCall
     moment: int
@@ -56,7 +56,7 @@ class CancelledCall:
 
 @dataclass(frozen=True, slots=True)
 class StruckCall:
-    """One operation that a fault affects."""
+    """One operation, and a fault for it."""
 
     call: ScriptedCall
     strike: Strike
@@ -64,26 +64,26 @@ class StruckCall:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Operations of one nursery, some of which faults affect."""
+    """Operations that one nursery runs at the same time, and faults for them."""
 
     calls: Sequence[ScriptedCall]
     strikes: Sequence[Strike] = ()
     within: float | None = None
-    """Seconds after which all callers leave."""
+    """Seconds until all calls are cancelled; None for no limit."""
     fails_after: float | None = None
-    """Seconds after which another task of the nursery raises an exception."""
+    """Seconds until another task of the nursery raises an exception; None if there is no such task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A pause."""
+    """Pause without calls."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """Cut of all streams, after ``after_bytes`` more bytes from the client to the node."""
+    """Cut of all streams after the client has sent ``after_bytes`` more bytes to the node."""
 
     after_bytes: int
 
@@ -93,16 +93,16 @@ ScriptStep = ScriptedCall | CancelledCall | StruckCall | Together | Strike | Wai
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """All steps of one client."""
+    """All steps of one client, and how it begins and ends."""
 
     steps: Sequence[ScriptStep]
     begins_connected: bool = True
     """Whether a connection and two documents exist before the first step."""
     piece_sizes: Sequence[int] | None = None
     leaves_by: str = "the end"
-    """Exit from the client's block, one of ``WAYS_OUT``."""
+    """Exit from the client's block; one of ``WAYS_OUT``."""
     outsiders: Sequence[ScriptedCall] = ()
-    """Operations of tasks outside the block that are open when it ends."""
+    """Operations that tasks outside the block have started and that are open when the block ends."""
     seed: int = 0
 
 
@@ -113,7 +113,7 @@ _seconds = st.sampled_from((0.001, 0.05, 0.6, 2.5, 25.0))
 
 
 def scripts(*, max_size: int) -> st.SearchStrategy[Script]:
-    """Return scripts of up to ``max_size`` steps."""
+    """Return a strategy for scripts of at most ``max_size`` steps."""
     calls = _calls()
     struck = st.builds(Strike, st.none(), data_faults().filter(_is_honest), st.sampled_from((1, 1, 3)))
     steps = st.one_of(
@@ -146,7 +146,7 @@ _MOSTLY_DEFAULT = st.sampled_from(("default",) * len(RETRY_STRATEGIES) + RETRY_S
 
 
 def _calls(strategies: st.SearchStrategy[str] = _MOSTLY_DEFAULT) -> st.SearchStrategy[ScriptedCall]:
-    # Few keys, so that a short script accesses its own documents again.
+    # There are few keys, so that calls of a short script use the same documents.
     keyspaces = st.sampled_from((DEFAULT, DEFAULT, DEFAULT, NAMED))
     texts = st.builds(Place, keyspaces, st.sampled_from(("ada", "ada", "bob")))
     counters = st.builds(Place, keyspaces, st.just("hits"))
@@ -155,10 +155,10 @@ def _calls(strategies: st.SearchStrategy[str] = _MOSTLY_DEFAULT) -> st.SearchStr
 
 
 def _is_honest(fault: Fault) -> bool:
-    """Return whether a client can detect a fault: a response with a wrong length may contain a complete other one."""
+    """Return whether a client can detect the fault; it cannot if a wrong length includes another complete response."""
     return not isinstance(fault, WrongLength) or fault.announced == 0 or fault.announced >= REPLIES_SIZE
 
 
 def _possible(template: OperationTemplate) -> OperationTemplate:
-    """Return a template that the client accepts: an expiry cannot be set and preserved."""
+    """Return a template that the client accepts: a replace cannot both set and preserve the expiry."""
     return replace(template, expiry=0) if template.kind == "replace" and template.flag else template

@@ -1,4 +1,4 @@
-"""Durable writes: no acknowledged write is lost with a node, and none is applied partly."""
+"""Durable writes: no acknowledged write is lost with a node, and no durable write is applied only in part."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from triclinium_core.testing.fakes.store.cluster_map import FakeMap, failed_over
 from triclinium_core.testing.oracle.submissions import Violation
 
 SEEDS_TO_FIND = 40
-"""Upper limit of the seeds that must reveal each fault of a cluster."""
+"""Number of seeds among which a history must reveal the fault of a cluster."""
 
 
 @pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(20, 60))])
 def test_a_durable_hour(seed: int) -> None:
-    """Every history keeps all laws, and at the end all operations complete."""
+    """For any seed, every result fits a history, and all operations complete at the end."""
     DurableHour(seed).run()
 
 
 def find_a_liar(first: int) -> None:
-    """Run histories from seed ``first`` until one violates a law; earlier seeds do not reveal the fault."""
+    """Run histories from seed ``first`` until one raises a Violation; earlier seeds do not reveal the fault."""
     for seed in range(first, SEEDS_TO_FIND):
         DurableHour(seed).run()
 
 
 def test_a_cluster_that_acknowledges_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The histories reveal a cluster that acknowledges a write which only one node has."""
+    """If a cluster acknowledges writes that only one node has, a history reveals this."""
     monkeypatch.setattr(fake_sync_writes, "majority_of", lambda chain: 1)
 
     with pytest.raises(Violation):
@@ -35,7 +35,7 @@ def test_a_cluster_that_acknowledges_too_early(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_cluster_that_promotes_any_replica(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The histories reveal a cluster that promotes a replica which lacks acknowledged writes."""
+    """If a cluster promotes a replica that lacks acknowledged writes, a history reveals this."""
 
     def first_come(known: FakeMap, index: int, progress: object) -> tuple[list[int], list[list[int]]]:
         return failed_over(known, index)

@@ -1,4 +1,4 @@
-"""The client keeps the laws of ``KVStateMachine`` in every history with its node."""
+"""Random histories of a client and its node: each history keeps the invariants of ``KVStateMachine``."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from triclinium_core.testing.state_machine import KVStateMachine, TokenStateMach
 PASSWORD = PasswordAuthenticator("Administrator", "password")
 TOKEN = JwtAuthenticator("a.b.c", allow_unencrypted=True)
 EXAMPLES = settings().max_examples
-"""Number of examples of the profile; the machine runs twice as many, as a history covers more than one value."""
+"""Number of examples of the profile. ``TestKV`` runs twice as many, because one history covers many choices."""
 
 
 class LockedDocuments(KVStateMachine):
-    """State machine: only the lock holder changes a locked document."""
+    """State machine in which only the holder of a lock may change the locked document."""
 
     @rule(key=KVStateMachine.keys, seconds=st.integers(1, 30))
     def lock(self, key: str, seconds: int) -> None:
-        """Lock a document if it exists."""
+        """Submit an operation that locks the document if it exists."""
         self.submit(GetAndLock(self.keyspace, key, seconds))
 
     @invariant()
     def only_the_holder_writes(self) -> None:
-        """Check that a locked document has the CAS that its holder got."""
+        """Check that a locked document still has the CAS that the holder of the lock got."""
         for place, lock in self.model.locks.items():
             document = self.document(place)
 
@@ -35,16 +35,16 @@ class LockedDocuments(KVStateMachine):
 
 
 class ChangedCredentials(KVStateMachine):
-    """State machine: open connections authenticate again at any moment, and no operation fails because of it."""
+    """State machine in which open connections authenticate again at any time, which fails no operation."""
 
     @initialize()
     def knows_tokens(self) -> None:
-        """Make the node accept a token and its password."""
+        """Set the credentials of the node so that it accepts a token as well as the password."""
         self.simulation.nodes.set_credentials(tokens=[TOKEN.token])
 
     @rule(authenticator=st.sampled_from((PASSWORD, TOKEN)))
     def change_authenticator(self, authenticator: Authenticator) -> None:
-        """Authenticate again, in one step or in two."""
+        """Change the authenticator, so that open connections authenticate again in one or two steps."""
         self._changes = getattr(self, "_changes", 0) + 1
         self.simulation.feed(AuthenticatorChanged(authenticator, f"nonce-of-change-{self._changes:08}-"))
 

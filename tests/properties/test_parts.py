@@ -1,4 +1,4 @@
-"""Random documents and random specs: the client with its fake node, compared with a small model."""
+"""Random documents and specs: the client with its fake node, compared with the model in ``parts``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ components = keys | st.integers(-1, 2)
 
 
 def paths_in(value: Any) -> list[Path]:
-    """Return the paths to all values in a value."""
+    """Return the paths to all values inside a value, including the empty path to the value."""
     found: list[Path] = [()]
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for component, inner in entries:
@@ -38,19 +38,19 @@ def paths_in(value: Any) -> list[Path]:
 
 @st.composite
 def paths(draw: st.DrawFn, document: Any) -> Path:
-    """Return a path that exists in a document, extends such a path, or is arbitrary."""
+    """Return a path that exists in the document, a longer path, or an arbitrary path."""
     path = draw(st.sampled_from(paths_in(document)) | st.just(()))
     return (*path, *draw(st.lists(components, max_size=2)))
 
 
 @st.composite
 def steps(draw: st.DrawFn, names: Sequence[str], body: Any, beside: Any) -> PathStep:
-    """Return a spec on one of the two documents."""
+    """Return a spec on the body of a document or on its attributes."""
     do = draw(st.sampled_from(names))
     xattr = draw(st.integers(0, 4)) == 0
     path = draw(paths(beside if xattr else body))
     if xattr:
-        # The first component is the key of an attribute.
+        # The first component is the key of an attribute, because a path cannot begin inside an attribute.
         path = (draw(st.sampled_from(("m", "n"))), *path[1:])
     elif not path and do not in ("get", "count", "array_append", "array_prepend", "array_add_unique"):
         path = (draw(components),)
@@ -68,21 +68,21 @@ def steps(draw: st.DrawFn, names: Sequence[str], body: Any, beside: Any) -> Path
 
 @st.composite
 def lookups(draw: st.DrawFn) -> tuple[Any, Any, list[PathStep]]:
-    """Return a document, its extended attributes, and lookup specs."""
+    """Return the body and the attributes of a document, and lookup specs for them."""
     body, beside = draw(documents), draw(attributes)
     return body, beside, draw(st.lists(steps(("get", "exists", "count"), body, beside), min_size=1, max_size=8))
 
 
 @st.composite
 def mutations(draw: st.DrawFn) -> tuple[Any, Any, list[PathStep]]:
-    """Return a document, its extended attributes, and mutation specs."""
+    """Return the body and the attributes of a document, and mutation specs for them."""
     body, beside = draw(documents), draw(attributes)
     names = (*CREATING, "replace", "remove", "array_insert")
     return body, beside, draw(st.lists(steps(names, body, beside), min_size=1, max_size=4))
 
 
 async def written(people: Collection, body: Any, beside: Any) -> None:
-    """Store a document with its extended attributes."""
+    """Store a document with this body and these attributes."""
     await people.upsert("ada", body)
     if beside:
         whole = [PathStep("upsert", (key,), (value,), xattr=True).mutation() for key, value in beside.items()]
@@ -90,7 +90,7 @@ async def written(people: Collection, body: Any, beside: Any) -> None:
 
 
 async def read(people: Collection) -> tuple[Any, Any]:
-    """Return a document and its extended attributes."""
+    """Return the body and the attributes of the document."""
     whole = [PathStep("get", (), ()), *(PathStep("get", (key,), (), xattr=True) for key in ("m", "n"))]
     found = await people.lookup_in("ada", [step.lookup() for step in whole])
     beside = {key: found.content_as(object, index) for index, key in ((1, "m"), (2, "n")) if found.exists(index)}
@@ -98,12 +98,12 @@ async def read(people: Collection) -> tuple[Any, Any]:
 
 
 def exact(value: object) -> str:
-    """Return a value as text that distinguishes 1, 1.0 and true, and ignores the order of keys."""
+    """Return the value as text that distinguishes 1, 1.0 and true, and that does not depend on the order of keys."""
     return json.dumps(value, sort_keys=True)
 
 
 async def check_lookup(body: Any, beside: Any, wanted: Sequence[PathStep]) -> None:
-    """Compare the result of each spec with the model."""
+    """Check that the client returns the model's result for each lookup spec."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         people = cluster.bucket("default").default_collection()
         await written(people, body, beside)
@@ -122,7 +122,7 @@ async def check_lookup(body: Any, beside: Any, wanted: Sequence[PathStep]) -> No
 
 
 async def check_mutation(body: Any, beside: Any, wanted: Sequence[PathStep]) -> None:
-    """Compare the document after a mutation with the model."""
+    """Check that the result of a mutation, and then the stored document, equal the model's."""
     expected = mutated(wanted, body, beside)
     failed, returned = None, {}
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
@@ -141,11 +141,11 @@ async def check_mutation(body: Any, beside: Any, wanted: Sequence[PathStep]) -> 
 
 @given(lookups())
 def test_lookups_agree_with_the_model(asked: tuple[Any, Any, list[PathStep]]) -> None:
-    """Each lookup spec returns the model's value or fails with its error, independently of the other specs."""
+    """Each lookup spec returns the model's value or fails with the model's error, whatever the other specs do."""
     trio.run(check_lookup, *asked, clock=MockClock(autojump_threshold=0))
 
 
 @given(mutations())
 def test_mutations_agree_with_the_model(asked: tuple[Any, Any, list[PathStep]]) -> None:
-    """A mutation applies all changes, or reports the first failure and applies none."""
+    """A mutation applies all specs, or reports the first failure and applies no spec."""
     trio.run(check_mutation, *asked, clock=MockClock(autojump_threshold=0))

@@ -1,8 +1,8 @@
-"""Scripts of errors, results and cancellations, run through each form of retries and compared with a model.
+"""Scripts of errors, results and cancellations for each form of retry, compared with a model.
 
-Safety: never more attempts than permitted, none after an error that is not retry-safe, none after a cancellation, and
-none that would start at the deadline; the quota is always the model's. Liveness: if the strategy permits an attempt
-that would succeed, the caller gets its result.
+Safety: a call has no more attempts than permitted, no attempt after an error that is not retry-safe or after a
+cancellation, and none that would start at the deadline; its quota is that of the model. Liveness: if the strategy
+permits an attempt that would succeed, the caller gets the result.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Step = Literal["ok", "safe", "throttled", "unsafe", "rejected"]
 
 COSTS = {"safe": 14, "rejected": 14, "throttled": 5}
 DELAY = 2.0
-"""Delay of every retry, in seconds."""
+"""Delay of each retry in seconds."""
 ATTEMPT_LASTS = 1.0
 
 
 class ScriptedError(Exception):
-    """An error of the script."""
+    """Error that a script raises."""
 
     def __init__(self, step: Step) -> None:
         super().__init__(step)
@@ -38,7 +38,7 @@ class ScriptedError(Exception):
 
 
 class Constant:
-    """Backoff with a constant delay."""
+    """Backoff whose delay is constant."""
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
         """Return the delay."""
@@ -47,7 +47,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class CallScript:
-    """One call: the results of its attempts, and the times of its cancellation and its deadline."""
+    """One call: its form, the results of its attempts, and the times of its cancellation and its deadline."""
 
     form: Form
     steps: tuple[Step, ...]
@@ -57,7 +57,7 @@ class CallScript:
 
 @dataclass
 class RunOutcome:
-    """Result of a call."""
+    """Result of one call: its number of attempts, its ending, the remaining quota, and its duration."""
 
     attempts: int
     ended: str
@@ -66,7 +66,7 @@ class RunOutcome:
 
 
 def expect(play: CallScript, quota: int, capacity: int, max_attempts: int) -> RunOutcome:
-    """Return the result according to the rules: this is the model."""
+    """Return the result that the rules require. This function is the model."""
     now, acquired, limit = 0.0, 0, min(play.cancelled_at, play.deadline)
     for number, step in enumerate(play.steps, 1):
         now += ATTEMPT_LASTS
@@ -91,7 +91,7 @@ def expect(play: CallScript, quota: int, capacity: int, max_attempts: int) -> Ru
 
 
 async def carry_out(play: CallScript, strategy: StandardRetryStrategy) -> RunOutcome:
-    """Run the call with the real client code."""
+    """Run the call with the real client code. Return its result."""
     steps, began, calls = iter(play.steps), trio.current_time(), 0
 
     async def work() -> Step:
@@ -128,7 +128,7 @@ async def carry_out(play: CallScript, strategy: StandardRetryStrategy) -> RunOut
 
 
 async def _cancel_at(moment: float, scope: trio.CancelScope) -> None:
-    """Cancel the scope from outside at ``moment``, without a deadline."""
+    """Cancel the scope at ``moment`` from another task, without a deadline of the scope."""
     await trio.sleep_until(moment)
     scope.cancel()
 
@@ -159,7 +159,7 @@ async def _in_form(
     return result
 
 
-# Times at which nothing else happens, so that no two events coincide.
+# Times at which no attempt starts or ends, so that no two events have the same time.
 MOMENTS = st.one_of(st.just(math.inf), st.integers(0, 30).map(lambda third: third / 2 + 0.25))
 FINAL: st.SearchStrategy[Step] = st.sampled_from(["ok", "unsafe"])
 FAILED: st.SearchStrategy[Step] = st.sampled_from(["safe", "throttled", "rejected"])
@@ -174,7 +174,7 @@ PLAYS = st.builds(
 
 @given(plays=st.lists(PLAYS, min_size=1, max_size=6), capacity=st.integers(0, 60), max_attempts=st.integers(0, 6))
 def test_every_form_follows_the_rules(plays: list[CallScript], capacity: int, max_attempts: int) -> None:
-    """Successive calls that share a strategy have the model's attempts, endings, quota and durations."""
+    """If calls share a strategy, each has the attempts, ending, quota and duration of the model."""
     found, expected = [], []
 
     async def main() -> None:

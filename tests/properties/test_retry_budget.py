@@ -1,8 +1,8 @@
-"""Many tasks share a token strategy and are cancelled at random moments, while their node fails at random.
+"""Quota of a token strategy that many tasks share, while tasks are cancelled at random and their node fails at random.
 
 Safety: the node receives one attempt for each token that was not abandoned, and one more for each attempt that is
-always retried, so there are never more retries than the strategy permits. No token ends twice (``TokenBook`` accepts
-none twice), and none is lost: a token without an end belongs to an attempt that the node received. Liveness: after the
+always retried, so there are never more retries than the strategy permits. No token ends twice, because ``TokenBook``
+refuses it. No token is lost: a token without an end belongs to an attempt that the node received. Liveness: after the
 faults every operation succeeds, and successes fill the quota.
 """
 
@@ -28,7 +28,7 @@ FAULTS = (testing.temporary_failure(), testing.locked(), testing.not_my_vbucket(
 
 
 async def operate(chance: random.Random, people: Collection, key: str, strategy: TokenBook | AwaitedBook) -> None:
-    """Write or read a key once, and possibly leave at any moment."""
+    """Write or read a key once, and sometimes cancel the call at a random moment."""
     await trio.sleep(chance.random() * 0.5)
     with trio.move_on_after(chance.choice([chance.random(), 100.0])):
         with retrying(TokenScope(strategy, key)):
@@ -39,7 +39,7 @@ async def operate(chance: random.Random, people: Collection, key: str, strategy:
 
 
 def attempts_seen(fake: testing.FakeCluster) -> tuple[Counter[str], Counter[str]]:
-    """Return how many attempts the node has received for each key, and how many of them are always retried."""
+    """Return two counts of attempts by key: those that the node has received, and those sent to the wrong node."""
     commands = [command for command in fake.node.command_log if command.opcode in (AnyOpcode.GET, AnyOpcode.SET)]
     misled = [command for command in commands if command.status == Status.NOT_MY_VBUCKET]
     keys, wrong = (Counter(command.key.decode() for command in each) for each in (commands, misled))
@@ -48,7 +48,7 @@ def attempts_seen(fake: testing.FakeCluster) -> tuple[Counter[str], Counter[str]
 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_every_attempt_has_a_token(seed: int) -> None:
-    """Each attempt has a token and each token one end, for both kinds of strategies and any cancellation."""
+    """Each attempt has a token and each token has one end, for sync and async strategies and any cancellation."""
     chance = random.Random(seed)
     book = TokenBook(
         retries=chance.randrange(12), delay=chance.choice([0.0, 0.05, 1.0]), first_delay=chance.choice([0.0, 0.1, 3.0])
@@ -69,14 +69,14 @@ def test_every_attempt_has_a_token(seed: int) -> None:
             async with trio.open_nursery() as nursery:
                 for number in range(TASKS):
                     nursery.start_soon(operate, chance, people, f"key{number}", strategy)
-            # Wait until all requests have arrived and all tokens are recorded.
+            # Wait until the node has received all requests and the strategy has recorded the end of all tokens.
             await trio.sleep(10.0)
             seen, misled = attempts_seen(fake)
 
         kept = Counter(str(token.token_scope) for token in book.tokens if token.end != "abandoned")
         unended = Counter(str(token.token_scope) for token in book.tokens if token.end is None)
 
-        # An attempt at the wrong node keeps its token if its caller leaves before the resend.
+        # If the caller leaves before the resend, the attempt at the wrong node still has its token.
         assert all(seen[key] <= kept[key] <= seen[key] + misled[key] for key in {*kept, *seen, *misled} - {"warm"})
         assert all(count == 1 for count in unended.values())
         assert sum(token.retry_count > 0 for token in book.tokens if token.end != "abandoned") <= book.retries + sum(
@@ -88,7 +88,7 @@ def test_every_attempt_has_a_token(seed: int) -> None:
 
 @pytest.mark.parametrize("failures", [3, 9, 30])
 async def test_successes_fill_the_quota(failures: int, autojump_clock: MockClock) -> None:
-    """After the faults no operation fails, and as many successes as units are missing fill the quota."""
+    """After the faults no operation fails, and the quota is full after as many successes as units were missing."""
     budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=40)
     async with testing.open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
         people = cluster.bucket("default").default_collection()
@@ -109,7 +109,7 @@ async def test_successes_fill_the_quota(failures: int, autojump_clock: MockClock
 
 
 async def test_a_rebalance_is_survived_with_an_empty_quota(autojump_clock: MockClock) -> None:
-    """An operation that is always retried succeeds with an empty quota, and takes nothing from it."""
+    """If the quota is empty, an operation that is always retried succeeds, and takes nothing from the quota."""
     budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=0)
     async with testing.open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
         people = cluster.bucket("default").default_collection()
@@ -121,7 +121,7 @@ async def test_a_rebalance_is_survived_with_an_empty_quota(autojump_clock: MockC
 
 
 async def test_a_slow_strategy_delays_its_operation_only(autojump_clock: MockClock) -> None:
-    """A slow strategy delays only its own operation, and a cancelled caller cancels its call."""
+    """A slow strategy delays only its own operation, and is cancelled if the caller is cancelled."""
     gate = trio.Event()
     book = TokenBook()
     async with testing.open_fake_cluster() as fake, fake.open_client() as cluster:

@@ -1,7 +1,8 @@
-"""Many tasks share one strategy and are cancelled at random moments: the quota stays exact, to the unit.
+"""Quota of a strategy that many tasks share, while they are cancelled at random: it stays correct to the unit.
 
-The cost of an attempt stays taken if it failed or was cancelled, is restored if it succeeded, and is not taken if the
-attempt was not made: its delay was cut short, its loop ended, or its call of an asynchronous strategy was cancelled.
+If an attempt failed or was cancelled, its cost stays taken from the quota; if it succeeded, its cost is restored. If an
+attempt was not made, it costs nothing: its delay was cut short, its loop ended, or its call of an asynchronous strategy
+was cancelled.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from triclinium_core.retry.smithy import AnyRetryStrategy, RetryToken, as_async
 TASKS = 10
 COST = 14
 MISSING = 5_000
-"""Units that are missing from the quota initially, so that its capacity never cuts off a restored unit."""
+"""Units missing from the quota at the start; so many are missing that its capacity never cuts off a restored unit."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _young_objects_alone() -> Iterator[None]:
-    """Freeze the objects of earlier tests, so that each example's garbage collection does not traverse them."""
+    """Freeze the objects of earlier tests, so that garbage collection in the examples does not traverse them."""
     gc.freeze()
     yield
     gc.unfreeze()
 
 
 class Slow:
-    """Asynchronous strategy that sleeps in each call; only ``abandon`` is immediate."""
+    """Asynchronous strategy that sleeps in each call. Only ``abandon`` is synchronous."""
 
     def __init__(self, strategy: StandardRetryStrategy) -> None:
         self._strategy = strategy
@@ -56,14 +57,14 @@ class Slow:
 
 
 class QuotaLedger:
-    """Balance of the units that the attempts of all tasks have taken and restored."""
+    """Ledger of the units that the attempts of all tasks have taken from the quota and restored."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
         self.balance = 0
 
     async def call(self, strategy: AnyRetryStrategy) -> None:
-        """Fail a few times, then succeed; or be cancelled, or leave the loop."""
+        """Make a call that fails a few times and then succeeds, is cancelled, or leaves its loop."""
         chance, left, number = self.chance, self.chance.randrange(4), 0
 
         async def attempt_it() -> None:
@@ -94,7 +95,7 @@ class QuotaLedger:
 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_quota_is_balanced(seed: int) -> None:
-    """The quota equals the balance of all attempts, for each kind of strategy and any order of endings."""
+    """The quota equals the balance of all attempts, for each kind of strategy and any endings of the attempts."""
     chance = random.Random(seed)
     quota, ledger = StandardRetryStrategy(rng=chance, quota_capacity=10 * MISSING), QuotaLedger(chance)
     while quota.available_quota() > quota.quota_capacity - MISSING:
@@ -107,7 +108,7 @@ def test_the_quota_is_balanced(seed: int) -> None:
         async with trio.open_nursery() as nursery:
             for _ in range(TASKS):
                 nursery.start_soon(ledger.call, strategy)
-        # The errors of loops that ended early keep these loops in reference cycles.
+        # Errors keep loops that ended early in reference cycles, so these loops are freed only by the collector.
         gc.collect()
 
     trio.run(main, clock=MockClock(autojump_threshold=0))

@@ -1,4 +1,4 @@
-"""Explanations: the result type that the three traditions share, and its numbers."""
+"""Explanations: the result type for Couchbase, Cassandra and Smithy, and its numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, 
 
 
 def test_explanation_as_json_sentences_and_outcomes() -> None:
-    """An explanation gives facts with clauses as JSON, sentences for people, and the outcome of each request."""
+    """An explanation has its facts and clauses as JSON, sentences for people, and the outcome of each request."""
     steps = (
         Sentence("It failed."),
         Sentence("So it is sent again.", Outcome.RETRY),
@@ -35,7 +35,7 @@ def test_explanation_as_json_sentences_and_outcomes() -> None:
     ],
 )
 def test_milliseconds(seconds: float, expected: float) -> None:
-    """Whole milliseconds are ints without binary rounding errors."""
+    """Whole milliseconds are given as ints, without binary rounding errors."""
     actual = milliseconds(seconds)
 
     assert (expected, type(expected)) == (actual, type(actual))

@@ -1,4 +1,4 @@
-"""Delays: sequences, jitter and the limit."""
+"""Delays before retries: their sequences, their jitter, and their limit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_exponential_does_not_overflow(retry_attempts: int, factor: float) -> No
 
 
 def test_exponential_with_the_largest_ceiling() -> None:
-    """A delay grows up to the largest float as ceiling, and stays finite."""
+    """If the ceiling is the largest float, the delay grows up to the ceiling and stays finite."""
     calculator = exponential(first=1.0, most=sys.float_info.max, factor=2.0)
 
     assert 2.0**999 == calculator(999, Fixed(0.5))
@@ -59,13 +59,13 @@ def test_exponential_with_the_largest_ceiling() -> None:
     [(1.0, 0.0, 16), (1.0, 0.5, 8), (1.0, 0.75, 4), (0.5, 0.0, 16), (0.5, 0.5, 12), (0.25, 1.0, 12)],
 )
 def test_jitter_shortens_delays_by_its_share(jitter: float, drawn: float, milliseconds: float) -> None:
-    """Jitter subtracts a random share of the delay, so no delay is longer than without jitter."""
+    """Jitter subtracts a random part of the delay, so no delay is longer than without jitter."""
     assert milliseconds / 1000 == pytest.approx(exponential(jitter=jitter)(4, Fixed(drawn)))
 
 
 @rows(("jitter", "draws"), [(0.0, 0), (0.1, 1)])
 def test_jitter_draws_one_number(jitter: float, draws: int) -> None:
-    """Each jittered delay draws one random number; a delay without jitter draws none."""
+    """A delay with jitter draws one random number, and a delay without jitter draws none."""
     rng = Fixed(0.5)
     exponential(jitter=jitter)(3, rng)
 
@@ -74,14 +74,14 @@ def test_jitter_draws_one_number(jitter: float, draws: int) -> None:
 
 @st.composite
 def calculators(draw: st.DrawFn, *, jitter: float) -> ExponentialBackoff:
-    """Return a calculator with numbers of all kinds, and a jitter of at most ``jitter``."""
+    """Return a strategy for calculators with numbers of all kinds and a jitter of at most ``jitter``."""
     first, most = sorted(draw(st.tuples(st.floats(0, 10), st.floats(0, 100))))
     return ExponentialBackoff(first, most, draw(st.floats(1, 1e6)), draw(st.floats(0, jitter)))
 
 
 @given(calculators(jitter=0.0), st.integers(0, 10**6))
 def test_growth(calculator: ExponentialBackoff, retry_attempts: int) -> None:
-    """Every delay is between ``first`` and ``most``, and none is shorter than the one before."""
+    """Each delay is between ``first`` and ``most``, and is not shorter than the previous delay."""
     delay, following = (calculator(attempts, Fixed(0.5)) for attempts in (retry_attempts, retry_attempts + 1))
 
     assert calculator.first <= delay <= following <= calculator.most
@@ -89,7 +89,7 @@ def test_growth(calculator: ExponentialBackoff, retry_attempts: int) -> None:
 
 @given(calculators(jitter=1.0), st.integers(0, 10**6), st.integers(0, 2**32))
 def test_jitter_bounds(calculator: ExponentialBackoff, retry_attempts: int, seed: int) -> None:
-    """A jittered delay is at most the plain delay, and at least the plain delay minus its full share."""
+    """A delay with jitter is at most the delay without jitter, and is shorter by at most the jitter's share."""
     plain = dataclasses.replace(calculator, jitter=0.0)(retry_attempts, Fixed(0.5))
     delay = calculator(retry_attempts, random.Random(seed))
 
@@ -111,7 +111,7 @@ def test_jitter_bounds(calculator: ExponentialBackoff, retry_attempts: int, seed
 )
 @rows("build", [ExponentialBackoff, exponential])
 def test_refuses_numbers_out_of_range(build: Callable[..., object], name: str, value: object) -> None:
-    """Creating a calculator with an invalid number raises an error that names the parameter."""
+    """If a number is out of range, the constructor raises an error that names the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         build(**{name: value})
 
@@ -135,13 +135,13 @@ def test_refuses_numbers_out_of_range(build: Callable[..., object], name: str, v
     ],
 )
 def test_cap(delay: float, remaining: float, expected: tuple[float, bool]) -> None:
-    """A delay that reaches or exceeds the limit is cut to the limit, and the retry is not sent (decision C23)."""
+    """If a delay reaches the limit, it is cut to the limit, and the retry is not sent (decision C23)."""
     assert expected == cap(delay, remaining)
 
 
 @given(seconds, st.floats(-1e6, 1e6))
 def test_cap_never_exceeds(delay: float, remaining: float) -> None:
-    """A capped delay is between 0 and the limit, and a delay that is not cut is unchanged."""
+    """A delay that was cut is between 0 and the limit, and any other delay is unchanged."""
     capped, dispatches = cap(delay, remaining)
 
     assert 0.0 <= capped <= max(remaining, 0.0)
@@ -151,7 +151,7 @@ def test_cap_never_exceeds(delay: float, remaining: float) -> None:
 @rows("count", [-1, 1.5, True, None, "1"])
 @rows("backoff", [exponential(), controlled])
 def test_a_backoff_refuses_other_than_counts(backoff: Backoff, count: Any) -> None:
-    """A backoff raises an error if the number of retries is not a non-negative integer."""
+    """A backoff refuses a number of retries that is not a non-negative integer."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         backoff(count, random.Random(1))
 

@@ -1,4 +1,4 @@
-"""Strategies of another kind than required are refused with an error that names their kind."""
+"""Kinds of strategies: a strategy of an unsuitable kind is refused, and the error names its kind."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ OF_REQUESTS: tuple[Callable[[Any], object], ...] = (
     lambda given: ClientOptions(connection_string="couchbase://h", retry_strategy=given),
     lambda given: CouchbaseCase(service=Service.KV, operation="get", happened=KvAnswer(0), strategy=given),
 )
-"""Functions that accept the strategy of requests to a cluster, of either kind."""
+"""Functions that accept a strategy for requests to a cluster, which may be a Couchbase or a token strategy."""
 
 
 @pytest.mark.parametrize(("taker", "given"), [*product(OF_REQUESTS, GIVEN)])
 def test_requests_accept_both_kinds(taker: Callable[[Any], object], given: tuple[DeciderKind, Any]) -> None:
-    """Requests accept Couchbase strategies and token strategies, and refuse a Cassandra policy by its kind."""
+    """Requests accept Couchbase and token strategies; a Cassandra policy is refused, and the error names its kind."""
     if given[0] != CASSANDRA:
         taker(given[1])
         return
@@ -61,7 +61,7 @@ def test_requests_accept_both_kinds(taker: Callable[[Any], object], given: tuple
 def test_the_required_kind_is_accepted(
     taker: tuple[DeciderKind, Callable[[Any], object]], given: tuple[DeciderKind, Any]
 ) -> None:
-    """A function that requires one kind accepts an object of that kind."""
+    """A function that requires one kind accepts an object of this kind."""
     taker[1](given[1])
 
     assert given[0] is kind_of(given[1])
@@ -72,7 +72,7 @@ def test_the_required_kind_is_accepted(
 def test_other_kinds_are_refused(
     taker: tuple[DeciderKind, Callable[[Any], object]], given: tuple[DeciderKind, Any]
 ) -> None:
-    """A function that requires one kind refuses an object of another kind, and the error names that kind."""
+    """A function that requires one kind refuses an object of another kind, and the error names the object's kind."""
     with pytest.raises(ArgumentError) as caught:
         taker[1](given[1])
 
@@ -91,7 +91,7 @@ def test_the_fallback_of_an_error_map_strategy() -> None:
 
 @pytest.mark.parametrize("given", [None, "best effort", object(), BestEffortRetryStrategy])
 def test_objects_of_no_kind_are_refused(given: object) -> None:
-    """An object without the methods of a strategy is refused, and so is a strategy class."""
+    """An object without the methods of a strategy is refused, and the class of a strategy is refused too."""
     with pytest.raises(errors.InvalidArgumentException):
         require_strategy(given)
 

@@ -1,4 +1,4 @@
-"""The ``lean`` decorator: its classes are fast to create and otherwise behave as plain dataclasses."""
+"""The ``lean`` decorator: its classes are fast to create, and in other respects are plain dataclasses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core.retry.values import lean
 @lean
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A value with a default and a default factory."""
+    """Dataclass with a default and a default factory."""
 
     name: str
     count: int = 9
@@ -21,7 +21,7 @@ class Order:
 @lean
 @dataclass(frozen=True, slots=True, init=False)
 class Doubled:
-    """A value with its own ``__init__``."""
+    """Dataclass with its own ``__init__``."""
 
     size: int
 
@@ -30,7 +30,7 @@ class Doubled:
 
 
 def test_a_lean_class_is_a_dataclass() -> None:
-    """A lean class supports comparison, hash, repr, replace, match and pickle as a dataclass does."""
+    """A lean class supports comparison, hash, repr, replace, match and pickle, as a plain dataclass does."""
     order = Order("pens", notes=["blue"])
 
     assert Order("pens", 9, ["blue"]) == order
@@ -43,5 +43,5 @@ def test_a_lean_class_is_a_dataclass() -> None:
 
 
 def test_a_custom_init_is_kept() -> None:
-    """A lean class keeps its own ``__init__``."""
+    """If a class defines ``__init__``, the lean class keeps it."""
     assert 6 == Doubled(3).size

@@ -1,4 +1,4 @@
-"""Each line of the retry list, with a request and a response that matches the line."""
+"""The lines of the RFC's retry list for services, each with a request and a response that matches the line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium_core.services.views.view_request import ViewRequest
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 SAID = "SELECT hotels"
-"""Statement, by which the script selects the response."""
+"""Statement by which the fake's script selects the request."""
 INDEX = "hotels"
 VIEW = "hotels/by_name"
 
@@ -33,19 +33,19 @@ class ListedAnswer(NamedTuple):
 
     line: RetryableCode
     said: str
-    """Text by which the script selects the response."""
+    """Text by which the fake's script selects the request."""
     request: ServiceRequest
     failing: FakeAnswer
     """Response that matches the line."""
 
     @property
     def answers(self) -> Sequence[FakeAnswer]:
-        """Matching response twice, then a response with one row."""
+        """The matching response twice, then a response with one row."""
         return self.failing, self.failing, FakeAnswer(rows=[{"id": "a", "key": None, "value": 1}])
 
 
 def listed_answers() -> Iterator[ListedAnswer]:
-    """Yield all lines of the list."""
+    """Yield each line of the retry list with its request and response."""
     for line in (*RETRYABLE_ERROR_CODES.values(), *RETRYABLE_HTTP_STATUSES.values()):
         said, request = ASKED[line.service]
         if line.service in (Service.QUERY, Service.ANALYTICS):

@@ -1,4 +1,4 @@
-"""JSON encoding of callers' values."""
+"""JSON encoding of the values that callers pass."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Person:
     ],
 )
 def test_values(value: object, expected: bytes) -> None:
-    """Every value that msgspec supports is encoded, including structs and dataclasses."""
+    """Every type of value that msgspec supports is encoded, including structs and dataclasses."""
     assert expected == encode_json(value, "key")
 
 
 class Text(str):
-    """Subclass of ``str``, as template engines have."""
+    """Subclass of ``str``, as a template engine may return."""
 
     __slots__ = ()
 
@@ -53,11 +53,11 @@ class Count(int):
 
 
 class Score(float):
-    """Subclass of ``float``, as arrays return."""
+    """Subclass of ``float``, as an array library may return."""
 
 
 def test_subclasses_of_checked_types() -> None:
-    """Requests with subclasses of checked types are encoded without an error."""
+    """A request whose fields are subclasses of ``str``, ``int`` or ``float`` is encoded without an error."""
     statement = QueryRequest(
         statement=Text("SELECT 1"),
         client_context_id=Text("c"),
@@ -79,7 +79,7 @@ def test_subclasses_of_checked_types() -> None:
 
 
 def test_unchecked_members() -> None:
-    """A member that is neither text nor a number raises TypeError, because only triclinium can cause it."""
+    """A member that is neither text nor a number raises TypeError, because only a defect in triclinium can cause it."""
     with pytest.raises(TypeError, match="object"):
         encode_members({"a": object()})
 
@@ -94,14 +94,14 @@ def nested(depth: int) -> object:
 
 @rows("value", [math.nan, [{"a": math.inf}], b"bytes", object(), "\ud800", {1j: 1}])
 def test_values_that_json_cannot_represent(value: object) -> None:
-    """A value that JSON cannot represent is refused with the name of its parameter."""
+    """A value that JSON cannot represent is refused, and the error names the parameter."""
     with pytest.raises(errors.EncodingFailureException, match="^key "):
         encode_json(value, "key")
 
 
 @pytest.mark.native
 def test_values_that_are_nested_too_deeply() -> None:
-    """A value that is nested too deeply is refused; WebAssembly's encoder has a higher limit."""
+    """A value with too many nested levels is refused; WebAssembly's encoder has a higher limit."""
     with pytest.raises(errors.EncodingFailureException, match="^key "):
         encode_json(nested(100_000), "key")
 
@@ -116,7 +116,7 @@ def test_errors_do_not_show_values() -> None:
 
 
 def test_parts_of_rows_that_are_decoded_late() -> None:
-    """A part of a row with too many elements raises when it is decoded, and stays available as text."""
+    """A part of a row with too many elements raises an error when it is decoded, and stays available as text."""
     encoded = b'{"a":[' + b"1," * (OBJECTS_PARTS_MAX + 60_000) + b"1]}"
     view, hit = ViewRow(encoded, encoded), SearchRow("index", "hotel", encoded_fields=encoded)
     for holder, name in ((view, "key"), (view, "value"), (hit, "fields")):

@@ -1,4 +1,4 @@
-"""Mutation states, with which a query is consistent."""
+"""Mutation states: sets of mutations that a query must see."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_newest() -> None:
 
 
 def test_json() -> None:
-    """A state is converted to and from the JSON of the RFC's example."""
+    """The JSON of the RFC's example is read as a state, which is written as that JSON."""
     state = MutationState(FIRST, OTHER)
 
     assert json.loads(IN_RFC) == json.loads(state.to_json())
@@ -54,14 +54,14 @@ def test_json() -> None:
 
 @rows("text", ["", "[]", '{"default": {"x": [1, "2"]}}', '{"default": {"1": [1]}}', '{"default": {"1": [1, "uuid"]}}'])
 def test_invalid_json(text: str) -> None:
-    """Other text is refused as a mutation state."""
+    """Text that is not the JSON of a mutation state is refused."""
     with pytest.raises(errors.InvalidArgumentException, match="mutation state"):
         MutationState.from_json(text)
 
 
 @rows("mutation", [MutationResult(Cas(1)), "token", None])
 def test_without_token(mutation: object) -> None:
-    """A result without a token is refused, and no other result of the call is added (SDK-RFC 0004 "Errors")."""
+    """If a result has no token, the call raises an error and adds none of the results (SDK-RFC 0004 "Errors")."""
     state = MutationState(FIRST)
 
     with pytest.raises(errors.InvalidArgumentException, match="mutations|token"):

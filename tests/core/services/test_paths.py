@@ -1,4 +1,4 @@
-"""Names in the paths of all requests over HTTP."""
+"""Names in the URL paths of all HTTP requests."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_dot_segments_and_empty_names(make: Callable[[str], ServiceRequest]) -> 
 
 @given(st.text() | st.text(".%2eE/\\ab"))
 def test_any_name_is_refused_or_one_segment(name: str) -> None:
-    """An accepted name does not change the number of segments, and none is empty or a dot segment."""
+    """An accepted name does not change the number of segments, and creates no empty segment and no dot segment."""
     for make in NAMED:
         honest = make("a").encode(1.0).target.split("/")
         try:
@@ -84,6 +84,6 @@ def test_segments_are_encoded() -> None:
 
 @rows("segment", ["", ".", ".."])
 def test_invalid_segments_are_refused(segment: str) -> None:
-    """A path with an empty segment, ``.`` or ``..`` is refused for every request."""
+    """``path`` refuses an empty segment, ``.`` and ``..``."""
     with pytest.raises(errors.InvalidArgumentException):
         path("a", segment)

@@ -1,4 +1,4 @@
-"""Readers of JSON from services, one member at a time."""
+"""Functions that read the JSON of services member by member."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from triclinium_core.shown import SERVER_TEXT_MAX
 
 
 class Word(StrEnum):
-    """Words of a service."""
+    """Example enum of words that a service sends."""
 
     KNOWN = "known"
 
 
 def members(text: str) -> received.Members:
-    """Return the members of an object with one member ``a``."""
+    """Return the members of an object that has the one member ``a``."""
     return received.members_of(msgspec.Raw(f'{{"a":{text}}}'.encode()))
 
 
@@ -46,7 +46,7 @@ def members(text: str) -> received.Members:
     ],
 )
 def test_values(text: str, integer: int | None, number: float | None, flag: bool | None, word: str | None) -> None:
-    """A value is returned only by the reader of its own type."""
+    """Only the reader for a value's own type returns the value."""
     found = members(text)
 
     assert (integer, number, flag, word) == (
@@ -75,7 +75,7 @@ def test_missing_members() -> None:
 
 
 def test_rows_that_are_refused() -> None:
-    """Refused rows are counted, and raise MalformedAnswer only if no row is left."""
+    """Unreadable rows are counted, and raise MalformedAnswer only if no row is readable."""
     row, other = msgspec.Raw(b"{}"), msgspec.Raw(b"7")
 
     assert ((received.Members({}),), 1) == all_steps(
@@ -87,7 +87,7 @@ def test_rows_that_are_refused() -> None:
 
 
 def test_unknown_parts() -> None:
-    """Unknown parts have few, short, printable texts, and the last text counts the others."""
+    """Unknown parts are kept as few, short, printable texts, and the last text counts the parts without a text."""
     texts = received.unknown_parts([msgspec.Raw(b'"\x1b[2J\n' + b"x" * 5000)] * (received.UNKNOWN_MAX + 5))
 
     assert received.UNKNOWN_MAX + 1 == len(texts)
@@ -97,7 +97,7 @@ def test_unknown_parts() -> None:
 
 @given(JSON | st.binary(max_size=64))
 def test_any_body(body: object) -> None:
-    """Members of an object can be read as any type, and a body that is not an object raises MalformedAnswer."""
+    """Members of any object can be read as any type, and a body that is not an object raises MalformedAnswer."""
     try:
         found = received.body_members(HttpResponse(200, body if isinstance(body, bytes) else json.dumps(body).encode()))
     except MalformedAnswer:
@@ -108,7 +108,7 @@ def test_any_body(body: object) -> None:
 
 
 def test_received_data_is_limited() -> None:
-    """Long lists, lists with many refused rows, and long arrays in a response are not read to the end."""
+    """Too many rows or refused rows raise MalformedAnswer, and an array above its limit counts as unreadable."""
     row = msgspec.Raw(b"{}")
 
     assert received.ROWS_MAX == len(

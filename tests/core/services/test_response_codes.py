@@ -1,4 +1,4 @@
-"""Each line of the RFC's retry list, in the complete client machine."""
+"""Responses for each line of the RFC's retry list, in the complete client machine."""
 
 from __future__ import annotations
 

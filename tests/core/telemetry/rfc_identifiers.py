@@ -1,4 +1,4 @@
-"""Identifiers of SDK-RFC 0067 "Span Names", revision 27, in the order of its tables."""
+"""Identifiers in SDK-RFC 0067 "Span Names", revision 27, in the order of the RFC's tables."""
 
 from __future__ import annotations
 

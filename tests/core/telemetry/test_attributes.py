@@ -9,7 +9,7 @@ from triclinium_core.telemetry import attributes
 
 
 class _Narrower(errors.DocumentLockedException):
-    """An error class that an application derives."""
+    """Error class that an application derives from a class of the client."""
 
 
 @pytest.mark.parametrize(
@@ -26,19 +26,19 @@ class _Narrower(errors.DocumentLockedException):
     ],
 )
 def test_errors_have_the_names_of_the_rfc(error: Exception, name: str) -> None:
-    """An error has the name of its nearest class in SDK-RFC 0058, and ``_OTHER`` if the RFC has none."""
+    """An error is named after its nearest class in SDK-RFC 0058, or ``_OTHER`` if the RFC has no such class."""
     assert name == attributes.error_type(error)
 
 
 def test_no_name_has_the_suffix_of_a_language() -> None:
-    """No name ends in "Exception" or "Error", so that metrics of all clients are comparable (RFC 0067)."""
+    """No error name ends in "Exception" or "Error", so that the metrics of all clients are comparable (RFC 0067)."""
     assert not [
         name for name in attributes.ERROR_TYPES.values() if name.endswith(("Exception", "Error")) or not name.isalnum()
     ]
 
 
 def test_outer_span_has_all_metric_tags() -> None:
-    """Each tag of the metric is an attribute of the outer span under the same key."""
+    """For each tag of the metric, the outer span has an attribute with that key."""
     tags = [key for key, row in attributes.ATTRIBUTES.items() if attributes.Bearer.METRIC in row.bearers]
 
     assert 9 == len(tags)
@@ -46,7 +46,7 @@ def test_outer_span_has_all_metric_tags() -> None:
 
 
 def test_dispatch_attributes_of_an_attempt() -> None:
-    """Server and peer each have address and port; IPv6 has no brackets (RFC 0067 "Dispatch Span Attributes")."""
+    """Server and peer have an address and a port; IPv6 has no brackets (RFC 0067 "Dispatch Span Attributes")."""
     reported = attributes.dispatch_attributes(
         ("a.example", 11210), peer="[::1]:31210", local_id="0a/0b", operation_id=35
     )
@@ -63,7 +63,7 @@ def test_dispatch_attributes_of_an_attempt() -> None:
 
 
 def test_unknown_attributes_are_left_out() -> None:
-    """The attributes omit the peer that the driver did not report and the duration that the service did not send."""
+    """A peer that the driver did not report and a duration that the service did not send have no attribute."""
     assert {"network.transport", "server.address", "server.port"} == attributes.dispatch_attributes(
         ("a", 1), peer=None
     ).keys()

@@ -1,4 +1,4 @@
-"""Options of the three telemetry reports: the RFC's defaults, and the values that are refused."""
+"""Options of the three telemetry reports: the defaults of the RFC, and invalid values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, Thr
 
 
 def test_the_defaults_are_those_of_the_rfc() -> None:
-    """The defaults are those of RFC 0067 "Configuration Properties"; every service has a threshold."""
+    """The options have the defaults of RFC 0067 "Configuration Properties", and every service has a threshold."""
     tracer, orphans = ThresholdLoggingTracer(), OrphanReporter()
 
     assert dict.fromkeys(Service, 1.0) | {Service.KV: 0.5} == tracer.thresholds
@@ -25,7 +25,7 @@ def test_the_defaults_are_those_of_the_rfc() -> None:
 
 
 def test_durations_are_kept_as_seconds() -> None:
-    """A ``timedelta`` is stored as seconds, like a number; a threshold may be 0 or infinite."""
+    """A ``timedelta`` is converted to seconds, and a number is in seconds; a threshold may be 0 or infinite."""
     tracer = ThresholdLoggingTracer(
         kv_threshold=timedelta(milliseconds=20), query_threshold=0, search_threshold=math.inf, emit_interval=1
     )
@@ -48,7 +48,7 @@ def test_durations_are_kept_as_seconds() -> None:
     ],
 )
 def test_invalid_option_is_refused_by_name(make: Callable[[], object], parameter: str) -> None:
-    """An invalid option raises InvalidArgumentException with the option's name when the object is made."""
+    """An invalid option raises InvalidArgumentException with its name when the options are created."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 

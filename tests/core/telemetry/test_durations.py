@@ -11,7 +11,7 @@ from triclinium_core.telemetry.durations import OperationDurations
 
 
 def test_the_report_is_that_of_the_rfc() -> None:
-    """The report has a count and five percentiles for each operation of each service, and the interval's length."""
+    """The report has the interval's length, and for each operation of each service a count and five percentiles."""
     durations = OperationDurations(lambda now: None)
     for service, name, microseconds in (
         (Service.KV, "get", range(1, 101)),
@@ -50,7 +50,7 @@ def test_the_report_is_that_of_the_rfc() -> None:
 
 
 def test_first_operation_of_an_interval_is_reported() -> None:
-    """Only an interval's first operation calls back; after a report, the next operation begins a new interval."""
+    """The first operation of an interval calls back, and later ones do not; a report ends the interval."""
     begun = list[float]()
     durations = OperationDurations(begun.append)
     durations.begin(Service.KV, "get", 1.0).add(5)
@@ -67,7 +67,7 @@ def test_first_operation_of_an_interval_is_reported() -> None:
 
 @pytest.mark.parametrize(("now", "interval"), [(5.0, 4), (601.0, 600), (601.25, 600.25), (1.0, 0.001), (1.0001, 0.001)])
 def test_report_has_the_true_interval_length(now: float, interval: float) -> None:
-    """An early or late report has the seconds since its first operation began, and never 0."""
+    """If a report is early or late, its interval is the time since the first operation began, and never 0."""
     durations = OperationDurations(lambda _: None)
     durations.begin(Service.KV, "get", 1.0).add(5)
 
@@ -78,7 +78,7 @@ def test_report_has_the_true_interval_length(now: float, interval: float) -> Non
 
 
 def test_interval_starts_with_its_first_operation() -> None:
-    """An interval that ends with its only operation is as long as that operation."""
+    """If an interval has one operation and ends with it, the interval is as long as the operation."""
     begun = list[float]()
     durations = OperationDurations(begun.append)
     durations.count(Service.QUERY, "query", 30.0, 40.0)

@@ -6,7 +6,7 @@ from triclinium_core.telemetry.past_attempts import PastAttempts
 
 
 def test_durations_add_up() -> None:
-    """The durations of the newest attempt and their sums are kept; a missing server duration adds nothing."""
+    """The newest attempt's durations and all sums are kept; a missing server duration adds nothing to its sum."""
     past = PastAttempts()
     past.add(0.5, 0.25)
     past.add(1.0, None)
@@ -16,7 +16,7 @@ def test_durations_add_up() -> None:
 
 
 def test_no_server_duration_without_a_report() -> None:
-    """If no response reports a server duration, there is no sum, not even 0."""
+    """If no response had a server duration, the sum stays unset."""
     past = PastAttempts()
     past.add(1.0, None)
 

@@ -1,4 +1,4 @@
-"""Retry events of a call's outer span."""
+"""Retry events on the outer span of a call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triclinium_core.telemetry.retry_events import clause_of, refusal_event, ret
 
 @pytest.mark.parametrize("reason", RetryReason)
 def test_every_reason_has_a_clause(reason: RetryReason) -> None:
-    """A reason's clause is its line in the RFC's Response Code Retry List or its row of the RFC's reasons, by name."""
+    """A reason has the clause of its line in the RFC's Response Code Retry List, or of its row in the RFC's reasons."""
     clause = clause_of(reason)
 
     assert clause.startswith("SDK-RFC 0049 ")
@@ -18,7 +18,7 @@ def test_every_reason_has_a_clause(reason: RetryReason) -> None:
 
 
 def test_events() -> None:
-    """A retry event has the delay; a refusal event has the error that the caller gets."""
+    """The event of a retry has the delay, and the event of a refusal has the error that the caller gets."""
     assert (
         "triclinium.retry",
         {

@@ -1,4 +1,4 @@
-"""Span names compared with the tables of SDK-RFC 0067."""
+"""Span names, compared with the tables of SDK-RFC 0067."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALL_REQUESTS = (
     (buckets, collections, query_indexes, search_indexes, users),
     (AnalyticsRequest, PingRequest, PrepareRequest, SearchQueryRequest, ViewRequest),
 )
-"""Modules and classes imported so that their classes are among the subclasses of their bases."""
+"""Modules and classes that are imported only so that ``__subclasses__`` of their bases returns their classes."""
 
 
 def _kinds(base: type[Operation | ServiceRequest | Inquiry]) -> Iterator[str]:
@@ -39,7 +39,7 @@ def test_everything_submitted_has_a_span_name() -> None:
 
 
 def test_names_are_those_of_the_rfc() -> None:
-    """The span names are the RFC's, but for listed additions and for the RFC's APIs that the client lacks."""
+    """The span names are the RFC's, except for the listed additions and for the RFC's APIs that the client lacks."""
     ours = {*SPAN_NAMES.values(), *(call.value for call in WrappingCall)}
     additions = {name for name in ours if name not in RFC_IDENTIFIERS}
     lacking = {name for name in RFC_IDENTIFIERS if name not in ours}

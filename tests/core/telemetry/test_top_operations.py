@@ -1,4 +1,4 @@
-"""The slowest operations of an interval, in the RFC's JSON format."""
+"""The slowest operations of an interval, in the JSON format of the RFC."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ WHOLE = OperationFacts(
     last_remote_socket="10.112.180.101:11210",
     timeout_ms=75000,
 )
-"""The example of RFC 0067 "JSON Output Format & Logging"."""
+"""The entry of RFC 0067 "JSON Output Format & Logging"."""
 
 
 def took(microseconds: int, service: Service = Service.KV, name: str = "get") -> OperationFacts:
-    """Return an operation for which only the service, the name and the duration are known."""
+    """Return an operation with only a service, a name and a duration."""
     return OperationFacts(service=service, operation_name=name, total_duration_us=microseconds)
 
 
 def report_of(sample_size: int, *operations: OperationFacts) -> dict[str, dict[str, object]]:
-    """Return the report on the operations."""
+    """Return the report on the operations as decoded JSON."""
     top = TopOperations(sample_size)
     for operation in operations:
         top.add(operation)
@@ -43,7 +43,7 @@ def report_of(sample_size: int, *operations: OperationFacts) -> dict[str, dict[s
 
 
 def test_entry_has_all_known_fields() -> None:
-    """An entry has the fields of the RFC's example, with the same values."""
+    """An operation with the values of the RFC's example has the entry of that example."""
     assert {
         "kv": {
             "total_count": 1,
@@ -68,7 +68,7 @@ def test_entry_has_all_known_fields() -> None:
 
 
 def test_unknown_fields_are_omitted() -> None:
-    """RFC 0067: an entry omits absent fields; a duration of 0 is present."""
+    """An entry omits unknown fields, but not a duration of 0 (RFC 0067)."""
     entry = OperationFacts(
         service=Service.QUERY, operation_name="query", total_duration_us=5, last_server_duration_us=0
     )
@@ -82,7 +82,7 @@ def test_unknown_fields_are_omitted() -> None:
 
 
 def test_the_report_is_one_terse_line() -> None:
-    """The report is compact JSON on one line, for log readers that work line by line (RFC 0067: non-pretty JSON)."""
+    """The report is compact JSON on one line, for log readers that read line by line (RFC 0067: non-pretty JSON)."""
     top = TopOperations(1)
     top.add(took(7))
 
@@ -90,7 +90,7 @@ def test_the_report_is_one_terse_line() -> None:
 
 
 def test_each_service_has_its_own_sample() -> None:
-    """Each service has its own count and its own sample."""
+    """Each service has its own count and its own sample of operations."""
     report = report_of(1, took(3), took(9, Service.QUERY), took(4), took(5, Service.QUERY))
 
     assert [("kv", 2, 4), ("query", 2, 9)] == [
@@ -101,7 +101,7 @@ def test_each_service_has_its_own_sample() -> None:
 
 @given(durations=st.lists(st.integers(0, 50), min_size=1), sample_size=st.integers(1, 5))
 def test_slowest_are_listed_and_all_counted(durations: list[int], sample_size: int) -> None:
-    """The slowest operations come first, the earlier one of equals; the count includes all operations."""
+    """The slowest operations are listed first, equal ones in their order, and the count includes all operations."""
     operations = [took(duration, name=str(place)) for place, duration in enumerate(durations)]
     slowest = sorted(operations, key=lambda operation: -operation.total_duration_us)[:sample_size]
 
@@ -115,7 +115,7 @@ def test_slowest_are_listed_and_all_counted(durations: list[int], sample_size: i
 
 
 def test_a_report_starts_a_new_interval() -> None:
-    """A report clears the count and the sample."""
+    """After a report, the count and the sample are empty."""
     top = TopOperations(10)
     top.add(WHOLE)
     top.take()

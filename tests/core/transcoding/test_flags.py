@@ -25,17 +25,17 @@ from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_F
     ],
 )
 def test_common_format(flags: int, expected: int) -> None:
-    """The format is the low half of the top byte; the other bits do not affect it."""
+    """The format is the low half of the top byte, and no other bit affects it."""
     assert expected == common_format(flags)
 
 
 @given(st.integers(0, 7), st.integers(0, 15), st.integers(0, 0xFF_FFFF))
 def test_layout(compression: int, kind: int, own: int) -> None:
-    """The flags hold three bits of compression, a reserved bit, four bits of format and 24 bits for each SDK."""
+    """The flags have three bits of compression, a reserved bit, four bits of format and 24 bits for each SDK."""
     assert kind == common_format(compression << 29 | kind << 24 | own)
 
 
 def test_flags_match_the_official_python_sdk() -> None:
-    """The flags equal those of the official Python SDK, so its legacy readers understand our documents."""
+    """The flags equal the official Python SDK's flags, so its legacy transcoder can read the documents."""
     assert (0x02000000, 0x03000002, 0x04000004) == (JSON_FLAGS, BINARY_FLAGS, STRING_FLAGS)
     assert [1, 2, 3, 4] == [int(kind) for kind in CommonFormat]

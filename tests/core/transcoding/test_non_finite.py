@@ -1,4 +1,4 @@
-"""NaN and infinities in values: found exactly if msgspec would encode them as null."""
+"""Search for NaN and infinities in a value: it finds exactly the numbers that msgspec would encode as null."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from triclinium_core.transcoding.non_finite import find_non_finite
 
 
 class Reading(msgspec.Struct):
-    """An application's type."""
+    """Struct of an application."""
 
     value: object
     unit: str | None = None
 
 
 class Short(msgspec.Struct, array_like=True, omit_defaults=True, frozen=True):
-    """An application's type that msgspec encodes as an array."""
+    """Struct of an application that msgspec encodes as an array."""
 
     value: object = math.nan
     more: object = None
@@ -29,13 +29,13 @@ class Short(msgspec.Struct, array_like=True, omit_defaults=True, frozen=True):
 
 @dataclasses.dataclass
 class Place:
-    """An application's dataclass."""
+    """Dataclass of an application."""
 
     height: object
 
 
 class Limit(Enum):
-    """An enumeration whose values are floats."""
+    """Enumeration whose values are floats."""
 
     NONE = math.inf
     SMALL = 1.5
@@ -51,7 +51,7 @@ leaves = st.one_of(
     st.decimals(),
     st.sampled_from([*Limit, "null", msgspec.Raw(b'{"a":null}'), b"\xcb\x7f\xf8", 0xCB_7F_F8, "\u02ff\x7f"]),
 )
-"""Leaves of values. Some look like null or like an encoded NaN and are neither."""
+"""Values without parts. Some of them look like null or like an encoded NaN, but are neither."""
 values = st.recursive(
     leaves,
     lambda children: st.one_of(
@@ -68,7 +68,7 @@ values = st.recursive(
 
 
 def holds_one(value: object) -> bool:
-    """Return whether the value contains NaN or an infinity, by walking through all of it."""
+    """Return whether the value is or contains NaN or an infinity, by walking through all of its parts."""
     match value:
         case Enum():
             return holds_one(value.value)
@@ -87,7 +87,7 @@ def holds_one(value: object) -> bool:
 @given(values)
 @example([2**70, math.nan])
 def test_search_agrees_with_a_complete_walk(value: object) -> None:
-    """The search finds a non-finite number if and only if a walk through the complete value finds one."""
+    """The search finds NaN or an infinity if and only if a walk through the complete value finds one."""
     found = find_non_finite(value, msgspec.json.encode(value))
 
     assert holds_one(value) == (found is not None)
@@ -105,7 +105,7 @@ def test_search_agrees_with_a_complete_walk(value: object) -> None:
     ids=["alone", "dict", "tuple", "typed", "enumeration"],
 )
 def test_path_of_the_non_finite_number(value: object, path: str) -> None:
-    """The path leads to the number; it is empty if the value itself is the number."""
+    """The path leads to the number in the value; the path is empty if the value is the number."""
     found = find_non_finite(value, msgspec.json.encode(value))
 
     assert found is not None

@@ -1,4 +1,4 @@
-"""Transcoders of SDK-RFC 0055: what each one stores and refuses, and how it decodes unsuitable documents."""
+"""Transcoders of SDK-RFC 0055: the values that each stores and refuses, and the documents that it cannot decode."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALL: tuple[Transcoder, ...] = (JSON, RAW_JSON, RAW_STRING, RAW_BINARY)
 
 
 class Person(msgspec.Struct):
-    """An application's type."""
+    """Struct of an application."""
 
     born: int
     tags: list[str] = []
@@ -41,23 +41,23 @@ class Person(msgspec.Struct):
 
 @dataclass
 class Place:
-    """An application's dataclass."""
+    """Dataclass of an application."""
 
     name: str
 
 
 class Colour(Enum):
-    """An enumeration whose values are JSON strings."""
+    """Enumeration whose values are JSON strings."""
 
     RED = "red"
 
 
 class Unknown:
-    """An object without a JSON form."""
+    """Object that has no JSON form."""
 
 
 def nested(depth: int) -> list[object]:
-    """Return ``depth`` lists, one inside the other."""
+    """Return ``depth`` lists, each inside the previous one."""
     value: list[object] = []
     for _ in range(depth):
         value = [value]
@@ -100,7 +100,7 @@ def _has_infinity(value: object) -> bool:
     ],
 )
 def test_encode(transcoder: Transcoder, value: object, data: bytes, flags: int) -> None:
-    """Each transcoder encodes the values that the RFC's table allows, with the flags that the table names."""
+    """Each transcoder encodes the values that the RFC's table permits, with the flags from the table."""
     encoded = transcoder.encode(value)
 
     assert EncodedValue(data, flags) == encoded
@@ -138,7 +138,7 @@ def test_encode(transcoder: Transcoder, value: object, data: bytes, flags: int) 
     ids=lambda value: f"{type(value).__name__}",
 )
 def test_encode_refuses(transcoder: Transcoder, value: object) -> None:
-    """A value that the RFC's table forbids, or without a UTF-8 or JSON form, raises EncodingFailureException."""
+    """A value that the RFC's table forbids, or that has no UTF-8 or JSON form, raises EncodingFailureException."""
     with pytest.raises(errors.EncodingFailureException) as caught:
         transcoder.encode(value)
 
@@ -146,7 +146,7 @@ def test_encode_refuses(transcoder: Transcoder, value: object) -> None:
 
 
 def test_json_names_other_transcoders_for_bytes() -> None:
-    """JsonTranscoder refuses bytes and names the raw transcoders to use instead."""
+    """JsonTranscoder refuses bytes, and the error names the raw transcoders that accept them."""
     with pytest.raises(errors.EncodingFailureException, match="RawBinaryTranscoder.*RawJsonTranscoder"):
         JSON.encode(b"{}")
 
@@ -159,7 +159,7 @@ def test_non_finite_as_null_encodes_null() -> None:
 
 
 def test_non_finite_error_names_path_and_option() -> None:
-    """The error names the number, its path and the option that stores it; a long path does not make it long."""
+    """The error has the number, its path and the option that permits it; even with a long path the error is short."""
     with pytest.raises(errors.EncodingFailureException, match=r"-inf at a\[1\].*non_finite_as_null=True") as caught:
         JSON.encode({"a": [1, -math.inf]})
     with pytest.raises(errors.EncodingFailureException) as long:
@@ -179,13 +179,13 @@ def test_non_finite_as_null_must_be_a_bool() -> None:
 
 @given(json_values)
 def test_json_round_trip(value: object) -> None:
-    """Decoding a stored value returns an equal value."""
+    """If a stored value is decoded, the result is equal to the value."""
     assert value == JSON.decode(JSON.encode(value).data, JSON_FLAGS, object)
 
 
 @pytest.mark.parametrize("flags", [JSON_FLAGS, BINARY_FLAGS, STRING_FLAGS, 0, 0xFFFF_FFFF])
 def test_flags_do_not_matter_when_reading(flags: int) -> None:
-    """Only the transcoder decides how a document is decoded; its flags do not matter (RFC 0055 rev 3)."""
+    """The transcoder alone determines how a document is decoded, whatever its flags (RFC 0055 rev 3)."""
     decoded = [transcoder.decode(b'"ada"', flags, object) for transcoder in ALL]
 
     assert ["ada", b'"ada"', '"ada"', b'"ada"'] == decoded
@@ -204,7 +204,7 @@ def test_flags_do_not_matter_when_reading(flags: int) -> None:
     ],
 )
 def test_decode_as(transcoder: Transcoder, as_type: type, expected: object) -> None:
-    """Each transcoder decodes the stored bytes directly into the requested type."""
+    """Each transcoder decodes the stored bytes to the type that the caller requests."""
     decoded: object = transcoder.decode(b'{"born":1815,"tags":["x"]}', 0, as_type)
 
     assert expected == decoded
@@ -236,7 +236,7 @@ def test_decode_as(transcoder: Transcoder, as_type: type, expected: object) -> N
     ],
 )
 def test_decode_refuses(transcoder: Transcoder, data: bytes, as_type: type[object]) -> None:
-    """An undecodable document, or an unsupported type, raises DecodingFailureException with a message."""
+    """A document that cannot be decoded, or an unsupported type, raises DecodingFailureException with a message."""
     with pytest.raises(errors.DecodingFailureException) as caught:
         transcoder.decode(data, JSON_FLAGS, as_type)
 
@@ -244,7 +244,7 @@ def test_decode_refuses(transcoder: Transcoder, data: bytes, as_type: type[objec
 
 
 def test_raw_json_error_names_readable_types() -> None:
-    """The error names the types that a raw document can be decoded as."""
+    """The error has the types to which RawJsonTranscoder can decode a document."""
     with pytest.raises(errors.DecodingFailureException, match="bytes or str, not dict"):
         RAW_JSON.decode(b"{}", 0, dict)
 
@@ -255,7 +255,7 @@ def test_raw_json_error_names_readable_types() -> None:
     as_type=st.sampled_from([object, bytes, str, int, dict, Person, Place, Colour, complex]),
 )
 def test_hostile_documents(data: bytes, flags: int, as_type: type[object]) -> None:
-    """Decoding any bytes with any flags returns a value or raises DecodingFailureException, nothing else."""
+    """For any bytes and flags, decoding returns a value or raises DecodingFailureException."""
     for transcoder in ALL:
         try:
             transcoder.decode(data, flags, as_type)

@@ -1,4 +1,4 @@
-"""Reports of gathered telemetry: once per interval, and only with content."""
+"""Reports of the telemetry that the core has gathered: once per interval, and only if there is something to report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLOW = OperationFacts(service=Service.KV, operation_name="get", total_duration_u
 
 
 class Bench:
-    """A gathering with its own clock."""
+    """Telemetry gathering with its own clock."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Bench:
         self.gathering = Gathering(tracer, meter, orphans, timers=self.timers, emit=self.actions.append)
 
     def pass_time(self, now: float) -> list[ReportTelemetry]:
-        """Advance the time to ``now``, and return the reports until then."""
+        """Advance the clock to ``now``, and return the reports that are due until then."""
         while (due := self.timers.pop_due(now, self.timers.newest)) is not None:
             assert isinstance(due[1], TelemetryKind)
             self.gathering.interval_over(due[1], now)
@@ -38,12 +38,12 @@ class Bench:
 
 
 def kinds(reports: list[ReportTelemetry]) -> list[TelemetryKind]:
-    """Return the kinds of the reports."""
+    """Return the kind of each report."""
     return [report.kind for report in reports]
 
 
 def test_an_idle_client_has_no_timer() -> None:
-    """No timer runs without telemetry to report, and none after the report."""
+    """While there is no telemetry to report, no timer runs; a timer that has reported does not run again."""
     bench = Bench(ThresholdLoggingTracer(), LoggingMeter(), OrphanReporter())
 
     assert math.inf == bench.timers.wakeup
@@ -55,7 +55,7 @@ def test_an_idle_client_has_no_timer() -> None:
 
 
 def test_an_interval_starts_with_its_first_fact() -> None:
-    """An interval starts with its first fact, and its report at the end has all facts of the interval."""
+    """The first slow operation starts an interval, and the report at its end counts all slow operations since then."""
     bench = Bench(ThresholdLoggingTracer(emit_interval=10))
     bench.gathering.slow(SLOW, 5.0)
     bench.gathering.slow(SLOW, 14.9)
@@ -68,7 +68,7 @@ def test_an_interval_starts_with_its_first_fact() -> None:
 
 
 def test_each_kind_has_its_interval() -> None:
-    """Slow operations, orphans and durations have separate intervals."""
+    """Slow operations, orphans and durations are each reported at their own interval."""
     bench = Bench(
         ThresholdLoggingTracer(emit_interval=3), LoggingMeter(emit_interval=2), OrphanReporter(emit_interval=1)
     )
@@ -84,7 +84,7 @@ def test_each_kind_has_its_interval() -> None:
 
 
 def test_disabled_telemetry_gathers_nothing() -> None:
-    """Three attributes show the core that a kind of telemetry is disabled."""
+    """If a kind of telemetry is disabled, an attribute of the gathering shows this to the core."""
     off, on = Bench().gathering, Bench(ThresholdLoggingTracer(), LoggingMeter(), OrphanReporter()).gathering
 
     assert (None, None, False) == (off.thresholds, off.durations, off.takes_orphans)
@@ -93,7 +93,7 @@ def test_disabled_telemetry_gathers_nothing() -> None:
 
 
 def test_the_rest_is_reported_at_the_end() -> None:
-    """At the end of the client each kind with content is reported once."""
+    """When the client ends, each kind that has something to report is reported once."""
     bench = Bench(ThresholdLoggingTracer(), LoggingMeter(), OrphanReporter())
     bench.gathering.slow(SLOW, 5.0)
 

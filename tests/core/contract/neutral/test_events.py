@@ -1,4 +1,4 @@
-"""Events of any machine: an invalid one raises when it is created, and no ``repr`` shows a secret."""
+"""Events of any machine: an event with an invalid field raises when it is created, and no ``repr`` shows a secret."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ONE = StreamId(1)
 
 
 def test_bytes_are_counted_not_shown() -> None:
-    """The ``repr`` of received bytes shows their number, because they may contain documents."""
+    """The ``repr`` of received bytes shows only their number, because the bytes may contain documents."""
     assert "BytesReceived(stream=7, data=<6 bytes>)" == repr(BytesReceived(StreamId(7), b"secret"))
 
 
@@ -47,7 +47,7 @@ def test_an_invalid_event_is_refused(kind: Callable[..., object], fields: dict[s
 
 @pytest.mark.parametrize("fields", [{"unsent": 5}, {"unsent": {ONE: -1}}, {"unread": 5}])
 def test_an_invalid_backlog_is_refused(fields: dict[str, object]) -> None:
-    """An invalid backlog of the driver raises an error that names the field."""
+    """An event about the driver's backlog raises an error with the name of the invalid field."""
     with pytest.raises(ArgumentError) as caught:
         TimePassed(**fields)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Timers: one heap, ordered by time, whose size is proportional to the active timers."""
+"""Timers: a heap that is ordered by time, and whose size is proportional to the number of active timers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KIND = TimerKind.RETRY
 
 
 def drain(timers: Timers[TimerKind], now: float) -> list[object]:
-    """Return the subjects of all timers that are due, in the order in which they fire."""
+    """Return the subjects of all due timers, in the order in which the timers fire."""
     fired: list[object] = []
     newest = timers.newest
     while (due := timers.pop_due(now, newest)) is not None:
@@ -26,7 +26,7 @@ def drain(timers: Timers[TimerKind], now: float) -> list[object]:
 
 
 def test_fires_with_kind_and_subject() -> None:
-    """A due timer returns its kind and subject once; cancelling an unknown timer does nothing."""
+    """A due timer returns its kind and subject once; cancelling an unknown timer has no effect."""
     timers: Timers[TimerKind] = Timers()
     timers.cancel(None)
     timers.cancel(TimerId(10**6))
@@ -40,7 +40,7 @@ def test_fires_with_kind_and_subject() -> None:
 
 
 def test_order_of_time_then_of_scheduling() -> None:
-    """Timers of the same time fire in the order of their scheduling, and subjects are never compared."""
+    """Timers for the same time fire in the order in which they were scheduled, and their subjects are not compared."""
     timers: Timers[TimerKind] = Timers()
     subjects = [object() for _ in range(4)]
     for when, kind, subject in zip((3.0, 1.0, 3.0, 1.0), [*TimerKind], subjects, strict=False):
@@ -65,7 +65,7 @@ def test_a_timer_at_infinity_never_fires(when: float) -> None:
 
 
 def test_a_new_timer_waits_for_the_next_event() -> None:
-    """A timer that is scheduled while timers fire does not fire among them, even if it is due."""
+    """A timer that is scheduled while timers fire waits for the next event, even if it is due immediately."""
     timers: Timers[TimerKind] = Timers()
     timers.schedule(1.0, KIND, "old")
     newest = timers.newest
@@ -80,7 +80,7 @@ def test_a_new_timer_waits_for_the_next_event() -> None:
 
 
 def test_cancelled_timers_are_swept_out() -> None:
-    """Cancelled timers are removed from the heap, so it stays small after many completed operations."""
+    """The heap drops cancelled timers, so it stays small after many operations have completed."""
     timers: Timers[TimerKind] = Timers()
     kept = [timers.schedule(1000.0 + number, KIND, number) for number in range(10)]
     for number in range(10_000):
@@ -92,7 +92,7 @@ def test_cancelled_timers_are_swept_out() -> None:
 
 
 def test_a_cancelled_timer_releases_its_subject() -> None:
-    """Cancelling a timer releases its subject immediately, although its time has not come."""
+    """A cancelled timer releases its subject immediately, even if the timer is due much later."""
 
     class Subject:
         pass
@@ -116,7 +116,7 @@ def test_every_kind_has_its_sentence() -> None:
 
 
 class TimersAgainstAList(RuleBasedStateMachine):
-    """State machine that compares the heap with a plain dictionary."""
+    """State machine that compares the heap of timers with a plain dictionary."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Names of errors in commands and files."""
+"""Names of Cassandra errors in commands and files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from triclinium_core.retry.cassandra import errors
     ],
 )
 def test_names_of_coordinator_errors(name: str, kind: type[errors.CoordinatorError]) -> None:
-    """The class name, the protocol's name and the driver's exception name all select the same error class."""
+    """An error class can be given by its class name, the protocol's name or the name of the driver's exception."""
     assert kind is kind_of(name, ANSWERS)
     assert kind is type(answered(name))
 
@@ -44,20 +44,20 @@ def test_names_of_coordinator_errors(name: str, kind: type[errors.CoordinatorErr
     ],
 )
 def test_aborts(name: str, kind: type[errors.RequestAborted]) -> None:
-    """The class name, the short name and the driver's exception name of an abort select its class."""
+    """The class of an abort can be given by its class name, its short name or the name of the driver's exception."""
     assert kind is kind_of(name, ABORTS)
     assert kind is type(aborted(name))
 
 
 @rows("name", ["", "Throwable", "ReadTimeout", "Unavailable"])
 def test_unknown_name_gives_the_base_class(name: str) -> None:
-    """An unknown name, or one of an error with details, gives the base class with the name as its text."""
+    """An unknown name, or the name of an error with details, gives the base class, and the error's text is the name."""
     assert (errors.CoordinatorError, name) == (type(answered(name)), str(answered(name)))
     assert (errors.RequestAborted, name) == (type(aborted(name)), str(aborted(name)))
 
 
 def test_every_error_without_details_has_a_name() -> None:
-    """All error codes except the three with details have a name, and so do all aborts."""
+    """All error codes but the three with details have a name, and so have all aborts."""
     detailed = {errors.ReadTimeout, errors.WriteTimeout, errors.Unavailable}
 
     assert set(errors.CODES.values()) - detailed == set(ANSWERS.values())
@@ -66,6 +66,6 @@ def test_every_error_without_details_has_a_name() -> None:
 
 @rows("names", [ABORTS, ANSWERS])
 def test_no_spelling_names_two_errors(names: dict[str, type[errors.CassandraError]]) -> None:
-    """Two names with the same canonical spelling select the same class."""
+    """Two names with equal canonical spellings select one error class."""
     assert len(set(names.values())) == len({kind_of(name, names) for name in names})
     assert all(kind is kind_of(canonical(name), names) for name, kind in names.items())

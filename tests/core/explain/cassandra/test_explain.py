@@ -1,4 +1,4 @@
-"""Explanation of one Cassandra error by the policies and the request machine."""
+"""Explanations of one Cassandra error, which the policies and the request machine produce."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_decision_action_error_and_consistency(
     idempotent: bool,
     expected: tuple[str | None, str, str | None, str | None],
 ) -> None:
-    """The facts give the policy's decision if it is consulted, the action, the error and the next consistency level."""
+    """The facts have the policy's decision if it is called, the action, the error and the next consistency level."""
     reported = explain(CassandraCase(error=error, policy=policy, idempotent=idempotent)).to_json()
 
     assert expected == (reported["decision"], reported["action"], reported["error"], reported["consistency"])
@@ -71,7 +71,7 @@ def test_decision_action_error_and_consistency(
     ],
 )
 def test_sentences_contain_all_facts(case: CassandraCase, clauses: list[str]) -> None:
-    """The sentences give the event, the deciding party, the decision and the result, in order, each with its clause."""
+    """The sentences have the event, the decider, the decision and the result, in this order, each with its clause."""
     explanation = explain(case)
     reported, sentences = explanation.facts, explanation.sentences()
     words = " ".join(sentences)
@@ -94,7 +94,7 @@ def test_sentences_contain_all_facts(case: CassandraCase, clauses: list[str]) ->
 
 
 def test_policy_gets_the_retry_count() -> None:
-    """The default policy retries the first failure and refuses the second, because it gets the retry count."""
+    """The policy gets the retry count, so the default policy retries the first failure and refuses the second."""
     first, second = (explain(CassandraCase(error=UNAVAILABLE, policy=DEFAULT, retry_count=count)) for count in (0, 1))
 
     assert ((Outcome.NEXT_NODE,), True) == (first.outcomes, first.facts["counts_as_retry"])
@@ -103,7 +103,7 @@ def test_policy_gets_the_retry_count() -> None:
 
 @rows("error", [READ, WRITE, UNAVAILABLE, errors.ClosedConnection(), errors.Overloaded()])
 def test_fixed_policy_gives_the_same_verdict(error: errors.CassandraError) -> None:
-    """A FixedPolicy gives its verdict for every kind of error."""
+    """For every kind of error, a FixedPolicy returns the same verdict."""
     assert cassandra.RETRY_NEXT is cassandra.verdict_on(FixedPolicy(cassandra.RETRY_NEXT), error, retry_count=3)
 
 

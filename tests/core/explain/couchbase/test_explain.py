@@ -1,4 +1,4 @@
-"""Explanation of one case by the client's own machine."""
+"""Explanations of one case, which the client's own retry machine produces."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OF_NO_USE = couchbase.parse_entry({"name": "GONE", "desc": "gone for good", "att
 
 
 class Always:
-    """A strategy that retries everything, also against the orchestrator."""
+    """Strategy that permits every retry, even one that the machine then refuses."""
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
         """Return a retry."""
@@ -44,15 +44,15 @@ class Always:
 
 
 class Broken:
-    """A strategy that raises."""
+    """Strategy that raises an error."""
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
-        """Raise."""
+        """Raise an error."""
         raise LookupError(reason)
 
 
 class Wordless:
-    """A strategy that returns None instead of an action."""
+    """Strategy that returns None instead of a RetryAction."""
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
         """Return None."""
@@ -60,7 +60,7 @@ class Wordless:
 
 
 class Thoughtful:
-    """An asynchronous strategy."""
+    """Asynchronous strategy that permits every retry."""
 
     async def retry_after(
         self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /
@@ -91,7 +91,7 @@ def case_of(
 
 
 def fate(explanation: Explanation) -> tuple[object, ...]:
-    """Return reason, action, delay and error of the explanation."""
+    """Return the reason, action, delay and error of the explanation."""
     facts = explanation.facts
     assert (facts["action"],) == explanation.outcomes
     return facts["reason"], facts["action"], facts["delay_ms"], facts["error"]
@@ -141,7 +141,7 @@ def test_outcomes_without_a_reason_in_the_batch(case: CouchbaseCase, expected: t
 def test_service_response_names_its_clause(
     happened: Happening, operation: str, service: couchbase.Service, clause: str
 ) -> None:
-    """The clause that classifies a service's response is listed once and named in a sentence."""
+    """The clauses list the clause that classifies a service's response once, and a sentence names it."""
     explanation = explain(case_of(happened, operation, service=service))
 
     assert 1 == sum(found.startswith(clause) for found in explanation.clauses)
@@ -149,7 +149,7 @@ def test_service_response_names_its_clause(
 
 
 def test_success_names_no_error_clause() -> None:
-    """A successful response and a closed socket name no clause of RFC 0058."""
+    """The clauses of a successful response and of a closed socket have no clause of RFC 0058."""
     for happened in (HttpAnswer(200, "{}"), couchbase.SocketClosed(couchbase.HandedOver.ALL)):
         assert not any("0058" in clause for clause in explain(case_of(happened, "query", service=QUERY)).clauses)
 
@@ -183,7 +183,7 @@ def test_success_names_no_error_clause() -> None:
     ],
 )
 def test_idempotency(case: CouchbaseCase, expected: bool, clause: str) -> None:
-    """The caller's setting decides idempotency first, then the RFC's list; the first clause says which."""
+    """The caller's setting determines idempotency, or else the RFC's list; the first clause states which of them."""
     explanation = explain(case)
 
     assert expected is explanation.facts["idempotent"]
@@ -207,14 +207,14 @@ def test_idempotency(case: CouchbaseCase, expected: bool, clause: str) -> None:
     ],
 )
 def test_decided_by(case: CouchbaseCase, expected: DecidedBy, was_asked: bool) -> None:
-    """The facts name the party that decided, and the strategy's action if the strategy was called."""
+    """The facts name the component that decided, and the strategy's action if the strategy was called."""
     facts = explain(case).facts
 
     assert (expected, was_asked) == (facts["decided_by"], facts["strategy_answer"] is not None)
 
 
 def test_forbidding_flag_overrides_always_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The orchestrator refuses a reason that forbids the retry, even if the reason is always retried."""
+    """If a reason forbids the retry, the retry is refused even if the reason is always retried."""
     monkeypatch.setattr(R.SOCKET_CLOSED_WHILE_IN_FLIGHT, "always_retry", True)
 
     facts = explain(case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL))).facts
@@ -235,7 +235,7 @@ def test_forbidding_flag_overrides_always_retry(monkeypatch: pytest.MonkeyPatch)
 def test_capped_delay_reports_how_it_ends(
     strategy: couchbase.AnyRetryStrategy, elapsed: float, expected: tuple[object, ...]
 ) -> None:
-    """A delay cut to the deadline or the schedule names the error it ends with: a timeout or the status's error."""
+    """A delay cut to the deadline names the timeout error; a delay cut to the schedule names the status's error."""
     explanation = explain(case_of(KvAnswer(0x7FF0, RETRIED_BY_MAP), attempt=10, strategy=strategy, elapsed=elapsed))
     facts = explanation.facts
 
@@ -254,7 +254,7 @@ def test_capped_delay_reports_how_it_ends(
     ],
 )
 def test_counts_as_retry(case: CouchbaseCase, expected: bool) -> None:
-    """A retry counts if the request is sent again; one whose delay was cut to the deadline does not."""
+    """A retry counts if the request is sent again, but not if its delay was cut to the deadline."""
     assert expected is explain(case).facts["counts_as_retry"]
 
 
@@ -272,7 +272,7 @@ def test_counts_as_retry(case: CouchbaseCase, expected: bool) -> None:
     ],
 )
 def test_error_map_decides_only_unknown_statuses(happened: Happening, expected: bool | None) -> None:
-    """The error map decides only about unknown statuses; for a known status, a clause says so."""
+    """The error map decides only about unknown statuses; for a known status, a clause states this."""
     explanation = explain(case_of(happened))
 
     assert expected is explanation.facts["error_map_has_a_say"]
@@ -284,7 +284,7 @@ def test_error_map_decides_only_unknown_statuses(happened: Happening, expected: 
     [(0, None, RETRY), (1, None, FAIL), (1, 0.1, RETRY), (0, 2.0, FAIL)],
 )
 def test_time_of_the_first_failure(attempt: int, since_first_failure: float | None, expected: Outcome) -> None:
-    """An error map's schedule starts at the given first failure, or at the submission if there were retries."""
+    """The schedule starts at the given first failure; without it, at the submission if there were retries."""
     case = CouchbaseCase(
         service=KV,
         operation="get",
@@ -300,7 +300,7 @@ def test_time_of_the_first_failure(attempt: int, since_first_failure: float | No
 
 
 def test_jittered_delay_is_reported_at_its_longest() -> None:
-    """Without the caller's random numbers, jitter does not shorten the delay."""
+    """If the caller passes no random numbers, jitter does not shorten the delay."""
     strategy = couchbase.BestEffortRetryStrategy(exponential(first=0.1, jitter=0.5))
 
     assert 100 == explain(case_of(KvAnswer(0x86), strategy=strategy)).facts["delay_ms"]
@@ -321,7 +321,7 @@ def test_jittered_delay_is_reported_at_its_longest() -> None:
     ],
 )
 def test_orders(happened: Happening, expected: list[str]) -> None:
-    """The explanation lists the machine's further orders, each in a sentence."""
+    """The facts list the further orders of the machine, and a sentence states each order."""
     explanation = explain(case_of(happened))
 
     orders = cast(list[str], explanation.facts["orders"])
@@ -360,7 +360,7 @@ def test_orders(happened: Happening, expected: list[str]) -> None:
     ],
 )
 def test_happening_and_its_clause(case: CouchbaseCase, facts: list[str], clause: str) -> None:
-    """The facts name the event with its numbers; the second clause is that of its reason, or of a missing reason."""
+    """The facts have the event with its numbers, and the second clause is about its reason or the lack of a reason."""
     explanation = explain(case)
 
     assert [] == [fact for fact in facts if fact not in str(explanation.facts["happened"])]
@@ -381,7 +381,7 @@ SAID = [
 
 @rows("case", SAID)
 def test_sentences_contain_all_facts(case: CouchbaseCase) -> None:
-    """The sentences contain all facts, in the order of the steps, each with its clause."""
+    """The sentences have all facts in the order of the steps, each with its clause."""
     explanation = explain(case)
     facts, sentences = explanation.facts, explanation.sentences()
     known = [facts[key] for key in ("service", "operation", "happened", "reason", "meaning", "error", "message")]
@@ -400,7 +400,7 @@ def test_sentences_contain_all_facts(case: CouchbaseCase) -> None:
 
 
 def test_as_json() -> None:
-    """A field that does not apply is null; the keys are always the same."""
+    """If a field does not apply, its value is null, so the JSON always has the same keys."""
     retried, completed = explain(SAID[1]).to_json(), explain(SAID[6]).to_json()
 
     assert {
@@ -442,7 +442,7 @@ def test_as_json() -> None:
     ],
 )
 def test_message_quotes_the_response(happened: Happening, facts: list[str]) -> None:
-    """The message gives an error code's number, and the HTTP status only for an HTTP response."""
+    """The message has the number of an error code, and has the HTTP status only for an HTTP response."""
     message = str(explain(case_of(happened, "query", service=QUERY)).facts["message"])
 
     assert [] == [fact for fact in facts if fact not in message]
@@ -460,7 +460,7 @@ def test_message_quotes_the_response(happened: Happening, facts: list[str]) -> N
     ],
 )
 def test_failed_lookup_raises_its_own_error(failed: DispatchFailed, expected: str) -> None:
-    """A failed collection lookup ends with the error of its status, or with the error that the caller gave."""
+    """If a collection lookup fails, the request fails with the error of its status, or with the error of the case."""
     assert expected == explain(case_of(failed, strategy=couchbase.FailFastRetryStrategy())).facts["error"]
 
 
@@ -500,7 +500,7 @@ def test_invalid_case_is_refused(changes: dict[str, object], parameter: str) -> 
 
 
 def test_defaults_of_a_case() -> None:
-    """A default case has the default strategy, no earlier failure and no deadline."""
+    """A case has by default the client's default strategy, no earlier failure and no deadline."""
     explanation = explain(CouchbaseCase(service=KV, operation="get", happened=KvAnswer(0x86)))
 
     assert "FastFailOnTerminalErrorRetryStrategy" == explanation.facts["strategy"]
@@ -526,7 +526,7 @@ BORN_OF: dict[couchbase.RetryReason, tuple[couchbase.Service, Happening]] = {
 }
 
 
-# Decision C36: the client never gives this reason.
+# Decision C36: the client never gives SERVICE_RESPONSE_CODE_INDICATED as a reason.
 @rows("reason", [reason for reason in couchbase.RetryReason if reason is not R.SERVICE_RESPONSE_CODE_INDICATED])
 @rows("strategy", STRATEGIES)
 @rows("idempotent", [False, True])
@@ -534,7 +534,7 @@ BORN_OF: dict[couchbase.RetryReason, tuple[couchbase.Service, Happening]] = {
 def test_explain_and_the_batch_agree(
     reason: couchbase.RetryReason, strategy: str, idempotent: bool, attempt: int, elapsed: float
 ) -> None:
-    """An explained event and a batch question on the same reason give equal answers on both sides of every limit."""
+    """For one reason, the explanation and the batch command return equal facts on both sides of every limit."""
     service, happened = BORN_OF.get(reason, (KV, DispatchFailed(reason)))
     explanation = explain(
         CouchbaseCase(

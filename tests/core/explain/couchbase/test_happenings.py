@@ -1,4 +1,4 @@
-"""Events that give each retry reason."""
+"""Example events, one for each retry reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triclinium_core.retry import couchbase
 
 @pytest.mark.parametrize("reason", couchbase.RetryReason)
 def test_the_machine_finds_the_reason(reason: couchbase.RetryReason) -> None:
-    """A machine that receives the event of a reason gives that reason, for a request of its service."""
+    """For a request of the reason's service, a machine that gets the event of the reason records the reason."""
     service, happened = HAPPENINGS[reason]
     annotation = couchbase.RequestAnnotation(
         operation="",
@@ -37,5 +37,5 @@ def test_the_machine_finds_the_reason(reason: couchbase.RetryReason) -> None:
     ],
 )
 def test_verdict(service: couchbase.Service, happened: Happening, kind: type) -> None:
-    """The tables give a verdict on a response, and none if there was no response."""
+    """The tables classify a response; without a response ``verdict_of`` returns None."""
     assert kind is type(verdict_of(service, "upsert", happened))

@@ -1,4 +1,4 @@
-"""A recording strategy: it passes calls through and records the result."""
+"""Recording strategy: it passes each call to another strategy and records the result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REFUSES = "refuses"
 
 
 class Tired(couchbase.BestEffortRetryStrategy):
-    """A strategy that counts its calls and refuses each."""
+    """Strategy that counts its calls and refuses every retry."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Tired(couchbase.BestEffortRetryStrategy):
 
 
 def test_calls_and_results_pass_through() -> None:
-    """The strategy gets the same request object, and the caller gets the same action object."""
+    """The strategy gets the original request object, and the caller gets the original action object."""
     answer, request = couchbase.RetryAction.after(0.25), retry_request()
     strategy = Says(answer)
     recorded = RecordingStrategy(strategy)
@@ -44,7 +44,7 @@ def test_calls_and_results_pass_through() -> None:
 
 
 def test_exception_passes_through() -> None:
-    """An exception of the strategy reaches the caller unchanged and is recorded."""
+    """If the strategy raises, the exception is recorded and reaches the caller unchanged."""
     error = LookupError("mine")
     recorded = RecordingStrategy(Raises(error))
 
@@ -80,7 +80,7 @@ def test_exception_passes_through() -> None:
 def test_reason_of_a_refusal(
     strategy: couchbase.RetryStrategy, request_: couchbase.RetryRequest, reason: couchbase.RetryReason, expected: str
 ) -> None:
-    """A refusal names its cause if calling a built-in strategy again, with that obstacle removed, gives a retry."""
+    """The words for a refusal name an obstacle if a built-in strategy permits the retry without that obstacle."""
     recorded = RecordingStrategy(strategy)
     recorded.retry_after(request_, reason)
 
@@ -91,7 +91,7 @@ def test_reason_of_a_refusal(
 
 
 def test_custom_strategy_is_called_once() -> None:
-    """A strategy of the application is called only once, because it may keep count."""
+    """A strategy of an application is called only once, because it may count its calls."""
     strategy = Tired()
     recorded = RecordingStrategy(strategy)
     recorded.retry_after(retry_request(), LOST)
@@ -116,7 +116,7 @@ def test_custom_strategy_is_called_once() -> None:
     ],
 )
 def test_words_of_answers(answer: object, facts: list[str]) -> None:
-    """Every action, exception and invalid result has a description; a terminal reason is named only if it decided."""
+    """Each action, exception and invalid result has a description, which names a terminal reason only if it decided."""
     words = words_of_answer(answer, couchbase.RetryReason.TLS_ERROR)
 
     assert [] == [fact for fact in facts if fact not in words]
@@ -124,7 +124,7 @@ def test_words_of_answers(answer: object, facts: list[str]) -> None:
 
 
 def test_a_reason_is_terminal_by_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reason is described as terminal if the table lists it; the description counts the table's rows."""
+    """A reason is described as terminal if the table lists it, and the description has the number of rows."""
     refusal = couchbase.RetryAction.no_retry(errors.DocumentLockedException)
     monkeypatch.setitem(couchbase.TERMINAL_ERRORS, couchbase.RetryReason.KV_LOCKED, errors.DocumentLockedException)
 

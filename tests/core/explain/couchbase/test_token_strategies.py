@@ -1,4 +1,4 @@
-"""Explanation of one case under a token strategy, by the client's own machine and strategy."""
+"""Explanations of one case under a token strategy, which the client's own machine and the strategy produce."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def standard(quota: int | None = None) -> StandardRetryStrategy:
 
 
 def case(happened: Happening, strategy: AnyRetryStrategy, **fields: Any) -> CouchbaseCase:
-    """Return the case of an upsert with this event."""
+    """Return a case in which this event happens to an upsert."""
     return CouchbaseCase(service=Service.KV, operation="upsert", happened=happened, strategy=strategy, **fields)
 
 
 def test_strategy_decides_and_quota_pays() -> None:
-    """The delay is the strategy's own; the facts show the arguments it got and the quota before and after."""
+    """The strategy sets the delay; the facts have the strategy's arguments and the quota before and after the call."""
     explanation = explain(case(BUSY, standard()))
     facts = explanation.facts
 
@@ -47,7 +47,7 @@ def test_strategy_decides_and_quota_pays() -> None:
 
 @pytest.mark.parametrize("strategy", [standard(4), TokenScope(standard(4), "orders")])
 def test_empty_quota_refuses(strategy: AnyRetryStrategy) -> None:
-    """An empty quota refuses the retry; the explanation names the strategy inside a scope."""
+    """If the quota is empty, the retry is refused; the explanation names the strategy, even inside a token scope."""
     facts = explain(case(BUSY, strategy)).facts
 
     assert ("fail", "StandardRetryStrategy") == (facts["action"], facts["strategy"])
@@ -64,7 +64,7 @@ def test_empty_quota_refuses(strategy: AnyRetryStrategy) -> None:
     ],
 )
 def test_other_decisions_do_not_consult_the_strategy(happened: Happening, decided_by: str, action: str) -> None:
-    """A decision that is not the strategy's does not call it or take from its quota."""
+    """If the machine decides without the strategy, it does not call the strategy, and the quota does not change."""
     strategy = standard(0)
     facts = explain(case(happened, strategy)).facts
 
@@ -77,7 +77,7 @@ def test_other_decisions_do_not_consult_the_strategy(happened: Happening, decide
 
 
 def test_earlier_retries_are_paid_for() -> None:
-    """Earlier retries have taken their cost from the quota; more than the strategy permits are refused."""
+    """The quota pays for the earlier retries; a case with more retries than the strategy permits is refused."""
     facts: Any = explain(case(BUSY, standard(), attempt=1)).facts
 
     assert (495, 490) == (facts["token"]["quota_before"], facts["token"]["quota_after"])
@@ -89,12 +89,12 @@ def test_earlier_retries_are_paid_for() -> None:
 
 
 def test_async_strategy_is_consulted() -> None:
-    """An asynchronous strategy ends the explanation as a consultation, because its result is unknown."""
+    """With an asynchronous strategy the explanation ends with its call, because the result of the call is unknown."""
     assert (Outcome.CONSULT,) == explain(case(BUSY, as_async(standard()))).outcomes
 
 
 def test_clauses_include_the_token_decision() -> None:
-    """The clauses and the sentences include the decision of the token strategies' table."""
+    """The clauses and the sentences have the decision from the table of the token strategies."""
     explanation = explain(case(BUSY, standard()))
 
     assert "decision T2" in explanation.clauses

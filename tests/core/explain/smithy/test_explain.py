@@ -1,4 +1,4 @@
-"""Explanation of operations under a Smithy strategy, by the strategy itself."""
+"""Explanations of operations under a Smithy strategy, which the strategy itself produces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ E, T, TO, N, OK = (
 
 
 def standard(quota: int = 500) -> smithy.StandardRetryStrategy:
-    """Return a strategy with the AWS numbers of 2026 that draws 0.5."""
+    """Return a strategy with the AWS numbers of 2026 whose random source always returns 0.5."""
     return smithy.StandardRetryStrategy(rng=Fixed(0.5), numbers=smithy.AwsRetryNumbers.OF_2026, quota_capacity=quota)
 
 
@@ -64,7 +64,7 @@ def standard(quota: int = 500) -> smithy.StandardRetryStrategy:
     ],
 )
 def test_sentences_contain_all_facts(case: SmithyCase, facts: list[str]) -> None:
-    """The sentences give the cost and the delay of each attempt in order, each with its clause."""
+    """The sentences have the cost and the delay of each attempt, in order and each with its clause."""
     explanation = explain(case)
     words = " ".join(explanation.sentences())
     places = [words.find(fact) for fact in facts]
@@ -75,7 +75,7 @@ def test_sentences_contain_all_facts(case: SmithyCase, facts: list[str]) -> None
 
 
 def test_as_data() -> None:
-    """The JSON of an explanation has all its facts and clauses."""
+    """The JSON of an explanation has all of its facts and clauses."""
     explanation = explain(SmithyCase(strategy=standard(20), operations=[[E, E]]))
 
     assert {
@@ -125,7 +125,7 @@ def test_as_data() -> None:
     [([E, E, E, OK], Outcome.FAIL), ([E, E], Outcome.OPEN), ([TO, OK], Outcome.COMPLETE), ([N, OK], Outcome.FAIL)],
 )
 def test_outcomes(responses: Sequence[ScriptedResponse], expected: Outcome) -> None:
-    """The outcome is complete, fail, or open if the responses run out."""
+    """An operation completes, fails, or stays open if its responses run out."""
     assert (expected,) == explain(SmithyCase(strategy=standard(), operations=[responses])).outcomes
 
 
@@ -135,7 +135,7 @@ def steps_of(explanation: Explanation) -> list[list[dict[str, Any]]]:
 
 
 def test_every_attempt_is_one_step() -> None:
-    """The steps list each attempt once; the next delay of a step is the delay of the following one."""
+    """Each attempt is one step, and the next delay of a step is the delay of the following step."""
     (steps,) = steps_of(explain(SmithyCase(strategy=standard(), operations=[[E, TO, T, OK]])))
 
     assert [E, TO, T] == [step["response"] for step in steps]
@@ -143,7 +143,7 @@ def test_every_attempt_is_one_step() -> None:
 
 
 def test_adaptive_strategy_delays_the_next_operation() -> None:
-    """Once the service throttles, first attempts wait too, and the explanation names the allowed rate."""
+    """After the service has throttled, first attempts wait too, and the explanation has the allowed rate."""
     clock = ScriptedClock()
     strategy = smithy.AdaptiveRetryStrategy(rng=Fixed(0.5), clock=clock, numbers=smithy.AwsRetryNumbers.OF_2026)
 

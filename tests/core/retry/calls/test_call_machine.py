@@ -1,4 +1,4 @@
-"""One call and its attempts: the decisions of the machine, and its records."""
+"""Call machine: its decisions after each attempt of a call, and its records of the attempts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Token:
 
 
 class Answering:
-    """Strategy with scripted results: tokens to return, or exceptions to raise."""
+    """Strategy with scripted results: it returns the tokens and raises the exceptions in their order."""
 
     def __init__(self, *answers: object) -> None:
         self.answers = list(answers)
@@ -49,7 +49,7 @@ class Answering:
 
 
 class ForeignRetryError(Exception):
-    """Refusal of another library."""
+    """Refusal of a retry by a strategy of another library."""
 
 
 ForeignRetryError.__name__ = "RetryError"
@@ -68,7 +68,7 @@ def machine_of(
 
 
 def test_a_permitted_retry_sleeps() -> None:
-    """The machine sleeps for the delay of the new token, and the next attempt has that token."""
+    """A permitted retry sleeps for the delay of the new token, and the next attempt has that token."""
     token = Token(0.5, 1)
     machine = machine_of(Answering(token))
     decision = machine.fail(ConnectionError(), now=11.0, deadline=math.inf)
@@ -79,7 +79,7 @@ def test_a_permitted_retry_sleeps() -> None:
 
 
 def test_the_last_error_has_all_attempts() -> None:
-    """The last error has each attempt's number, error, delay and duration, and the reason of the ending."""
+    """The last error has the number, error, delay and duration of each attempt, and the reason why the call ended."""
     machine = machine_of(Answering(Token(0.5, 1), smithy.RetryError("no")))
     first, second = ConnectionError("first"), ConnectionError("second")
     machine.fail(first, now=10.25, deadline=math.inf)
@@ -103,7 +103,7 @@ def test_the_last_error_has_all_attempts() -> None:
     ],
 )
 def test_a_refusal_ends_the_call(refusal: Exception, ending: calls.RetryEnding) -> None:
-    """A refusal ends the call; a refusal with ``retry_after`` counts as a refusal by quota."""
+    """If the strategy refuses a retry, the call ends; a refusal with ``retry_after`` counts as a refusal by quota."""
     decision = machine_of(Answering(refusal)).fail(ConnectionError(), now=10.0, deadline=math.inf)
 
     assert calls.GiveUp(ending) == decision
@@ -116,7 +116,7 @@ class Limited(Answering):
 
 
 def test_a_refusal_before_the_last_attempt() -> None:
-    """A refusal before the maximum of attempts does not end the call as exhausted."""
+    """If the strategy refuses a retry before the maximum number of attempts, the call does not end as exhausted."""
     decision = machine_of(Limited(smithy.RetryError("other"))).fail(ConnectionError(), now=10.0, deadline=math.inf)
 
     assert calls.GiveUp(calls.RetryEnding.REFUSED) == decision
@@ -127,14 +127,14 @@ def test_a_refusal_before_the_last_attempt() -> None:
     [({"max_attempts": 1}, calls.RetryEnding.EXHAUSTED), ({"quota_capacity": 13}, calls.RetryEnding.QUOTA)],
 )
 def test_why_the_standard_strategy_refuses(limit: dict[str, int], ending: calls.RetryEnding) -> None:
-    """The ending is "exhausted" at the attempt limit, and "quota" if the quota refuses."""
+    """The ending is "exhausted" at the attempt limit, and "quota" if the quota of the strategy refuses the retry."""
     machine = machine_of(StandardRetryStrategy(rng=random.Random(0), **limit))  # type: ignore[arg-type]
 
     assert calls.GiveUp(ending) == machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
 
 
 def test_unsafe_errors_do_not_reach_the_strategy() -> None:
-    """An error that is not retry-safe ends the call without a request to the strategy."""
+    """An error that is not retry-safe ends the call, and the machine requests no token from the strategy."""
     strategy = Answering()
     decision = machine_of(strategy).fail(ValueError(), now=10.0, deadline=math.inf)
 
@@ -164,7 +164,7 @@ def test_no_attempt_begins_at_the_deadline(deadline: float, decision: calls.Give
 
 @rows("deadline", [11.0, 10.0, -math.inf])
 def test_a_deadline_that_has_passed_costs_no_quota(deadline: float) -> None:
-    """After the deadline, the machine ends the call without a request to the strategy."""
+    """After the deadline, the machine ends the call and requests no token from the strategy."""
     strategy = Answering()
 
     assert calls.GiveUp(calls.RetryEnding.DEADLINE) == machine_of(strategy).fail(
@@ -204,7 +204,7 @@ def test_an_object_that_is_not_a_token() -> None:
 
 
 def test_another_exception_of_the_strategy() -> None:
-    """An exception of the strategy that is not a refusal propagates unchanged."""
+    """If the strategy raises an exception that is not a refusal, the machine propagates it unchanged."""
     defect = ZeroDivisionError()
 
     with pytest.raises(ZeroDivisionError) as caught:
@@ -214,7 +214,7 @@ def test_another_exception_of_the_strategy() -> None:
 
 
 def test_an_invalid_result_of_on() -> None:
-    """An invalid result of ``on`` raises an error whose cause is the attempt's error."""
+    """If ``on`` returns an invalid value, the machine raises an error whose cause is the attempt's error."""
     error = ConnectionError()
 
     with pytest.raises(ArgumentError, match="^on=.* None") as caught:
@@ -224,7 +224,7 @@ def test_an_invalid_result_of_on() -> None:
 
 
 def test_a_rejected_result_is_retried() -> None:
-    """A rejected result reaches the strategy as an error with the caller's information."""
+    """If the caller rejects a result, the strategy gets an error with the information that the caller returned."""
     strategy = Answering(Token(0.0), smithy.RetryError())
     machine = machine_of(strategy)
     info = smithy.ErrorInfo(is_retry_safe=True, retry_after=3.0, is_throttling_error=True)
@@ -237,7 +237,7 @@ def test_a_rejected_result_is_retried() -> None:
 
 
 def test_an_asynchronous_strategy() -> None:
-    """The machine hands out the awaitable of an asynchronous strategy, and continues with its result."""
+    """The machine returns the awaitable of an asynchronous strategy, and continues with the awaited result."""
     terms: calls.CallTerms[None] = calls.CallTerms(smithy.as_async(Answering()), on=ConnectionError)
     machine = calls.CallMachine(terms, token=Token(0.0), began=10.0)
     decision = machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
@@ -260,7 +260,7 @@ def test_records_are_limited() -> None:
 
 
 def test_a_success_clears_the_records() -> None:
-    """A success drops the records of earlier attempts and their errors."""
+    """After a success the machine drops the records of earlier attempts and their errors."""
     machine = machine_of(Answering(Token(0.0), smithy.RetryError()))
     machine.fail(ConnectionError("before"), now=10.0, deadline=math.inf)
     machine.succeed()
@@ -271,7 +271,7 @@ def test_a_success_clears_the_records() -> None:
 
 
 def test_the_first_token() -> None:
-    """The delay of the first token is validated, and only a refusal may replace the token."""
+    """The machine checks the delay of the first token, and accepts a refusal instead of the token, but nothing else."""
     terms: calls.CallTerms[None] = calls.CallTerms(Answering())
     calls.refuse_first(smithy.RetryError())
 
@@ -283,7 +283,7 @@ def test_the_first_token() -> None:
 
 
 def test_the_strategy_gets_unsafe_throttling_errors() -> None:
-    """The strategy gets a throttling error that is not retry-safe, but cannot permit its retry."""
+    """A throttling error that is not retry-safe reaches the strategy, but the machine ignores a permitted retry."""
     permitting, refusing = Answering(Token(0.0)), Answering(smithy.RetryError())
     decisions = [
         machine_of(strategy, on=lambda _: smithy.ErrorInfo(is_throttling_error=True)).fail(
@@ -305,7 +305,7 @@ class Taking(Answering):
 
 
 def test_an_unsafe_permitted_retry_is_abandoned() -> None:
-    """The machine abandons the token if a strategy permits a retry of an unsafe error."""
+    """If a strategy permits a retry of an error that is not retry-safe, the machine abandons the token."""
     token = Token(0.0)
     strategy = Taking(token)
     machine_of(strategy, on=lambda _: smithy.ErrorInfo(is_throttling_error=True)).fail(
@@ -316,7 +316,7 @@ def test_an_unsafe_permitted_retry_is_abandoned() -> None:
 
 
 def test_throttling_at_the_deadline_lowers_the_rate() -> None:
-    """Throttling at the deadline lowers the rate, and the cost of the unused retry is restored."""
+    """Throttling at the deadline lowers the rate, and the strategy gets back the cost of the unused retry."""
     strategy = smithy.AdaptiveRetryStrategy(rng=random.Random(0), clock=lambda: 10.0)
     machine = machine_of(strategy, on=lambda _: smithy.ErrorInfo(is_retry_safe=True, is_throttling_error=True))
 

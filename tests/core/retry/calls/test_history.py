@@ -1,4 +1,4 @@
-"""Records and notes of attempts on the last error, and their limits."""
+"""History of a call: the records and notes of its attempts on the last error, and their limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST = AttemptRecord(1, ConnectionError("first\nline"), 0.0, 0.25)
 def last(
     error: Exception | None, ending: RetryEnding = RetryEnding.EXHAUSTED, *, elapsed: float = 0.5
 ) -> AttemptRecord:
-    """Return the record of a second and last attempt."""
+    """Return the record of a second attempt, which is the last."""
     return AttemptRecord(2, error, 1.0, elapsed, ending)
 
 
@@ -51,7 +51,7 @@ class Closed(Exception):
 
 
 def test_each_attempt_has_a_note() -> None:
-    """Each attempt has a note with delay, duration and error; the last note has the reason of the ending."""
+    """The error gets a note for each attempt with delay, duration and error; the last note says why the call ended."""
     error = ConnectionError("second")
     attach([FIRST], last(error), ended=9.0)
 
@@ -63,7 +63,7 @@ def test_each_attempt_has_a_note() -> None:
 
 
 def test_a_single_unsafe_attempt_has_no_note() -> None:
-    """An error of a single attempt that is not retry-safe has a record but no note."""
+    """If the only attempt fails with an error that is not retry-safe, the error has a record but no note."""
     error = ValueError()
     record = AttemptRecord(1, error, 0.0, 0.0, RetryEnding.NOT_RETRY_SAFE)
     attach([], record, ended=9.0)
@@ -82,7 +82,7 @@ def test_errors_that_refuse_attributes(error: Exception) -> None:
 
 
 def test_an_error_without_attributes() -> None:
-    """An error without accessible attributes, or a result, has no records, and nothing raises."""
+    """If the attributes of an error raise, or an attempt has no error, there are no records and nothing raises."""
     error = Closed()
     attach([FIRST], last(error), ended=9.0)
     attach([FIRST], last(None), ended=9.0)
@@ -91,7 +91,7 @@ def test_an_error_without_attributes() -> None:
 
 
 def test_an_error_of_several_calls() -> None:
-    """An error of several calls has the attempts of the last call, and keeps notes of other code."""
+    """An error that several calls raise has the attempts of the last call, and keeps the notes of other code."""
     error = ConnectionError()
     error.add_note("mine")
     for ended in range(10, 100, 10):
@@ -104,7 +104,7 @@ def test_an_error_of_several_calls() -> None:
 
 
 def test_notes_of_an_inner_call_stay() -> None:
-    """The notes of a nested call stay; the records are those of the outer call."""
+    """The notes of an inner call stay on the error, and the outer call replaces the records of the inner call."""
     error = ConnectionError()
     attach([FIRST], last(error), ended=9.0)
     attach([], AttemptRecord(1, error, 0.0, 2.0, RetryEnding.QUOTA), ended=10.0)
@@ -115,7 +115,7 @@ def test_notes_of_an_inner_call_stay() -> None:
 
 
 def test_notes_are_limited() -> None:
-    """The number of notes is at most ``NOTES_MAX``, for many attempts and nested calls."""
+    """An error has at most ``NOTES_MAX`` notes, even after many attempts and nested calls."""
     error = ConnectionError()
     for _ in range(5):
         attach([FIRST] * 50, last(error), ended=9.0)
@@ -134,7 +134,7 @@ def test_invalid_notes_stay() -> None:
 
 @rows("copied", [copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])  # noqa: S301
 def test_copies_keep_the_notes(copied: object) -> None:
-    """Copies and pickles of an error keep the notes but not the records, which may not be picklable."""
+    """A copy or pickle of an error keeps the notes but not the records, because records may not be picklable."""
     error, unpicklable = ConnectionError("second"), ConnectionError(lambda: None)
     attach([AttemptRecord(1, unpicklable, 0.0, 0.0)], last(error), ended=9.0)
     found = copied(error)  # type: ignore[operator]
@@ -153,7 +153,7 @@ def test_copies_keep_the_notes(copied: object) -> None:
     ],
 )
 def test_errors_in_a_line(error: Exception | None, text: str) -> None:
-    """The description of an error is its type and text, in one line of limited length."""
+    """An error is described by its type and text in one line of limited length."""
     assert text == describe(error)
 
 

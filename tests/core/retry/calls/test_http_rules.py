@@ -1,4 +1,4 @@
-"""HTTP requests that may be sent again: the tables of the RFCs, and invalid headers."""
+"""Rules for retries of HTTP requests: the tables of the RFCs, and invalid headers."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def retried(rules: calls.HttpRetryRules) -> list[int]:
 
 
 def test_statuses() -> None:
-    """The statuses for transient conditions are retried, and 500 is not."""
+    """By default the rules retry the statuses for transient conditions, but not 500."""
     assert [408, 425, 429, 502, 503, 504] == retried(calls.HttpRetryRules())
     assert all(rule.reason for rule in calls.RETRIED_STATUSES.values())
 
 
 def test_kinds_of_statuses() -> None:
-    """One status throttles, two are timeouts, and each has its fault."""
+    """Of the retried statuses, one is throttling, two are timeouts, and each is a fault of the client or the server."""
     rules = calls.HttpRetryRules()
     found = {status: rules.judge_answer(GET, status, None, WALL_SECONDS) for status in calls.RETRIED_STATUSES}
 
@@ -59,7 +59,7 @@ def test_kinds_of_statuses() -> None:
 
 @rows(("expected", "status"), [(True, 200), (True, 304), (True, 404), (False, 429), (False, 500), (False, 503)])
 def test_successful_statuses(expected: bool, status: int) -> None:
-    """A status counts as a success unless it throttles or is a server error, retried or not."""
+    """A status is a success unless it means throttling or a server error, even if the rules retry it."""
     assert expected is calls.HttpRetryRules().is_success(status)
 
 
@@ -80,7 +80,7 @@ def test_successful_statuses(expected: bool, status: int) -> None:
 def test_retry_safe_requests(
     expected: bool, request_facts: calls.HttpRequestFacts, rules: calls.HttpRetryRules
 ) -> None:
-    """A request that may have arrived is safe only if it is repeatable; an unsent request always is."""
+    """A request that may have arrived is retry-safe only if it is repeatable; an unsent request is always safe."""
     assert expected is rules.judge_answer(request_facts, 503, None, WALL_SECONDS).is_retry_safe
     assert expected is rules.judge_failure(request_facts, UNANSWERED).is_retry_safe
     assert True is rules.judge_failure(request_facts, UNSENT).is_retry_safe
@@ -95,7 +95,7 @@ def test_failures(is_timeout: bool) -> None:
 
 
 def test_custom_statuses() -> None:
-    """A custom status is a plain failure, and the default statuses are not retried."""
+    """Custom statuses are retried without throttling or timeout, and the default statuses are not retried."""
     rules = calls.HttpRetryRules(statuses={500})
 
     assert ErrorInfo(is_retry_safe=True, fault="server") == rules.judge_answer(GET, 500, None, WALL_SECONDS)
@@ -105,7 +105,7 @@ def test_custom_statuses() -> None:
 
 @rows(("expected", "text"), [(True, "60"), (False, "61"), (True, "soon"), (True, None)])
 def test_a_retry_after_above_the_limit(expected: bool, text: str | None) -> None:
-    """A ``Retry-After`` above the limit makes the response not retry-safe."""
+    """If ``Retry-After`` exceeds the limit, the response is not retry-safe."""
     info = calls.HttpRetryRules(retry_after_max=60).judge_answer(GET, 503, text, WALL_SECONDS)
 
     assert expected is info.is_retry_safe
@@ -144,14 +144,14 @@ def test_a_retry_after_above_the_limit(expected: bool, text: str | None) -> None
     ],
 )
 def test_retry_after(expected: float | None, text: str | None) -> None:
-    """Seconds and all three date forms are parsed; invalid text gives None, and a past date gives 0."""
+    """``Retry-After`` may be seconds or any of three date forms; invalid text gives None, and a past date gives 0."""
     assert expected == calls.parse_retry_after(text, WALL_SECONDS)
 
 
 @pytest.mark.native
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
 def test_a_date_without_a_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A date without a time zone is in UTC, in any local time zone."""
+    """A date without a time zone is read as UTC, whatever the local time zone is."""
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
@@ -165,7 +165,7 @@ def test_a_date_without_a_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 @given(st.text() | st.from_regex(r"[A-Z][a-z]{2}, [0-9]{1,3} [A-Z][a-z]{2} [0-9]{1,6} [0-9:]{0,9} ?[-+A-Z0-9]{0,6}"))
 def test_any_header_gives_seconds_or_none(text: str) -> None:
-    """Any header text gives a valid number of seconds or None."""
+    """Any header text gives None or a valid number of seconds."""
     delay = calls.parse_retry_after(text, WALL_SECONDS)
 
     assert delay is None or 0 <= delay <= RETRY_AFTER_MOST
@@ -202,7 +202,7 @@ def test_every_number_of_seconds_is_parsed(seconds: int) -> None:
     ],
 )
 def test_invalid_rules(parameter: str, value: object, said: str) -> None:
-    """An invalid rule is refused with the name of its parameter when the rules are created."""
+    """If an argument is invalid, the constructor of the rules raises an error with its name."""
     with pytest.raises(ArgumentError, match=said) as caught:
         calls.HttpRetryRules(**{parameter: value})  # type: ignore[arg-type]
 
@@ -211,5 +211,5 @@ def test_invalid_rules(parameter: str, value: object, said: str) -> None:
 
 @rows("methods", [set(), frozenset({"GET"}), {"PROPFIND", "VERSION-CONTROL"}, {"GET": 1}.keys()])
 def test_sets_of_any_kind(methods: AbstractSet[str]) -> None:
-    """Any set of methods is accepted, even an empty one."""
+    """Any kind of set is accepted as the methods, even an empty set."""
     assert methods == calls.HttpRetryRules(methods=methods).methods

@@ -1,4 +1,4 @@
-"""Judgement of errors and results by the caller's settings."""
+"""Classification of errors and results by the caller's ``on`` and ``retry_result``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.retry.smithy import ClassifiedError, ErrorInfo, classify
 
 
 class Speaking(Exception):
-    """Error with its own retry attributes."""
+    """Error with retry attributes."""
 
     def __init__(self, *, is_retry_safe: bool | None = None, retry_after: float | None = None) -> None:
         super().__init__("speaking")
@@ -72,12 +72,12 @@ GROUP = ExceptionGroup("several", [OSError()])
     ],
 )
 def test_retry_safe_errors(on: RetryOn, error: Exception, is_retry_safe: bool | None) -> None:
-    """A matching type or True is safe unless the error denies it; an ErrorInfo counts; a group needs its own type."""
+    """``on`` makes an error safe unless the error denies it; an ErrorInfo overrides it; a group needs a group type."""
     assert is_retry_safe == retryable.info_of_error(on, error).is_retry_safe
 
 
 def test_the_other_attributes_of_an_error() -> None:
-    """A matching type keeps the error's attributes; an ErrorInfo of the function replaces them."""
+    """If the type matches, the error's other attributes are kept; an ErrorInfo from the function replaces them."""
     said = Speaking(retry_after=2.0)
 
     assert ErrorInfo(is_retry_safe=True, retry_after=2.0, is_throttling_error=True) == retryable.info_of_error(
@@ -87,7 +87,7 @@ def test_the_other_attributes_of_an_error() -> None:
 
 
 def test_results() -> None:
-    """A result is accepted for False, retried for True, and retried with the details of an ErrorInfo."""
+    """A result is accepted for False, retried for True, and retried with the details of a returned ErrorInfo."""
     assert retryable.info_of_result(no, 1) is None
     assert RETRY_SAFE == retryable.info_of_result(yes, 1)
     assert later(1) == retryable.info_of_result(later, 1)
@@ -95,7 +95,7 @@ def test_results() -> None:
 
 @rows("answer", [None, 1, "yes", 0.5, RuntimeError()])
 def test_invalid_results_of_functions(answer: object) -> None:
-    """A function that returns anything but True, False or an ErrorInfo causes an error."""
+    """If a function returns anything but True, False or an ErrorInfo, classification raises an error."""
     with pytest.raises(ArgumentError, match="^on=.*True, False") as caught:
         retryable.info_of_error(lambda _: answer, OSError())  # type: ignore[arg-type,return-value]
     with pytest.raises(ArgumentError, match="^retry_result=.*True, False"):
@@ -106,7 +106,7 @@ def test_invalid_results_of_functions(answer: object) -> None:
 
 @rows("retry_after", [float("nan"), -1.0, "soon"])
 def test_an_invalid_retry_after(retry_after: object) -> None:
-    """An invalid ``retry_after`` in the caller's ErrorInfo is refused."""
+    """If the caller's ErrorInfo has an invalid ``retry_after``, classification raises an error."""
     info = ErrorInfo(is_retry_safe=True, retry_after=retry_after)  # type: ignore[arg-type]
 
     with pytest.raises(ArgumentError, match="retry_after="):
@@ -173,7 +173,7 @@ def test_invalid_values_of_retry_result(retry_result: object) -> None:
 
 
 def test_strategies_get_the_error_or_a_classified_one() -> None:
-    """The strategy gets an error with complete attributes itself, and any other as the cause of a new one."""
+    """The strategy gets an error with complete attributes unchanged, and any other error as the cause of a new one."""
     complete, plain = Speaking(is_retry_safe=True), OSError("plain")
     of_the_page, less, late = (Speaking(is_retry_safe=True) for _ in range(3))
     del of_the_page.is_timeout_error, less.is_throttling_error
@@ -191,7 +191,7 @@ def test_strategies_get_the_error_or_a_classified_one() -> None:
 
 @rows("broken", ["is_retry_safe", "is_throttling_error"])
 def test_an_attribute_that_raises(broken: str) -> None:
-    """An attribute that raises counts as its default, and the strategy gets a classified error."""
+    """If an attribute raises, it counts as its default, and the strategy gets a classified error."""
 
     class Broken(Exception):
         is_retry_safe = True

@@ -1,4 +1,4 @@
-"""The terms of a call, validated before the first attempt."""
+"""Terms of a call: its strategy and options, which are checked before the first attempt."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Later:
 
 
 def test_strategies_of_both_kinds() -> None:
-    """A strategy counts as asynchronous if its class, or the object itself, has asynchronous methods."""
+    """A strategy counts as asynchronous if its class or the object has asynchronous methods."""
     at_once = SimpleNamespace(
         acquire_initial_retry_token=print, refresh_retry_token_for_retry=print, record_success=print
     )
@@ -46,7 +46,7 @@ def test_strategies_of_both_kinds() -> None:
 
 @rows("strategy", [None, smithy.StandardRetryStrategy, object(), "standard"])
 def test_an_invalid_strategy_is_refused(strategy: object) -> None:
-    """A class is refused as a strategy, and an object without the methods is refused with their names."""
+    """A class is refused as a strategy; an object that lacks methods is refused with the names of these methods."""
     with pytest.raises(ArgumentError, match="lacks refresh_retry_token_for_retry, record_success$"):
         calls.CallTerms(SimpleNamespace(acquire_initial_retry_token=print))
     with pytest.raises(ArgumentError, match="must be an object such as StandardRetryStrategy") as caught:
@@ -61,7 +61,7 @@ async def slow(report: object) -> None:
 
 @rows("parameter", ["token_scope", "name"])
 def test_names_are_strings(parameter: str) -> None:
-    """A name that is not a string or None is refused before the first attempt."""
+    """A call name that is neither a string nor None is refused before the first attempt."""
     with pytest.raises(ArgumentError, match=f"{parameter}=3 must be a string or None") as caught:
         calls.CallTerms(SIMPLE, **{parameter: 3})  # type: ignore[arg-type]
 
@@ -70,7 +70,7 @@ def test_names_are_strings(parameter: str) -> None:
 
 @rows("hooks", [print, "hooks", [3], (slow,), None])
 def test_invalid_hooks(hooks: object) -> None:
-    """Hooks must be a list of synchronous functions."""
+    """Anything but a list of synchronous functions is refused as hooks."""
     calls.check_hooks([print])
 
     with pytest.raises(ArgumentError) as caught:
@@ -88,7 +88,7 @@ def test_results_are_accepted_by_default() -> None:
 
 
 def test_refusals_of_any_library() -> None:
-    """A refusal is known by the name of its class or of a base class."""
+    """An exception counts as a refusal if its class or a base class has the name of the refusal, in any library."""
     foreign = type("RetryError", (Exception,), {})
     below = type("QuotaError", (foreign,), {})
 
@@ -112,12 +112,12 @@ def test_refusals_of_any_library() -> None:
     ],
 )
 def test_reports_are_sentences(report: object, facts: list[str]) -> None:
-    """The text of a report has the call, the attempt and the result."""
+    """The text of a report has the name of the call, the attempt and the result."""
     assert [] == [fact for fact in facts if fact not in str(report)]
 
 
 def test_a_token_is_abandoned_once() -> None:
-    """The terms abandon a token once, if the strategy's ``abandon`` is synchronous."""
+    """If the strategy's ``abandon`` is synchronous, the terms call it once for each token."""
     strategy = smithy.StandardRetryStrategy(rng=random.Random(0))
     shape = smithy.as_async(strategy)
     error = smithy.ClassifiedError(OSError(), smithy.ErrorInfo(is_retry_safe=True))

@@ -1,4 +1,4 @@
-"""Conversion of failures and verdicts between the words of the driver's page and triclinium's classes."""
+"""Conversion between the words of the driver's page and triclinium's errors and decisions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triclinium_core.retry.cassandra import errors
 
 
 def error_of(failure: PageFailure) -> cassandra.CassandraError:
-    """Return the error for ``failure``."""
+    """Return the error that ``failure`` describes."""
     if failure.error:
         error: type[cassandra.CassandraError] = getattr(errors, failure.error)
         return error()
@@ -26,5 +26,5 @@ def error_of(failure: PageFailure) -> cassandra.CassandraError:
 
 
 def in_words(verdict: cassandra.RetryVerdict) -> Answer:
-    """Return the names of the decision and the consistency of ``verdict``."""
+    """Return the names of the decision and the consistency level of ``verdict``."""
     return verdict.decision.name, verdict.consistency.name if verdict.consistency is not None else None

@@ -41,12 +41,12 @@ ANSWERS = (
 )
 
 SERIAL = {"SERIAL", "LOCAL_SERIAL"}
-"""Levels of lightweight transactions."""
+"""Consistency levels of lightweight transactions."""
 
 
 @dataclass(frozen=True)
 class PageFailure:
-    """Input of a policy, in words; fields that an event lacks keep their defaults."""
+    """Input of a policy in the words of the page. Fields that an event lacks have their defaults."""
 
     event: str
     retry_count: int
@@ -61,13 +61,13 @@ class PageFailure:
 
 
 Answer = tuple[str, str | None]
-"""Decision and consistency."""
+"""Name of the decision, and name of the consistency level or None."""
 
 Row = tuple[Callable[[PageFailure], bool], Callable[[PageFailure], Answer] | str]
 
 
 def downgrade(failure: PageFailure) -> Answer:
-    """Return a retry at the level for the number of replicas that responded."""
+    """Return a retry at the consistency level that fits the number of replicas that responded."""
     if failure.replicas >= 3:
         return "RETRY_SAME", "THREE"
     if failure.replicas == 2:
@@ -78,17 +78,17 @@ def downgrade(failure: PageFailure) -> Answer:
 
 
 def always(failure: PageFailure) -> bool:
-    """Return True, for the last row."""
+    """Return True, as the condition of the last row."""
     return True
 
 
 def retried(failure: PageFailure) -> bool:
-    """Return whether the execution was retried before."""
+    """Return whether the execution has been retried."""
     return failure.retry_count != 0
 
 
 def serial(failure: PageFailure) -> bool:
-    """Return whether the level is one of lightweight transactions."""
+    """Return whether the level is one of those for lightweight transactions."""
     return failure.level in SERIAL
 
 
@@ -145,7 +145,7 @@ PAGE: Mapping[str, Mapping[str, Sequence[Row]]] = {
 
 
 def expected_answer(policy: str, failure: PageFailure) -> Answer:
-    """Return the decision of ``policy`` according to the page."""
+    """Return the decision that the page specifies for ``policy`` and ``failure``."""
     for holds, answer in PAGE[policy][failure.event]:
         if holds(failure):
             return (answer, None) if isinstance(answer, str) else answer(failure)
@@ -157,7 +157,7 @@ RETRY_COUNTS = range(4)
 
 
 def every_failure(event: str) -> Iterator[PageFailure]:
-    """Return every failure of one event kind, over small counts."""
+    """Return every failure of one event kind whose counts are small."""
     match event:
         case "read_timeout":
             for level, needed, count, data, retry_count in itertools.product(

@@ -1,4 +1,4 @@
-"""Policies for tests: one with a constant verdict, and one that must not be called."""
+"""Policies for tests: the first always returns one verdict, and the second fails the test if it is called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triclinium_core.retry.cassandra import RetryVerdict
 
 @dataclass
 class Always:
-    """Policy that always returns the same verdict, or raises it, and records its calls."""
+    """Policy that records its calls and always returns one verdict, or raises it if it is an exception."""
 
     answer: Any
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -43,5 +43,5 @@ class Always:
 
 
 def never_asked() -> Always:
-    """Return a policy whose every method fails the test."""
+    """Return a policy whose methods all fail the test."""
     return Always(AssertionError("the policy was asked"))

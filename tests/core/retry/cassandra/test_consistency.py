@@ -7,7 +7,7 @@ from triclinium_core.retry.cassandra import ConsistencyLevel, WriteType
 
 
 def test_levels_have_their_codes() -> None:
-    """The codes are those on the wire, 0 to 10 in the order of the protocol."""
+    """The codes of the levels are 0 to 10 in the order of the protocol, as on the wire."""
     assert {name: code for code, name in enumerate(LEVELS)} == {level.name: level.value for level in ConsistencyLevel}
 
 
@@ -18,6 +18,6 @@ def test_kinds_of_levels() -> None:
 
 
 def test_write_types_have_their_names() -> None:
-    """The names of write types are those on the wire."""
+    """Write types have the names that the protocol sends."""
     assert list(WRITE_TYPES) == [write_type.value for write_type in WriteType]
     assert list(WRITE_TYPES) == [write_type.name for write_type in WriteType]

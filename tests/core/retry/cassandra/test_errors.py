@@ -1,4 +1,4 @@
-"""Errors: copies, pickles, and texts with the number of nodes."""
+"""Cassandra errors: copies, pickles, and texts that count nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_copies_are_complete(error: cassandra.CassandraError) -> None:
 
 
 def test_notes_on_a_copy() -> None:
-    """A copy has the notes of the original, and a new note on it does not change the original."""
+    """A copy has the notes of the original, and a note that is added to the copy does not change the original."""
     error = cassandra.ClosedConnection()
     error.add_note("first")
     twin = copy(error)
@@ -40,7 +40,7 @@ def test_notes_on_a_copy() -> None:
 
 
 def test_a_huge_count_has_a_text() -> None:
-    """An error with an integer that is too long for ``str`` still has a text."""
+    """An error has a text even if it contains an integer that is too long for ``str``."""
     error = cassandra.Unavailable(consistency=QUORUM, required=10**5000, alive=1)
 
     assert "QUORUM needs <int> replicas, 1 is alive" == str(error)
@@ -66,7 +66,7 @@ def test_grouped_by_node() -> None:
     ],
 )
 def test_the_message_is_limited(nodes: list[str], facts: list[str], left_out: str) -> None:
-    """The text counts nodes instead of errors, and lists the first three."""
+    """The text of AllNodesFailed counts nodes, not errors, and lists the first three nodes."""
     text = str(cassandra.AllNodesFailed([(node, cassandra.ClosedConnection()) for node in nodes]))
 
     assert [] == [fact for fact in facts if fact not in text]
@@ -75,7 +75,7 @@ def test_the_message_is_limited(nodes: list[str], facts: list[str], left_out: st
 
 
 def test_no_node() -> None:
-    """NoNodeAvailable states that no node was tried, and refers to the load balancing."""
+    """The text of NoNodeAvailable states that no node was tried, and refers to the load balancing."""
     error = cassandra.NoNodeAvailable()
 
     assert isinstance(error, cassandra.AllNodesFailed)

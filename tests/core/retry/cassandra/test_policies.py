@@ -1,4 +1,4 @@
-"""The two shipped policies, compared with the page's tables for all small inputs, and checked by general laws."""
+"""The two shipped policies, compared with the page's tables for all small inputs, and checked for any input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ each_class = rows("policy", [cassandra.DefaultRetryPolicy, cassandra.Consistency
 @each_policy
 @rows("event", page.PAGE["default"])
 def test_every_small_input(name: str, event: str) -> None:
-    """The verdict is the page's for all levels, write types, errors and small counts."""
+    """For all levels, write types, errors and small counts, the policy decides as the page specifies."""
     differences = [
         (failure, expected, actual)
         for failure in page.every_failure(event)
@@ -40,7 +40,7 @@ def test_every_small_input(name: str, event: str) -> None:
 
 
 def test_the_small_inputs_cover_the_page() -> None:
-    """The small inputs reach every row of the page, and are 24,328 in number."""
+    """The 24,328 small inputs reach every row of the page."""
     answered: dict[tuple[str, str], set[int]] = {
         (name, event): set() for name in page.PAGE for event in page.PAGE[name]
     }
@@ -52,7 +52,7 @@ def test_the_small_inputs_cover_the_page() -> None:
     assert 24_328 == len(page.PAGE) * sum(1 for event in page.PAGE["default"] for _ in page.every_failure(event))
 
 
-# -- Laws for any count, however large.
+# -- Properties for any count, however large.
 
 counts = st.one_of(st.integers(0, 4), st.integers(0, 2**31))
 retry_counts = st.one_of(st.just(0), st.integers(0, 2**31))
@@ -60,7 +60,7 @@ levels = st.sampled_from(page.LEVELS)
 
 
 def failures_of(event: str, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[page.PageFailure]:
-    """Return a strategy for failures of one kind; fields that are not passed keep their defaults."""
+    """Return a Hypothesis strategy for failures of one kind; fields that are not passed have their defaults."""
     return st.fixed_dictionaries({"retry_count": retry_counts, **given}).map(
         lambda drawn: page.PageFailure(event, **drawn)
     )
@@ -79,7 +79,7 @@ failures = st.one_of(
 
 @given(failure=failures, name=st.sampled_from(sorted(SHIPPED)), cautious=st.booleans())
 def test_no_excessive_verdict(failure: page.PageFailure, name: str, cautious: bool) -> None:
-    """No verdict retries a timeout or Unavailable twice, or sets a level for more replicas than known (safety)."""
+    """No policy retries a timeout or Unavailable twice, or sets a level for more replicas than are known (safety)."""
     policy = cassandra.policy_class(name)(rethrow_cas_write_unknown=cautious)
 
     verdict = cassandra.verdict_on(policy, error_of(failure), retry_count=failure.retry_count)
@@ -96,14 +96,14 @@ def test_no_excessive_verdict(failure: page.PageFailure, name: str, cautious: bo
         assert verdict.consistency is None
         assert verdict.decision.name != "IGNORE"
     if verdict.consistency is not None:
-        # The level exceeds the number of known replicas in one case only: no replica at EACH_QUORUM.
+        # The level exceeds the known replicas only if EACH_QUORUM has no known replica: then the level is ONE.
         assert verdict.consistency <= max(failure.replicas, 1)
         assert failure.level not in {"SERIAL", "LOCAL_SERIAL"} or failure.write_type == "UNLOGGED_BATCH"
 
 
 @given(failure=failures, name=st.sampled_from(sorted(SHIPPED)), cautious=st.booleans())
 def test_no_missing_verdict(failure: page.PageFailure, name: str, cautious: bool) -> None:
-    """A verdict retries or ignores exactly if the page's does, except CasWriteUnknown with the option (liveness)."""
+    """A policy retries or ignores exactly if the page does, except CasWriteUnknown with the option (liveness)."""
     verdict = cassandra.verdict_on(
         cassandra.policy_class(name)(rethrow_cas_write_unknown=cautious),
         error_of(failure),
@@ -114,13 +114,13 @@ def test_no_missing_verdict(failure: page.PageFailure, name: str, cautious: bool
     assert (("RETHROW", None) if is_taken_back else page.expected_answer(name, failure)) == in_words(verdict)
 
 
-# -- The option.
+# -- The option ``rethrow_cas_write_unknown``.
 
 
 @each_class
 @rows("retry_count", [0, 1, 7])
 def test_an_unknown_cas_result(policy: PolicyClass, retry_count: int) -> None:
-    """CAS_WRITE_UNKNOWN goes to the next node as in the driver; with the option it is rethrown (decision A7)."""
+    """CAS_WRITE_UNKNOWN is retried on the next node, as in the driver; with the option it is rethrown (decision A7)."""
     cautious = policy(rethrow_cas_write_unknown=True)
 
     assert cassandra.RETRY_NEXT == policy().on_error_response(
@@ -132,7 +132,7 @@ def test_an_unknown_cas_result(policy: PolicyClass, retry_count: int) -> None:
 @each_class
 @rows("value", [None, 1, "yes"])
 def test_an_invalid_option(policy: PolicyClass, value: object) -> None:
-    """An option other than True or False is refused when the policy is created."""
+    """An option that is neither True nor False is refused when the policy is created."""
     with pytest.raises(ArgumentError) as caught:
         policy(rethrow_cas_write_unknown=value)  # type: ignore[arg-type]
 
@@ -140,7 +140,7 @@ def test_an_invalid_option(policy: PolicyClass, value: object) -> None:
     assert "rethrow_cas_write_unknown" == caught.value.parameter
 
 
-# -- Invalid arguments are refused by every method.
+# -- Every method refuses invalid arguments.
 
 GOOD: dict[str, dict[str, object]] = {
     "on_read_timeout": {
@@ -173,7 +173,7 @@ NONSENSE: dict[str, list[object]] = {
 
 
 def ask(policy: cassandra.RetryPolicy, method: str, arguments: dict[str, object]) -> object:
-    """Return the verdict of the method."""
+    """Return the verdict of the policy's method."""
     asked: Callable[..., object] = getattr(policy, method)
     return asked(**arguments)
 
@@ -181,7 +181,7 @@ def ask(policy: cassandra.RetryPolicy, method: str, arguments: dict[str, object]
 @each_policy
 @rows(("method", "parameter"), [(method, parameter) for method, arguments in GOOD.items() for parameter in arguments])
 def test_invalid_arguments_are_refused(name: str, method: str, parameter: str) -> None:
-    """A method with an invalid argument raises an error with its name and value."""
+    """A method that gets an invalid argument raises an error with its name and value."""
     ask(SHIPPED[name], method, GOOD[method])
 
     for value in NONSENSE[parameter]:
@@ -194,7 +194,7 @@ def test_invalid_arguments_are_refused(name: str, method: str, parameter: str) -
 
 @each_policy
 def test_an_error_of_the_other_kind(name: str) -> None:
-    """An error response is refused as an aborted request, and vice versa."""
+    """An error response is refused as an aborted request, and an aborted request as an error response."""
     for method, error in (
         ("on_request_aborted", cassandra.Overloaded()),
         ("on_error_response", cassandra.ClosedConnection()),
@@ -205,7 +205,7 @@ def test_an_error_of_the_other_kind(name: str) -> None:
         assert "error" == caught.value.parameter
 
 
-# -- By name.
+# -- Lookup of policies by name.
 
 
 @rows(
@@ -218,14 +218,14 @@ def test_an_error_of_the_other_kind(name: str) -> None:
     ],
 )
 def test_by_name(name: str, expected: PolicyClass) -> None:
-    """A policy class is found by its short name, and by its name in the driver's configuration."""
+    """A policy class is found by its short name and by its name in the driver's configuration."""
     assert expected is cassandra.policy_class(name)
     cassandra.require_policy(cassandra.policy_class(name)())
 
 
 @rows("name", ["", "Default", "fallthrough", None, 7, ["default"], cassandra.DefaultRetryPolicy])
 def test_an_unknown_name(name: object) -> None:
-    """An unknown policy name raises an error with the value and the choices."""
+    """An unknown policy name raises an error that has the name and the valid names."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.policy_class(name)  # type: ignore[arg-type]
 

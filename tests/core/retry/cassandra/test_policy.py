@@ -1,4 +1,4 @@
-"""Calls of a policy: one method for each error, and only verdicts as results."""
+"""Calls of a policy: each error calls one method, and each method must return a RetryVerdict."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ QUESTIONS += [
 
 @rows(("error", "method", "asked"), QUESTIONS)
 def test_each_error_calls_its_method(error: cassandra.CassandraError, method: str, asked: dict[str, object]) -> None:
-    """Each error calls one method with its details and the count, and the result or exception is returned unchanged."""
+    """Each error calls its method with its details and the retry count; the method's result or exception is kept."""
     policy, mistake = (
         Always(RetryVerdict(cassandra.RetryDecision.RETRY_SAME, cassandra.ConsistencyLevel.TWO)),
         ZeroDivisionError(method),
@@ -55,7 +55,7 @@ def test_each_error_calls_its_method(error: cassandra.CassandraError, method: st
 
 
 def test_every_method_has_an_error() -> None:
-    """Each method of a policy is called for at least one error."""
+    """For each method of a policy, at least one error calls the method."""
     assert set(METHODS) == {method for _, method, _ in QUESTIONS}
     assert set(METHODS) == {name for name in vars(cassandra.RetryPolicy) if name.startswith("on_")}
 
@@ -73,7 +73,7 @@ def test_every_method_has_an_error() -> None:
     ],
 )
 def test_a_result_that_is_not_a_verdict(answer: object) -> None:
-    """A result that is not a verdict raises TypeError with the class, the method, the value and the expected type."""
+    """If a method returns no RetryVerdict, TypeError has the class, the method, the value and the expected type."""
     with pytest.raises(TypeError) as caught:
         cassandra.verdict_on(Always(answer), READ, retry_count=0)
 
@@ -82,7 +82,7 @@ def test_a_result_that_is_not_a_verdict(answer: object) -> None:
 
 
 def test_an_asynchronous_policy_is_refused() -> None:
-    """A coroutine as result raises TypeError, and is closed."""
+    """If a method returns a coroutine, TypeError is raised and the coroutine is closed."""
 
     async def answer() -> RetryVerdict:
         return cassandra.RETRY_NEXT
@@ -107,7 +107,7 @@ def test_an_asynchronous_policy_is_refused() -> None:
     ],
 )
 def test_other_errors_do_not_reach_the_policy(error: Any) -> None:
-    """An error that is not for a policy to decide is refused without a call of the policy."""
+    """An error about which policies do not decide is refused, and the policy is not called."""
     policy = Always(cassandra.RETRY_NEXT)
     with pytest.raises(ArgumentError) as caught:
         cassandra.verdict_on(policy, error, retry_count=0)
@@ -119,7 +119,7 @@ def test_other_errors_do_not_reach_the_policy(error: Any) -> None:
 
 @rows("retry_count", [-1, True, 0.0, None, "0"])
 def test_an_invalid_retry_count(retry_count: Any) -> None:
-    """An invalid retry count is refused without a call of the policy."""
+    """An invalid retry count is refused, and the policy is not called."""
     policy = Always(cassandra.RETRY_NEXT)
     with pytest.raises(ArgumentError, match=f"^retry_count={retry_count!r} must be an integer of at least 0"):
         cassandra.verdict_on(policy, READ, retry_count=retry_count)
@@ -128,11 +128,11 @@ def test_an_invalid_retry_count(retry_count: Any) -> None:
 
 
 class Foreign(cassandra.CoordinatorError):
-    """Custom error response."""
+    """Error response of a class that the application defines."""
 
 
 def test_a_subclass_of_an_error() -> None:
-    """A subclass of an error calls the method of its base class."""
+    """An error of a subclass calls the method of its base class."""
     policy = Always(cassandra.RETHROW)
 
     cassandra.verdict_on(policy, Foreign(), retry_count=0)
@@ -141,7 +141,7 @@ def test_a_subclass_of_an_error() -> None:
 
 
 class Awaits(Always):
-    """Policy with an ``async def``."""
+    """Policy in which one method is an ``async def``."""
 
     async def on_unavailable(self, **asked: object) -> RetryVerdict:  # type: ignore[override]
         """Return a verdict, asynchronously."""
@@ -149,7 +149,7 @@ class Awaits(Always):
 
 
 class Lacks:
-    """Policy without all methods."""
+    """Policy that lacks some of the methods."""
 
     on_read_timeout = on_write_timeout = Always(cassandra.RETHROW).on_read_timeout
     on_unavailable = None
@@ -166,7 +166,7 @@ class Lacks:
     ],
 )
 def test_an_invalid_policy(policy: Any, message: str) -> None:
-    """An object that lacks a method, or has an async one, is refused; a policy need not inherit from anything."""
+    """An object is refused if it lacks a method or has an async method; a policy need not inherit from any class."""
     cassandra.require_policy(Always(cassandra.RETHROW))
     with pytest.raises(ArgumentError) as caught:
         cassandra.require_policy(policy)

@@ -1,4 +1,4 @@
-"""Verdicts of a policy."""
+"""Verdicts that a policy returns: a decision, and for a retry possibly a new consistency level."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triclinium_core.retry import cassandra
 
 
 def test_the_four_decisions() -> None:
-    """The four decisions are the driver's; two of them retry, and each has a verdict without a new level."""
+    """There are the driver's four decisions; two of them retry, and each has a verdict without a new level."""
     assert ["RETRY_SAME", "RETRY_NEXT", "RETHROW", "IGNORE"] == [decision.value for decision in cassandra.RetryDecision]
     assert ["RETRY_SAME", "RETRY_NEXT"] == [decision.name for decision in cassandra.RetryDecision if decision.retries]
     assert [cassandra.RetryVerdict(decision) for decision in cassandra.RetryDecision] == [
@@ -26,7 +26,7 @@ def test_the_four_decisions() -> None:
 @rows("level", cassandra.ConsistencyLevel)
 @rows("decision", cassandra.RetryDecision)
 def test_a_level_goes_with_a_retry(decision: cassandra.RetryDecision, level: cassandra.ConsistencyLevel) -> None:
-    """Only a verdict to retry may have a consistency level."""
+    """Only a decision to retry may have a consistency level."""
     if decision.retries:
         assert level is cassandra.RetryVerdict(decision, level).consistency
         return
@@ -39,7 +39,7 @@ def test_a_level_goes_with_a_retry(decision: cassandra.RetryDecision, level: cas
 
 @rows("decision", [None, "RETRY_SAME", "retry", 1, True, cassandra.RETRY_SAME])
 def test_an_invalid_decision(decision: Any) -> None:
-    """An invalid decision raises an error with the four valid ones."""
+    """An invalid decision raises an error that lists the four valid decisions."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.RetryVerdict(decision)
 
@@ -50,7 +50,7 @@ def test_an_invalid_decision(decision: Any) -> None:
 
 @rows("consistency", ["ONE", 1, 0, False])
 def test_an_invalid_level(consistency: Any) -> None:
-    """A consistency level other than a ConsistencyLevel is refused."""
+    """A consistency level is refused if it is not a ConsistencyLevel."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.RetryVerdict(cassandra.RetryDecision.RETRY_SAME, consistency)
 

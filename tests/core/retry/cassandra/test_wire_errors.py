@@ -1,4 +1,4 @@
-"""Conversion of an ERROR frame to an exception, without loss of information."""
+"""Conversion of an ERROR frame to an exception that has all information of the frame."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ CASES: Mapping[int, tuple[type[errors.CoordinatorError], Mapping[str, object], M
 
 @rows("code", sorted(errors.CODES))
 def test_every_code(code: int) -> None:
-    """Each code becomes its exception class, with the code, the fields and the message of the node."""
+    """For each code, the exception has its own class, the code, the fields and the node's message."""
     kind, fields, expected = CASES.get(code, (errors.CODES[code], {}, {}))
     error = cassandra.from_wire(code, SAID, fields)
 
@@ -92,7 +92,7 @@ def test_pickles_are_complete(code: int) -> None:
 
 @rows("code", sorted(cassandra.FIELDS))
 def test_a_missing_field(code: int) -> None:
-    """A missing field raises an error with its name, unless some protocol version lacks the field."""
+    """A missing field raises an error with its name, unless the field is missing in some version of the protocol."""
     fields = CASES[code][1]
     for name in fields:
         rest = {other: value for other, value in fields.items() if other != name}
@@ -120,7 +120,7 @@ def test_a_missing_field(code: int) -> None:
     ],
 )
 def test_an_invalid_field(code: int, field: str, value: object) -> None:
-    """An invalid field gives a plain error, which the machine raises as a ProtocolError without a retry."""
+    """If a field is invalid, the result is a plain error; the machine raises it as a ProtocolError without a retry."""
     fields = {**CASES[code][1], field: value}
     error = cassandra.from_wire(code, SAID, fields)
     machine = cassandra.RequestMachine(
@@ -142,7 +142,7 @@ def test_an_invalid_field(code: int, field: str, value: object) -> None:
     st.dictionaries(st.text(), st.integers() | st.text()),
 )
 def test_an_unknown_code(code: int, message: str, fields: Mapping[str, object]) -> None:
-    """An unknown code gives a plain error with the code, the message and the fields."""
+    """If the code is unknown, the result is a plain error with the code, the message and the fields."""
     error = cassandra.from_wire(code, message, fields)
 
     assert (errors.CoordinatorError, code, message, fields) == (type(error), error.code, error.message, error.fields)
@@ -167,7 +167,7 @@ def test_invalid_arguments(parameter: str, arguments: Any) -> None:
 
 
 def test_the_text_of_a_failure() -> None:
-    """The text has the numbers, three of the failed replicas, and the message of the node."""
+    """The text has the numbers, three of the failed replicas, and the node's message."""
     reasons = {f"10.0.0.{n}": 1 for n in range(1, 6)}
     text = str(cassandra.from_wire(0x1300, SAID, {**OF_REPLICAS, "reasons": reasons, "data_present": 0}))
 

@@ -1,4 +1,4 @@
-"""The error information that a token strategy gets for each retry reason."""
+"""Error information that a token strategy gets for each retry reason."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def test_each_reason_has_one_row() -> None:
 
 @pytest.mark.parametrize("rows", [ROWS[:-1], [*ROWS, ROWS[0]]])
 def test_a_missing_or_duplicate_row_fails(rows: list[object]) -> None:
-    """A table with a missing or a duplicate row raises an error."""
+    """Creating a table in which a reason has no row or two rows raises an error."""
     with pytest.raises(ValueError, match="row"):
         _complete(rows)  # type: ignore[arg-type]
 
 
 def test_only_terminal_reasons_are_never_retried() -> None:
-    """The reasons that are not retry-safe are the terminal errors of the default strategy."""
+    """A reason is not retry-safe if and only if it is a terminal error of the default strategy."""
     assert set(TERMINAL_ERRORS) == {reason for reason, row in REASON_INFOS.items() if not row.is_retry_safe}
 
 
 @pytest.mark.parametrize("reason", RetryReason)
 def test_possibly_applied_requests_need_idempotency(reason: RetryReason) -> None:
-    """A reason that may follow a sent request is retry-safe only for an idempotent request."""
+    """If a request may have been sent before the failure, the reason is retry-safe only for an idempotent request."""
     safe = REASON_INFOS[reason].is_retry_safe
 
     assert describe(request(idempotent=True), reason).info.is_retry_safe is safe
@@ -62,7 +62,7 @@ def test_possibly_applied_requests_need_idempotency(reason: RetryReason) -> None
 def test_the_error_map_schedule_sets_the_delay(
     attempts: int, since: float, safe: bool, delay: float | None, within: float | None
 ) -> None:
-    """The delay is ``after`` first, then ``interval``; after ``max-duration`` no retry is safe."""
+    """The first delay is ``after`` and later ones ``interval``; after ``max-duration`` the error is not retry-safe."""
     reported = describe(
         request(attempts=attempts, since=since, schedule=True), RetryReason.KV_ERROR_MAP_RETRY_INDICATED
     )
@@ -79,7 +79,7 @@ def test_an_entry_without_a_schedule_sets_no_delay() -> None:
 
 
 def test_the_error_has_the_request_and_reason() -> None:
-    """The error has the attributes of Smithy's errors, and in addition the reason and the request."""
+    """The error has the attributes of Smithy's errors, and also the reason and the request."""
     asked = request()
     info = describe(asked, RetryReason.KV_TEMPORARY_FAILURE).info
     error = FailedAttemptError(asked, RetryReason.KV_TEMPORARY_FAILURE, info)

@@ -1,4 +1,4 @@
-"""Acceptance of strategies: Couchbase and token strategies pass, other objects are refused before any request."""
+"""Check of strategies: Couchbase and token strategies are accepted, and any other object is refused immediately."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOKENS = StandardRetryStrategy(rng=Fixed())
 
 
 class Both(BestEffortRetryStrategy, TokenBook):
-    """Strategy with the methods of both kinds."""
+    """Strategy that has the methods of Couchbase strategies and of token strategies."""
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ class Both(BestEffortRetryStrategy, TokenBook):
     ],
 )
 def test_strategies_of_both_shapes_pass(strategy: Any, issues_permits: bool) -> None:
-    """Couchbase and token strategies pass; a strategy with the methods of both counts as Couchbase's."""
+    """Couchbase and token strategies are accepted; an object with both methods counts as a Couchbase strategy."""
     require_strategy(strategy)
 
     assert issues_permits is isinstance(decider_of(strategy), PermitIssuer)
@@ -39,7 +39,7 @@ def test_strategies_of_both_shapes_pass(strategy: Any, issues_permits: bool) -> 
 
 @pytest.mark.parametrize("wrong", [None, 5, BestEffortRetryStrategy, StandardRetryStrategy, TokenScope, object()])
 def test_other_objects_are_refused_by_parameter_name(wrong: Any) -> None:
-    """Any other object, or a strategy class, is refused with the name of the parameter."""
+    """Any other object is refused with the name of the parameter, and so is the class of a strategy."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         require_strategy(wrong, "otherwise")
 
@@ -48,21 +48,21 @@ def test_other_objects_are_refused_by_parameter_name(wrong: Any) -> None:
 
 @pytest.mark.parametrize(("strategy", "scope"), [(BestEffortRetryStrategy(), "s"), (TOKENS, None), (TOKENS, 5)])
 def test_a_scope_needs_a_name_and_token_strategy(strategy: Any, scope: Any) -> None:
-    """A token scope without a name, or around a Couchbase strategy, is refused."""
+    """A token scope without a name is refused, and so is a token scope around a Couchbase strategy."""
     with pytest.raises(errors.InvalidArgumentException):
         TokenScope(strategy, scope)
 
 
 class Unbound:
-    """Proxy for a strategy, with no strategy behind it yet."""
+    """Proxy that has no strategy behind it."""
 
     def __getattr__(self, name: str) -> object:
-        """Raise an error."""
+        """Raise an error for every attribute."""
         raise RuntimeError("nothing is bound")
 
 
 def test_an_unbound_proxy_is_refused() -> None:
-    """A proxy whose attributes raise is refused, with its error as the cause."""
+    """If the attributes of a proxy raise, the proxy is refused, and the raised error is the cause."""
     with pytest.raises(errors.InvalidArgumentException, match="RuntimeError") as caught:
         require_strategy(Unbound())
 

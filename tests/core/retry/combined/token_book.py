@@ -1,4 +1,4 @@
-"""A token strategy that records the end of each of its tokens, and accepts none twice."""
+"""Token strategy that records how each of its tokens ended, and refuses a token that has ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triclinium_core.retry.smithy import RetryError, RetryToken
 
 @dataclass(eq=False)
 class BookedToken:
-    """One token and its end."""
+    """Token with its end."""
 
     token_scope: str | None
     retry_count: int = 0
@@ -27,9 +27,9 @@ class TokenBook:
     first_delay: float = 0.0
     tokens: list[BookedToken] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
-    """Errors that the strategy received."""
+    """Errors that the strategy received, one for each requested retry."""
     raises: Exception | None = None
-    """Exception that ``record_success`` raises; None for none."""
+    """Exception that ``record_success`` raises, or None to raise nothing."""
 
     def __post_init__(self) -> None:
         self.left = self.retries
@@ -39,7 +39,7 @@ class TokenBook:
         return self._new(BookedToken(token_scope, 0, self.first_delay))
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> BookedToken:
-        """Return the next token while there are retries left."""
+        """Return the next token, or raise if no retry is left."""
         self.errors.append(error)
         if not self.left:
             self._end(token_to_renew, "refused")
@@ -62,7 +62,7 @@ class TokenBook:
 
     @property
     def ends(self) -> list[str | None]:
-        """The end of each token, in the order of creation; None for a token still in use."""
+        """The end of each token, in the order in which the tokens were created; None for a token that is in use."""
         return [token.end for token in self.tokens]
 
     def _new(self, token: BookedToken) -> BookedToken:

@@ -1,4 +1,4 @@
-"""Import of a module with changed source, to show the effect of a mistake in one of its tables."""
+"""Import of a module with changed source; a test uses it to show the effect of a mistake in a table of the module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _Doctored(SourceLoader):
         self._source = source
 
     def get_filename(self, fullname: str) -> str:
-        """Return the path for tracebacks."""
+        """Return the path that tracebacks show."""
         return self._path
 
     def get_data(self, path: str | bytes) -> bytes:
@@ -22,12 +22,12 @@ class _Doctored(SourceLoader):
         return self._source.encode("utf-8")
 
     def path_stats(self, path: str | bytes) -> dict[str, float]:
-        """Raise OSError, so that no bytecode is cached."""
+        """Raise OSError, so that the import system caches no bytecode."""
         raise OSError
 
 
 def import_with(module: ModuleType, old: str, new: str) -> ModuleType:
-    """Import ``module`` again with ``old`` replaced in its source, and return the copy; ``module`` stays unchanged.
+    """Import ``module`` again after replacing ``old`` in its source, and return this copy. ``module`` stays unchanged.
 
     Raises:
         Exception: the import of the changed source fails.

@@ -1,4 +1,4 @@
-"""Names that the tests of the retry machine share."""
+"""Names of strategies and statuses that the tests of the retry machine share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests, strategies and randomness that the tests of retries share."""
+"""Requests, strategies and random sources that the tests of retries share."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ NODE = "10.0.0.1:11210"
 
 
 class Says:
-    """Strategy that always returns the same value, of any type, and records its calls."""
+    """Strategy that records its calls and always returns one value, which may have any type."""
 
     def __init__(self, answer: object) -> None:
         self.answer = answer
         self.asked: list[tuple[couchbase.RetryRequest, couchbase.RetryReason]] = []
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
-        """Return the value, which may not be a RetryAction."""
+        """Return the value, even if it is not a RetryAction."""
         self.asked.append((request, reason))
         answer: Any = self.answer
         return answer  # type: ignore[no-any-return]
 
 
 class Raises:
-    """Strategy that raises."""
+    """Strategy that always raises an error."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -39,7 +39,7 @@ class Raises:
 
 
 class Awaits:
-    """Asynchronous strategy; the tests await it in place of the driver."""
+    """Asynchronous strategy. Tests await it themselves, as a driver does."""
 
     async def retry_after(
         self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /
@@ -53,7 +53,7 @@ class Refusal(errors.CouchbaseException):
 
 
 class Unbuildable(errors.CouchbaseException):
-    """Custom exception of an application whose constructor takes no arguments."""
+    """Custom exception of an application, whose constructor takes no arguments."""
 
     def __init__(self) -> None:
         super().__init__("unbuildable")
@@ -141,11 +141,11 @@ def answer(status: int, node: str | None = NODE) -> couchbase.ResponseReceived:
 def hear(
     machine: couchbase.RetryMachine, event: couchbase.RequestEvent, now: float = 100.0
 ) -> list[couchbase.RequestAction]:
-    """Pass one event to the machine, by default at the time of submission, and return its actions."""
+    """Pass one event to the machine, by default at its submission time. Return the actions of the machine."""
     return list(machine.handle(event, now))
 
 
 def error_of(actions: Iterable[couchbase.RequestAction]) -> errors.CouchbaseException:
-    """Return the error of the one Fail among ``actions``."""
+    """Return the error of the only Fail among ``actions``."""
     (error,) = [action.error for action in actions if isinstance(action, couchbase.Fail)]
     return error

@@ -1,4 +1,4 @@
-"""The circuit breaker: its numbers, its three states, and every event in each state."""
+"""Circuit breaker: its options, its three states, and every event in each state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPENED_AT = 100.0
 
 
 def breaker_with(answered: int, timed_out: int, now: float = OPENED_AT, **options: float) -> CircuitBreaker:
-    """Return a breaker after operations with a response and then operations that timed out."""
+    """Return a breaker that has counted ``answered`` responses and then ``timed_out`` timeouts."""
     breaker = CircuitBreaker(CircuitBreakerOptions(**options))  # type: ignore[arg-type]
     for event, times in ((E.OPERATION_ANSWERED, answered), (E.OPERATION_TIMED_OUT, timed_out)):
         for _ in range(times):
@@ -30,7 +30,7 @@ def breaker_with(answered: int, timed_out: int, now: float = OPENED_AT, **option
 
 
 def in_state(state: couchbase.BreakerState) -> CircuitBreaker:
-    """Return a breaker in a state; if it has opened, at ``OPENED_AT``."""
+    """Return a breaker in a state. In the states OPEN and HALF_OPEN it opened at ``OPENED_AT``."""
     if state is S.CLOSED:
         return breaker_with(19, 0)
     breaker = breaker_with(10, 10)
@@ -72,7 +72,7 @@ def test_the_default_options() -> None:
     ],
 )
 def test_thresholds(answered: int, timed_out: int, expected: couchbase.BreakerState) -> None:
-    """The breaker opens after at least 20 operations of which at least half timed out."""
+    """The breaker opens after at least 20 operations if at least half of them timed out."""
     breaker = breaker_with(answered, timed_out)
 
     assert expected is breaker.state
@@ -83,7 +83,7 @@ def test_thresholds(answered: int, timed_out: int, expected: couchbase.BreakerSt
 
 
 def test_a_response_never_opens() -> None:
-    """A response never opens the breaker, even if it completes the volume."""
+    """A response never opens the breaker, even if it is the operation that reaches the volume threshold."""
     breaker = breaker_with(0, 19)
     breaker.handle(E.OPERATION_ANSWERED, OPENED_AT)
 
@@ -116,7 +116,7 @@ def test_other_thresholds(
 
 @rows(("later", "counted"), [(59.999, 20), (60.0, 1), (1000.0, 1)])
 def test_the_window_is_fixed(later: float, counted: int) -> None:
-    """The counts are reset 60 s after the first operation of the window."""
+    """The breaker resets its counts 60 s after the first operation of the rolling window."""
     breaker = breaker_with(10, 9)
     breaker.handle(E.OPERATION_TIMED_OUT, OPENED_AT + later)
 
@@ -125,7 +125,7 @@ def test_the_window_is_fixed(later: float, counted: int) -> None:
 
 
 def test_the_window_does_not_slide() -> None:
-    """Later operations do not prolong the window."""
+    """Operations after the first one do not prolong the rolling window."""
     breaker = breaker_with(1, 0)
     for later in (59.0, 61.0, 120.0):
         breaker.handle(E.OPERATION_ANSWERED, OPENED_AT + later)
@@ -134,7 +134,7 @@ def test_the_window_does_not_slide() -> None:
 
 
 def test_the_canary() -> None:
-    """After 5 s one canary is sent; no operation passes until a response to it closes the breaker."""
+    """After 5 s the breaker sends one canary, and permits no operation until a response to the canary closes it."""
     breaker = in_state(S.OPEN)
 
     assert not breaker.handle(E.TIME_PASSED, OPENED_AT + 4.999)
@@ -150,7 +150,7 @@ def test_the_canary() -> None:
 
 
 def test_a_silent_canary() -> None:
-    """A canary that times out opens the breaker again for 5 s."""
+    """If the canary times out, the breaker opens again for 5 s."""
     breaker = in_state(S.HALF_OPEN)
 
     assert not breaker.handle(E.CANARY_TIMED_OUT, OPENED_AT + 10.0)
@@ -167,7 +167,7 @@ def test_a_silent_canary() -> None:
     ],
 )
 def test_late_events_are_not_counted(state: couchbase.BreakerState, event: couchbase.BreakerEvent) -> None:
-    """Late events of operations and canaries from an earlier state change nothing."""
+    """If an operation or canary started in an earlier state, its event changes nothing."""
     breaker = in_state(state)
     before = (breaker.statistics(), breaker.wakeup)
 
@@ -187,7 +187,7 @@ def test_a_reconnect_resets(state: couchbase.BreakerState) -> None:
 
 @rows(("state", "event"), list(itertools.product(couchbase.BreakerState, couchbase.BreakerEvent)))
 def test_all_pairs(state: couchbase.BreakerState, event: couchbase.BreakerEvent) -> None:
-    """Every event in every state leads to the state of the table, or changes nothing."""
+    """In every state, every event leads to the state in the table, or changes nothing."""
     reached: set[couchbase.BreakerState] = set()
     for counted, later in itertools.product((0, 18, 19), (0.0, 5.0)):
         breaker = in_state(state)
@@ -230,7 +230,7 @@ def test_options_out_of_range(name: str, values: list[Any]) -> None:
 
 
 def test_the_minimum_options() -> None:
-    """Every option may be the minimum of its range."""
+    """Each option may be the lowest value of its range."""
     options = CircuitBreakerOptions(
         volume_threshold=1, error_threshold_percentage=0, sleep_window=0, rolling_window=0, canary_timeout=0
     )
@@ -252,7 +252,7 @@ steps = st.lists(
 
 @given(steps, st.integers(1, 4), st.sampled_from([0.0, 50.0, 100.0]))
 def test_any_history(history: list[tuple[couchbase.BreakerEvent, float]], volume: int, percentage: float) -> None:
-    """Each half-open phase has one canary, operations pass only if closed, and the breaker can always close again."""
+    """Each half-open phase has one canary, only a closed breaker permits operations, and it can always close again."""
     breaker = CircuitBreaker(CircuitBreakerOptions(volume_threshold=volume, error_threshold_percentage=percentage))
     now = 0.0
     for event, step in history:

@@ -1,4 +1,4 @@
-"""The exceptions that end a request: their class, their text, and their context."""
+"""Exceptions that end a request: their class, their text, and their context."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STORY = ["upsert 'airline_10': ", "[retried 3 times: FIRST, SECOND; ", "10.0.0.1
 
 
 def missing(facts: list[str], message: object) -> list[str]:
-    """Return the facts that the message lacks."""
+    """Return the facts that do not occur in the message."""
     return [fact for fact in facts if fact not in str(message)]
 
 
@@ -44,12 +44,12 @@ def missing(facts: list[str], message: object) -> list[str]:
     ],
 )
 def test_subject(context: ErrorContext, expected: str) -> None:
-    """Every message starts with the operation and its key, quoted so that it stays on one line."""
+    """Every message starts with the operation and its key; the key is quoted, so that it stays on one line."""
     assert expected == subject(context)
 
 
 def test_reasons_with_a_next_step_have_hints() -> None:
-    """Every reason and every final response on which the user can act has a hint."""
+    """Every reason and every final response about which the user can do something has a hint."""
     assert {
         *(R.AUTHENTICATION_ERROR, R.TLS_ERROR, R.BUCKET_ACCESS_ERROR, R.SCOPE_NOT_FOUND, R.COLLECTION_NOT_FOUND),
         *(R.KV_LOCKED, R.SOCKET_CLOSED_WHILE_IN_FLIGHT, R.NODE_NOT_AVAILABLE, R.SERVICE_NOT_AVAILABLE),
@@ -73,7 +73,7 @@ def test_reasons_with_a_next_step_have_hints() -> None:
     ],
 )
 def test_timeout(ambiguous: bool, last_reason: RetryReason | None, facts: list[str]) -> None:
-    """A timeout states its ambiguity and the next step; an unambiguous one states the last reason as well."""
+    """The message of a timeout has its ambiguity and a next step; if it is unambiguous, also the last reason."""
     error = failures.timeout(RETRIED, ambiguous=ambiguous, last_reason=last_reason)
 
     assert (errors.AmbiguousTimeoutException if ambiguous else errors.UnambiguousTimeoutException) is type(error)
@@ -100,7 +100,7 @@ def test_refused(reason: RetryReason) -> None:
 
 
 def test_a_lost_read_has_no_write_hint() -> None:
-    """A read whose socket closed has no hint about a write."""
+    """If the socket closed during a read, the message has no hint about a write."""
     read = replace(RETRIED, operation="get", idempotent=True)
     lost = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
 
@@ -109,7 +109,7 @@ def test_a_lost_read_has_no_write_hint() -> None:
 
 
 def test_refused_because_the_strategy_raised() -> None:
-    """If the strategy raises, the request fails with the exception as cause, and states the reason (decision C28)."""
+    """If the strategy raises, the message states the reason, and the raised exception is the cause (decision C28)."""
     cause = ZeroDivisionError("mine")
     error = refused(None, R.KV_LOCKED, RETRIED, cause)
 
@@ -137,7 +137,7 @@ def test_refused_because_the_strategy_raised() -> None:
     ],
 )
 def test_unknown_facts_are_left_out(context: ErrorContext, ending: str) -> None:
-    """The message leaves out facts that the context does not have."""
+    """If the context lacks a fact, the message leaves it out."""
     words = str(refused(None, R.UNKNOWN, context))
 
     assert words.endswith(ending)
@@ -162,7 +162,7 @@ KV_ANSWER = ErrorContext(operation="get", key="airline_10", status=0x01, status_
     ],
 )
 def test_surfaced(context: ErrorContext, facts: list[str]) -> None:
-    """The message of a final response has the status's name and number, and the texts of map and server."""
+    """The message of a final response has the status's name and number, and the texts of error map and server."""
     error = failures.surfaced(errors.DocumentNotFoundException, context)
 
     assert (errors.DocumentNotFoundException, context) == (type(error), error.context)
@@ -208,7 +208,7 @@ def test_the_message_of_a_service_error(context: ErrorContext, facts: list[str])
 
 
 def test_the_server_permits_a_retry() -> None:
-    """The message states that the server permits a retry, if it does."""
+    """If the server permits a retry, the message states this."""
     error = failures.surfaced(errors.DmlFailureException, replace(QUERY, server_permits_retry=True))
 
     assert [] == missing(["permits another attempt", failures.HINTS_OF_SERVICES[errors.DmlFailureException]], error)
@@ -240,7 +240,7 @@ def test_every_service_error_has_a_hint(service: Service) -> None:
     ],
 )
 def test_hints_for_responses_without_a_row(status: int, body: str | None, text: str | None, step: str | None) -> None:
-    """A redirect has the hint that it is not followed, and a foreign response that it is from another server."""
+    """A redirect's message states that it was not followed; a foreign response's message names another server."""
     context = replace(QUERY, error_code=None, http_status=status, body_start=body, error_message=text)
     said = str(failures.surfaced(errors.CouchbaseException, context))
 
@@ -250,7 +250,7 @@ def test_hints_for_responses_without_a_row(status: int, body: str | None, text: 
 
 
 def test_a_statement_that_ended_early_without_an_error() -> None:
-    """A statement that ended without a reason has its own hint, and not the one for a foreign server."""
+    """If a statement ended early without an error, the hint is about this, and not about a foreign server."""
     context = replace(QUERY, error_code=None, http_status=200, error_message='{"status":"fatal"}')
     said = str(failures.surfaced(errors.DecodingFailureException, context))
 
@@ -265,13 +265,13 @@ ANSWERED = [
     (ErrorContext(status=0x86, status_name="TEMPORARY_FAILURE", status_text="busy"), ["[0x86]", "busy"]),
     (ErrorContext(status=0x86, server_context="out of memory"), ["[0x86]", "out of memory"]),
 ]
-"""Contexts of requests with a response, and the facts of the newest response."""
+"""Contexts of requests that got a response, each with the facts of the newest response."""
 
 
 @rows("ambiguous", [False, True])
 @rows(("context", "facts"), ANSWERED)
 def test_a_timeout_has_the_newest_response(context: ErrorContext, facts: list[str], ambiguous: bool) -> None:
-    """A timeout has the newest response and the number of retries, even with an attempt in flight."""
+    """Even with an attempt in flight, the message of a timeout has the newest response and the number of retries."""
     context = replace(context, retry_attempts=7, retry_reasons=frozenset({"SEARCH_TOO_MANY_REQUESTS"}))
     said = failures.timeout(context, ambiguous=ambiguous, last_reason=R.SEARCH_TOO_MANY_REQUESTS)
 
@@ -280,7 +280,7 @@ def test_a_timeout_has_the_newest_response(context: ErrorContext, facts: list[st
 
 @rows(("status", "step"), failures.HINTS_OF_STATUSES.items())
 def test_a_timeout_has_the_hint_of_its_status(status: int, step: str) -> None:
-    """A timeout of views after repeated 401 responses has the hint of that status."""
+    """A timeout whose newest response has a status with a hint has this hint."""
     context = replace(QUERY, service="views", error_code=None, http_status=status)
 
     assert [] == missing([step], failures.timeout(context, ambiguous=False, last_reason=R.VIEWS_TEMPORARY_FAILURE))
@@ -288,7 +288,7 @@ def test_a_timeout_has_the_hint_of_its_status(status: int, step: str) -> None:
 
 
 def test_a_lost_read_may_be_sent_again() -> None:
-    """A lost read has the hint to send it again, and no warning that it may have been applied."""
+    """The message of a lost read has the hint to send it again, and no warning that it may have been applied."""
     for context in (QUERY, UPSERT):
         text = str(refused(None, R.SOCKET_CLOSED_WHILE_IN_FLIGHT, replace(context, idempotent=True)))
         assert failures.SAFE_TO_REPEAT in text
@@ -297,14 +297,14 @@ def test_a_lost_read_may_be_sent_again() -> None:
 
 @rows("error", failures.HINTS_OF_SERVICES)
 def test_service_errors_have_their_hints(error: type[errors.CouchbaseException]) -> None:
-    """The message of a final error or of a refused retry has the hint of the error."""
+    """If an error of a service is final, or its retry is refused, the message has the hint of the error."""
     context = replace(QUERY, body_start="<html>") if error is errors.DecodingFailureException else QUERY
     for raised in (failures.surfaced(error, context), refused(error, R.ANALYTICS_TEMPORARY_FAILURE, context)):
         assert (error, []) == (type(raised), missing([failures.HINTS_OF_SERVICES[error]], raised))
 
 
 def test_a_foreign_response_to_a_write() -> None:
-    """A foreign response to a write has the hint to check its effect; for a read it does not."""
+    """A foreign response to a write has the hint to check whether it was applied; a response to a read does not."""
     write = failures.surfaced(errors.DecodingFailureException, QUERY)
     read = failures.surfaced(errors.DecodingFailureException, replace(QUERY, idempotent=True))
 
@@ -313,7 +313,7 @@ def test_a_foreign_response_to_a_write() -> None:
 
 
 def test_a_query_has_no_document_hint() -> None:
-    """A query that may have been applied has the hint for services, not the one to read a document."""
+    """A query that may have been applied has the hint for services, and not the hint to read the document."""
     lost = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
     for error in (failures.timeout(QUERY, ambiguous=True, last_reason=None), refused(None, lost, QUERY)):
         assert [failures.HINTS[lost]] == missing([failures.HINTS[lost], failures.LOOK_AT_THE_SERVICE], error)
@@ -328,7 +328,7 @@ def test_a_query_has_no_document_hint() -> None:
     ],
 )
 def test_a_service_timeout(idempotent: bool | None, expected: type[errors.CouchbaseException]) -> None:
-    """A service timeout is ambiguous, unless the request is idempotent."""
+    """The timeout of a service is ambiguous unless its request is idempotent."""
     error = failures.surfaced(errors.TimeoutException, replace(QUERY, idempotent=idempotent))
 
     assert expected is type(error)
@@ -337,7 +337,7 @@ def test_a_service_timeout(idempotent: bool | None, expected: type[errors.Couchb
 
 @rows("error", failures.HINTS_OF_ANSWERS)
 def test_hints_precede_the_history(error: type[errors.CouchbaseException]) -> None:
-    """The hint of a final response precedes the history of the retries."""
+    """The message of a final response has the hint first and then the history of the retries."""
     text = str(failures.surfaced(error, RETRIED))
 
     assert [] == missing([*STORY, failures.HINTS_OF_ANSWERS[error]], text)

@@ -1,4 +1,4 @@
-"""A request that reaches its deadline ends with a timeout, which is ambiguous if it may have been applied."""
+"""Deadline of a request: the request ends with a timeout, which is ambiguous if the request may have been applied."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium_core.retry import couchbase
 DISPATCHED = couchbase.Dispatched("10.0.0.1:11210", 17)
 LOCKED_ANSWER = couchbase.ResponseReceived(couchbase.KvResponse(0x09))
 STALE_PLAN = b'{"errors": [{"code": 4040, "msg": "no such plan"}]}'
-"""Response of the query service that requires a new preparation of the statement."""
+"""Response of the query service after which the client must prepare the statement again."""
 
 
 def test_a_response_after_the_deadline() -> None:
@@ -28,7 +28,7 @@ def test_a_response_after_the_deadline() -> None:
 
 
 def test_the_example_of_the_rfc() -> None:
-    """2 s into a timeout of 2.5 s, a retry after 1 s waits 0.5 s, and then times out without being sent."""
+    """If a retry after 1 s is permitted 2 s into a timeout of 2.5 s, the request waits 0.5 s and times out unsent."""
     machine = request_cases.machine_of(
         request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(1.0)), submitted_at=0.0, timeout=2.5)
     )
@@ -47,7 +47,7 @@ def test_the_example_of_the_rfc() -> None:
 
 
 def test_a_retry_counts_when_its_delay_is_over() -> None:
-    """A retry is not counted until its delay is over."""
+    """A retry is counted only when its delay has ended."""
     machine = request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.25))))
     request_cases.hear(machine, request_cases.answer(LOCKED), 100.5)
     waiting = machine.error_context(100.6).retry_attempts
@@ -60,7 +60,7 @@ def test_a_retry_counts_when_its_delay_is_over() -> None:
 @rows("now", [100.5, 102.5])
 @rows("strategy", [couchbase.BestEffortRetryStrategy(), couchbase.FailFastRetryStrategy()])
 def test_the_context_has_the_reason_of_every_failure(strategy: couchbase.AnyRetryStrategy, now: float) -> None:
-    """The context has the reason of a failure that is refused, at the deadline, or waiting for its retry."""
+    """The context has the failure's reason if the failure is refused, is at the deadline, or waits for a retry."""
     machine = request_cases.machine_of(request_cases.annotation(strategy))
     request_cases.hear(machine, request_cases.answer(TEMPORARY), now)
 
@@ -68,7 +68,7 @@ def test_the_context_has_the_reason_of_every_failure(strategy: couchbase.AnyRetr
 
 
 def test_the_request_has_its_strategy() -> None:
-    """The request that a strategy gets has the strategy with which it was submitted (RFC 0049)."""
+    """The request that a strategy gets has the strategy that the caller submitted (RFC 0049)."""
     strategy = request_cases.Says(couchbase.RetryAction.no_retry())
     request_cases.hear(request_cases.machine_of(request_cases.annotation(strategy)), request_cases.answer(LOCKED))
 
@@ -97,7 +97,7 @@ def test_a_failure_after_rows_is_refused(
     error: type[errors.CouchbaseException],
     reason: couchbase.RetryReason,
 ) -> None:
-    """An idempotent request that has delivered rows is not retried; the report and the context have the reason."""
+    """If an idempotent request has delivered rows, its failure is refused, and report and context have the reason."""
     machine = request_cases.machine_of(
         request_cases.annotation(idempotent=True, service=couchbase.Service.QUERY, operation="query")
     )
@@ -112,7 +112,7 @@ def test_a_failure_after_rows_is_refused(
 
 @rows("handed_over", list(couchbase.HandedOver))
 def test_delivered_rows_prevent_a_retry(handed_over: couchbase.HandedOver) -> None:
-    """A stream that closes after rows were delivered is not retried, for any number of bytes handed over."""
+    """If the socket closes after rows were delivered, the request is not retried, whatever was handed over."""
     machine = request_cases.machine_of(
         request_cases.annotation(idempotent=True, service=couchbase.Service.QUERY, operation="query")
     )
@@ -127,7 +127,7 @@ def test_delivered_rows_prevent_a_retry(handed_over: couchbase.HandedOver) -> No
 
 
 def test_a_late_wakeup() -> None:
-    """After a late wakeup, a due retry is sent before the deadline, and not after it."""
+    """If the wakeup is late, the due retry is sent before the deadline, but not after the deadline."""
     late, too_late = (
         request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.1))))
         for _ in range(2)
@@ -140,7 +140,7 @@ def test_a_late_wakeup() -> None:
 
 
 def test_large_clock_values() -> None:
-    """Retries and deadlines work with a large clock value, at which floats have a coarse resolution."""
+    """Retries and deadlines work even if the clock value is so large that floats have a coarse resolution."""
     start = 1e9
     machine = request_cases.machine_of(
         request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.1)), submitted_at=start, timeout=0.35)
@@ -160,7 +160,7 @@ def test_large_clock_values() -> None:
 
 
 def test_the_machine_overrides_the_owners_context() -> None:
-    """The machine's operation, times and service replace those in the owner's error context."""
+    """In the error context, the machine's operation, times and service replace those that the owner has set."""
     request = couchbase.RequestAnnotation(
         operation="get",
         idempotent=True,
@@ -181,7 +181,7 @@ def test_the_machine_overrides_the_owners_context() -> None:
 
 
 def test_a_request_without_a_deadline() -> None:
-    """Without a deadline only retries wake the machine, and the error context has no timeout."""
+    """If a request has no deadline, only retries wake its machine, and the error context has no timeout."""
     machine = request_cases.machine_of(request_cases.annotation(timeout=math.inf))
 
     assert math.inf == machine.wakeup
@@ -195,7 +195,7 @@ def test_a_request_without_a_deadline() -> None:
 
 
 def test_an_early_wakeup() -> None:
-    """A wakeup before the end of a delay does not send the retry."""
+    """If a wakeup is before the end of a delay, the machine does not send the retry."""
     machine = request_cases.machine_of(request_cases.annotation())
     machine.handle(LOCKED_ANSWER, 100.0)
 
@@ -207,7 +207,7 @@ def test_an_early_wakeup() -> None:
 
 @rows("handed_over", [couchbase.HandedOver.PART, couchbase.HandedOver.ALL])
 def test_a_socket_that_closed_under_a_write(handed_over: couchbase.HandedOver) -> None:
-    """A write fails if its socket closes after part or all of it was handed over (decision C24)."""
+    """If the socket closes after part or all of a write was handed over, the write fails (decision C24)."""
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     machine.handle(DISPATCHED, 100.0)
     error = request_cases.error_of(
@@ -223,7 +223,7 @@ def test_a_socket_that_closed_under_a_write(handed_over: couchbase.HandedOver) -
 
 @rows("asked", [0.0, 0.0005])
 def test_the_minimum_delay(asked: float) -> None:
-    """A retry without a delay is delayed by a millisecond."""
+    """If a strategy permits a retry without a delay, the delay is one millisecond."""
     machine = request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(asked))))
     *_, order = machine.handle(LOCKED_ANSWER, 100.0)
 

@@ -1,4 +1,4 @@
-"""Properties of every history of a request: no wrong action (safety), and always an end (liveness)."""
+"""Properties that every history of a request has: no wrong action (safety), and always an end (liveness)."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ answers: st.SearchStrategy[Any] = st.one_of(
 
 
 class Whims:
-    """Strategy that returns a new drawn value each time, or raises it."""
+    """Strategy that draws a value in each call, and returns or raises the value."""
 
     def __init__(self, data: st.DataObject) -> None:
         self._data = data
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
-        """Return or raise the drawn value."""
+        """Return the drawn value, or raise it if it is an exception."""
         answer: Any = self._data.draw(answers, label="the strategy's answer")
         if isinstance(answer, Exception):
             raise answer
@@ -68,7 +68,7 @@ RETRYABLE = [0x07, 0x09, 0x86, 0x88, 0xA2, 0xA4, SCHEDULED, SCHEDULED, 0x07, 0x0
 statuses = st.sampled_from([*RETRYABLE, *RETRYABLE, 0x00, 0x01, 0x24, 0x25, 0x7FF1, 0x7FF2])
 kv_answers = st.builds(couchbase.KvResponse, statuses, st.sampled_from([NODE, NODE, "10.0.0.2:11210", None]))
 GAVE_UP = 1080
-"""Error code of a timeout in the query service."""
+"""Code with which the query service reports a timeout."""
 
 http_answers = st.builds(
     couchbase.ServiceResponse,
@@ -103,18 +103,18 @@ EVENTS: dict[type[couchbase.RequestEvent], st.SearchStrategy[couchbase.RequestEv
 
 @dataclass
 class Witness:
-    """Witness that follows one machine by its events and actions, and checks each action."""
+    """Checker that follows the events and actions of one machine, and checks each action."""
 
     machine: couchbase.RetryMachine
     now: float
     unanswered: bool = False
     """Whether the current attempt may have been applied."""
     blind: bool = False
-    """Whether an attempt was handed over, at least in part, and its socket closed."""
+    """Whether a socket closed after at least a part of an attempt was handed over."""
     settled: list[couchbase.RequestAction] = field(default_factory=list)
     delays: list[couchbase.RetryAfter] = field(default_factory=list)
     reasons: set[couchbase.RetryReason] = field(default_factory=set)
-    """Reasons of the retries."""
+    """Reasons of all retries."""
     met: set[couchbase.RetryReason] = field(default_factory=set)
     """Reasons of all failures."""
     dispatches: int = 0
@@ -224,7 +224,7 @@ class Witness:
 
 
 def witness_of(data: st.DataObject) -> Witness:
-    """Return a witness of a new request with any strategy, deadline and start."""
+    """Return the checker of a new request whose strategy, deadline and start are drawn."""
     kind = data.draw(st.sampled_from(["whims", "awaits", "shipped"]), label="kind of strategy")
     strategy: Any = {"whims": Whims(data), "awaits": Awaits()}.get(kind) or data.draw(st.sampled_from(shipped))
     store = couchbase.ErrorMapStore()
@@ -245,7 +245,7 @@ def witness_of(data: st.DataObject) -> Witness:
 
 
 def next_event(data: st.DataObject, state: couchbase.RetryState) -> couchbase.RequestEvent:
-    """Return an event that is possible in ``state``, usually one that advances the request."""
+    """Return an event that is possible in ``state``; most of the events advance the request."""
     row = couchbase.permitted_events(state)
     news = [
         kind
@@ -266,7 +266,7 @@ def next_event(data: st.DataObject, state: couchbase.RetryState) -> couchbase.Re
 
 @given(st.data())
 def test_any_history(data: st.DataObject) -> None:
-    """Every history keeps all rules, and without further events the request ends by its deadline."""
+    """No history violates a rule, and without further events the request ends by its deadline."""
     witness = witness_of(data)
     machine = witness.machine
     for _ in range(data.draw(st.integers(1, 40), label="events")):
@@ -294,7 +294,7 @@ def test_any_history(data: st.DataObject) -> None:
 
 @given(st.data(), st.booleans())
 def test_a_request_ends_by_its_deadline(data: st.DataObject, server_answers: bool) -> None:
-    """If the driver executes all actions on time, the request ends by its deadline, with or without responses."""
+    """If the driver executes every action on time, the request ends by its deadline, with or without responses."""
     witness = witness_of(data)
     machine, deadline = witness.machine, witness.machine.annotation.deadline
     steps = 0

@@ -1,4 +1,4 @@
-"""The schedules of an error map in the machine: restarts, ends, and the total count of retries."""
+"""Schedules of an error map in the machine: their restarts, their ends, and the retry count of the request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_MY_VBUCKET, LOCKED, OUTDATED = 0x07, 0x09, 0x88
 
 
 def store() -> couchbase.ErrorMapStore:
-    """Return the error map of a node with the schedules of RFC 0013, a short one, and invalid ones."""
+    """Return the error map of a node: the schedules of RFC 0013, a short schedule, and invalid schedules."""
     attributes = ("auto-retry", "temp")
     return map_store(
         {
@@ -44,13 +44,13 @@ def store() -> couchbase.ErrorMapStore:
 def machine(
     strategy: couchbase.AnyRetryStrategy | None = None, *, idempotent: bool = False, timeout: float = 75.0
 ) -> couchbase.RetryMachine:
-    """Return a machine in flight with the error map."""
+    """Return a machine with this error map, whose attempt is in flight."""
     chosen = strategy if strategy is not None else couchbase.ErrorMapRetryStrategy()
     return machine_of(annotation(chosen, idempotent=idempotent, submitted_at=0.0, timeout=timeout), error_maps=store())
 
 
 class Run:
-    """Sends responses to the attempts of a machine, with its own clock."""
+    """Driver with its own clock, which responds to the attempts of a machine."""
 
     def __init__(self, retried: couchbase.RetryMachine, now: float = 0.0) -> None:
         self.machine = retried
@@ -58,12 +58,12 @@ class Run:
         self.delays_ms: list[float] = []
 
     def answer(self, *statuses: int) -> None:
-        """Pass a response with each status, wait for the delay, and dispatch again."""
+        """For each status: respond with it, wait for the delay, and dispatch the next attempt."""
         for status in statuses:
             self._resume(self.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(status, NODE)), self.now))
 
     def close(self) -> None:
-        """Close the socket of the attempt, wait for the delay, and dispatch again."""
+        """Close the socket of the attempt, wait for the delay, and dispatch the next attempt."""
         self._resume(self.machine.handle(couchbase.SocketClosed(couchbase.HandedOver.ALL), self.now))
 
     def _resume(self, actions: object) -> None:
@@ -85,7 +85,7 @@ class Run:
     ],
 )
 def test_schedules(status: int, delays_ms: list[float]) -> None:
-    """The delays follow the entry's schedule; without a schedule they are those of best effort (decision C16)."""
+    """The delays follow the entry's schedule; without a schedule they follow best effort (decision C16)."""
     run = Run(machine())
     run.answer(*[status] * len(delays_ms))
 
@@ -94,7 +94,7 @@ def test_schedules(status: int, delays_ms: list[float]) -> None:
 
 
 def test_another_status_restarts_the_schedule() -> None:
-    """Another status restarts the schedule, but not the request's retry count (decision C17)."""
+    """A response with another status restarts the schedule, but not the retry count of the request (decision C17)."""
     run = Run(machine())
     run.answer(LINEAR, LINEAR, LINEAR, CONSTANT, CONSTANT, LINEAR, LINEAR, LINEAR)
 
@@ -103,7 +103,7 @@ def test_another_status_restarts_the_schedule() -> None:
 
 
 def test_a_known_status_in_between_restarts_too() -> None:
-    """A known status also restarts the schedule; its own delays follow the total count."""
+    """A known status also restarts the schedule; its own delays depend on the retry count of the request."""
     run = Run(machine())
     run.answer(LINEAR, LINEAR, LINEAR, LOCKED, LOCKED, LINEAR)
 
@@ -111,7 +111,7 @@ def test_a_known_status_in_between_restarts_too() -> None:
 
 
 def test_a_lost_socket_in_between_does_not_restart() -> None:
-    """A closed socket does not restart the schedule."""
+    """If the socket closes between two responses, the schedule does not restart."""
     run = Run(machine(idempotent=True))
     run.answer(LINEAR, LINEAR)
     run.close()
@@ -121,7 +121,7 @@ def test_a_lost_socket_in_between_does_not_restart() -> None:
 
 
 def test_http_statuses_count_too() -> None:
-    """An HTTP status has its own retry count, which another status restarts."""
+    """Each HTTP status has its own retry count, which restarts after a response with another status."""
     request = annotation(couchbase.BestEffortRetryStrategy(), submitted_at=0.0, service=couchbase.Service.VIEWS)
     retried, now, counted = machine_of(request), 0.0, []
     for http_status in (503, 503, 503, 504, 504, 503):
@@ -139,7 +139,7 @@ def test_http_statuses_count_too() -> None:
 
 
 def test_retries_before_the_first_status_do_not_count() -> None:
-    """Retries for a missing connection do not advance the schedule of a later status (decision C17)."""
+    """If retries for a missing connection precede a status, they do not advance its schedule (decision C17)."""
     retried = machine_of(
         annotation(couchbase.ErrorMapRetryStrategy(), submitted_at=0.0), state=S.PENDING, error_maps=store()
     )
@@ -157,7 +157,7 @@ def test_retries_before_the_first_status_do_not_count() -> None:
 
 
 def test_max_duration_cuts_the_last_delay() -> None:
-    """A delay that reaches ``max-duration`` is cut to it; then the request fails with the entry's error."""
+    """A delay that reaches ``max-duration`` is cut to that time; then the request fails with the error of the entry."""
     run = Run(machine())
     run.answer(SHORT, SHORT, SHORT)
     report, order = run.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(SHORT, NODE)), run.now)
@@ -180,7 +180,7 @@ def test_max_duration_cuts_the_last_delay() -> None:
 
 
 def test_max_duration_starts_with_the_status() -> None:
-    """``max-duration`` starts with the first response of the current run of the status (decision C15)."""
+    """``max-duration`` starts at the first of the latest responses in a row that have the status (decision C15)."""
     run = Run(machine())
     run.answer(LOCKED)
     run.now = 0.2
@@ -199,7 +199,7 @@ def test_max_duration_starts_with_the_status() -> None:
 
 
 def test_max_duration_excludes_waiting_for_a_connection() -> None:
-    """A long wait for a connection before the first response does not count toward ``max-duration``."""
+    """A request that waits long for a connection before the first response still has its complete ``max-duration``."""
     retried = machine_of(
         annotation(couchbase.ErrorMapRetryStrategy(), submitted_at=0.0, timeout=75.0),
         state=S.PENDING,
@@ -218,7 +218,7 @@ def test_max_duration_excludes_waiting_for_a_connection() -> None:
     [couchbase.ErrorMapRetryStrategy(), couchbase.ErrorMapRetryStrategy(couchbase.BestEffortRetryStrategy())],
 )
 def test_an_unknown_algorithm_fails_the_request(strategy: couchbase.ErrorMapRetryStrategy) -> None:
-    """With ErrorMapRetryStrategy, an unknown algorithm in a schedule fails the request with the entry's error."""
+    """If a schedule has an unknown algorithm, ErrorMapRetryStrategy fails the request with the error of the entry."""
     report, fail = machine(strategy).handle(couchbase.ResponseReceived(couchbase.KvResponse(UNKNOWN, NODE)), 0.0)
 
     assert isinstance(report, couchbase.ReportRefusal)
@@ -229,7 +229,7 @@ def test_an_unknown_algorithm_fails_the_request(strategy: couchbase.ErrorMapRetr
 
 
 def test_an_unknown_algorithm_under_the_default_strategy() -> None:
-    """Strategies that ignore schedules retry an entry with an unknown algorithm (decision C14)."""
+    """If a schedule has an unknown algorithm, a strategy that ignores schedules retries the entry (decision C14)."""
     run = Run(machine(couchbase.FastFailOnTerminalErrorRetryStrategy()))
     run.answer(UNKNOWN, UNKNOWN)
 
@@ -237,7 +237,7 @@ def test_an_unknown_algorithm_under_the_default_strategy() -> None:
 
 
 def test_max_duration_with_a_late_wakeup() -> None:
-    """A wakeup after both limits fails the request with the entry's error if ``max-duration`` ended first."""
+    """If a wakeup is after both limits and ``max-duration`` ended first, the request fails with the entry's error."""
     run = Run(machine(timeout=2.5))
     run.answer(SHORT, SHORT, SHORT)
     run.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(SHORT, NODE)), run.now)

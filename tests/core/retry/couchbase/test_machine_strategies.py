@@ -1,4 +1,4 @@
-"""Strategies of all kinds in the machine: hostile, broken and asynchronous ones."""
+"""Strategies of all kinds in the machine: hostile, broken and asynchronous strategies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_MY_VBUCKET = couchbase.ResponseReceived(couchbase.KvResponse(0x07, request_c
 
 
 class Computes:
-    """Strategy that returns the result of a function."""
+    """Strategy that calls a function for its decision."""
 
     def __init__(self, compute: Callable[[], object]) -> None:
         self._compute = compute
@@ -36,7 +36,7 @@ class Computes:
 
 
 class Hides:
-    """Object whose attribute ``retry_after`` raises."""
+    """Object that raises when ``retry_after`` is accessed."""
 
     @property
     def retry_after(self) -> Callable[[couchbase.RetryRequest, couchbase.RetryReason], RetryAction]:
@@ -45,15 +45,15 @@ class Hides:
 
 
 class Generates:
-    """Strategy whose method is an asynchronous generator by mistake."""
+    """Strategy that yields in its method, which makes the method an asynchronous generator."""
 
     async def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> Any:
-        """Yield instead of returning."""
+        """Yield a retry, where a strategy has to return it."""
         yield RetryAction.after(0.0)
 
 
 class Needs:
-    """Strategy whose method takes no arguments."""
+    """Strategy whose method lacks the parameters."""
 
     def retry_after(self) -> RetryAction:
         """Return a retry."""
@@ -109,7 +109,7 @@ BROKEN: list[tuple[str, Any, type[BaseException]]] = [
 
 @rows(("what", "strategy", "cause"), BROKEN)
 def test_a_broken_strategy_fails_the_request(what: str, strategy: Any, cause: type[BaseException]) -> None:
-    """A strategy that raises or returns nonsense fails the request, with a report and the cause (decision C28)."""
+    """If a strategy raises or returns an invalid value, the request fails with a report and the cause (C28)."""
     request = request_cases.annotation()
     object.__setattr__(request, "strategy", strategy)
     machine = request_cases.machine_of(request)
@@ -137,7 +137,7 @@ def test_interrupts_pass(error: BaseException) -> None:
 
 @rows("asked", [request_cases.Refusal, errors.CouchbaseException, errors.DocumentLockedException])
 def test_the_strategy_selects_the_error(asked: type[errors.CouchbaseException]) -> None:
-    """The strategy's error class replaces that of the status, in the error and in the report."""
+    """If the strategy returns an error class, it replaces the status's class in the error and in the report."""
     actions = request_cases.machine_of(
         request_cases.annotation(request_cases.Says(RetryAction.no_retry(asked)))
     ).handle(LOCKED, 100.5)
@@ -149,7 +149,7 @@ def test_the_strategy_selects_the_error(asked: type[errors.CouchbaseException]) 
 
 
 def consulting(*, idempotent: bool = False) -> tuple[couchbase.RetryMachine, request_cases.Awaits]:
-    """Return a machine that awaits its strategy's decision on a locked document since 100.5, and the strategy."""
+    """Return a machine that awaits the decision of its strategy on a locked document since 100.5, and the strategy."""
     strategy = request_cases.Awaits()
     machine = request_cases.machine_of(request_cases.annotation(strategy, idempotent=idempotent), state=S.PENDING)
     machine.handle(couchbase.Dispatched(request_cases.NODE, 17), 100.0)
@@ -158,7 +158,7 @@ def consulting(*, idempotent: bool = False) -> tuple[couchbase.RetryMachine, req
 
 
 def test_an_asynchronous_strategy_is_consulted() -> None:
-    """The machine orders a call of the asynchronous strategy, and meanwhile waits for the deadline only."""
+    """The machine orders a call of an asynchronous strategy; until its decision, the wakeup is the deadline."""
     strategy = request_cases.Awaits()
     machine = request_cases.machine_of(request_cases.annotation(strategy))
     seen = machine.snapshot(100.5)
@@ -169,7 +169,7 @@ def test_an_asynchronous_strategy_is_consulted() -> None:
 
 
 def test_an_asynchronous_retry() -> None:
-    """The delay of an asynchronous retry starts with the decision, and the report has the request of that time."""
+    """The delay of a retry starts at the asynchronous decision, and the report has the request at that time."""
     machine, _ = consulting()
     report, order = machine.handle(couchbase.StrategyAnswered(RetryAction.after(0.25)), 101.0)
 
@@ -197,7 +197,7 @@ def test_an_asynchronous_retry() -> None:
     ],
 )
 def test_an_asynchronous_failure(event: couchbase.StrategyAnswered, cause: type[BaseException]) -> None:
-    """An exception or an invalid result of an asynchronous strategy fails the request as its cause (decision C28)."""
+    """If an asynchronous strategy raises or returns an invalid value, the request fails with the cause (C28)."""
     machine, _ = consulting()
     actions = machine.handle(event, 101.0)
 
@@ -209,7 +209,7 @@ def test_an_asynchronous_failure(event: couchbase.StrategyAnswered, cause: type[
 @rows("answer", [RetryAction.after(0.0), RetryAction.after(9.0), RetryAction.no_retry(request_cases.Refusal)])
 @rows("now", [102.5, 102.6])
 def test_a_decision_at_the_deadline(answer: RetryAction, now: float) -> None:
-    """A decision at or after the deadline is ignored and the request times out (decision C23)."""
+    """A decision at or after the deadline is ignored, and the request times out (decision C23)."""
     machine, _ = consulting()
     actions = machine.handle(couchbase.StrategyAnswered(answer), now)
 
@@ -221,7 +221,7 @@ def test_a_decision_at_the_deadline(answer: RetryAction, now: float) -> None:
 @rows("late", [couchbase.StrategyAnswered(RetryAction.after(0.0)), couchbase.StrategyAnswered(None, OSError())])
 @rows("closed", [True, False])
 def test_the_deadline_before_the_decision(late: couchbase.StrategyAnswered, closed: bool) -> None:
-    """A request that times out before the decision reports its failure; a lost write is ambiguous."""
+    """A request that times out before the decision reports its failure; a write on a closed socket is ambiguous."""
     machine = request_cases.machine_of(request_cases.annotation(request_cases.Awaits()))
     machine.handle(couchbase.SocketClosed(couchbase.HandedOver.ALL) if closed else LOCKED, 100.5)
     actions = machine.handle(couchbase.WakeupReached(), 102.5)
@@ -239,7 +239,7 @@ def test_the_deadline_before_the_decision(late: couchbase.StrategyAnswered, clos
 
 
 def test_some_failures_bypass_an_asynchronous_strategy() -> None:
-    """A reason that is always retried, or a failure at the deadline, does not call the strategy."""
+    """If a reason is always retried or the deadline has passed, the machine does not call the asynchronous strategy."""
     always, late = (
         request_cases.machine_of(request_cases.annotation(request_cases.Awaits())),
         request_cases.machine_of(request_cases.annotation(request_cases.Awaits())),
@@ -252,7 +252,7 @@ def test_some_failures_bypass_an_asynchronous_strategy() -> None:
 
 
 def test_an_asynchronous_strategy_sees_the_entry() -> None:
-    """The request has the error map's entry before and after the decision, and the connection closes in between."""
+    """The request has the entry of the error map before and after the decision, although the connection is closed."""
     entry = request_cases.map_entry("retry-now", "conn-state-invalidated", "temp")
     machine = request_cases.machine_of(
         request_cases.annotation(request_cases.Awaits()), error_maps=request_cases.map_store({0x7FF0: entry})
@@ -270,7 +270,7 @@ def test_an_asynchronous_strategy_sees_the_entry() -> None:
 
 
 def test_both_kinds_have_equal_results() -> None:
-    """Synchronous and asynchronous strategies with the same decision cause the same actions."""
+    """If a synchronous and an asynchronous strategy make equal decisions, the machine returns equal actions."""
     answers = [
         RetryAction.after(0.1),
         RetryAction.after(99.0),

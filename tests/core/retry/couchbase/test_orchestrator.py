@@ -1,4 +1,4 @@
-"""The rules that apply to every decision of a strategy."""
+"""Rules for decisions about retries, which apply to every strategy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ each_kind = rows("idempotent", [True, False])
 
 
 def decide(request: RetryRequest, reason: RetryReason, strategy: RetryStrategy) -> Verdict:
-    """Return the verdict as the machine determines it, with a call of the strategy if necessary."""
+    """Return the decision of the machine, which calls the strategy only if the rules leave the decision to it."""
     verdict = decide_without_strategy(request, reason)
     return verdict if verdict is not None else judge(request, reason, strategy.retry_after(request, reason))
 
@@ -34,7 +34,7 @@ def decide(request: RetryRequest, reason: RetryReason, strategy: RetryStrategy) 
 @each_kind
 @rows(("retry_attempts", "delay"), [(0, 0.001), (3, 0.1), (99, 1.0)])
 def test_always_retried(reason: RetryReason, idempotent: bool, retry_attempts: int, delay: float) -> None:
-    """A reason that is always retried uses the controlled backoff, without a call of the strategy."""
+    """If a reason is always retried, the controlled backoff sets the delay, and the strategy is not called."""
     request = retry_request(idempotent=idempotent, retry_attempts=retry_attempts)
     strategy = Raises(AssertionError("asked"))
 
@@ -44,7 +44,7 @@ def test_always_retried(reason: RetryReason, idempotent: bool, retry_attempts: i
 
 @rows("reason", SOMETIMES)
 def test_the_strategy_decides_on_other_reasons(reason: RetryReason) -> None:
-    """The strategy decides on every other reason, and gets the request and the reason."""
+    """For any other reason, the strategy gets the request and the reason, and decides."""
     request = retry_request(idempotent=True)
     strategy = Says(RetryAction.after(0.3))
 
@@ -56,7 +56,7 @@ def test_the_strategy_decides_on_other_reasons(reason: RetryReason) -> None:
 @rows("reason", RetryReason)
 @rows("remaining", [0.0, -1.0, RESOLUTION, RESOLUTION / 2, -math.inf])
 def test_the_deadline_has_passed(reason: RetryReason, remaining: float) -> None:
-    """After the deadline every reason times out, without a call of the strategy."""
+    """After the deadline the request times out for every reason, and the strategy is not called."""
     request = retry_request(idempotent=True, remaining=remaining)
 
     assert TimeOut() == decide(request, reason, Raises(AssertionError("asked")))
@@ -65,7 +65,7 @@ def test_the_deadline_has_passed(reason: RetryReason, remaining: float) -> None:
 
 @rows("answer", [RetryAction.after(0.0), RetryAction.no_retry(Refusal)])
 def test_a_decision_after_the_deadline(answer: RetryAction) -> None:
-    """A decision after the deadline is ignored and the request times out (decision C23)."""
+    """If the strategy decides after the deadline, its decision is ignored and the request times out (decision C23)."""
     assert TimeOut() != judge(retry_request(remaining=2 * RESOLUTION), R.KV_LOCKED, answer)
     assert TimeOut() == judge(retry_request(remaining=RESOLUTION), R.KV_LOCKED, answer)
     assert TimeOut() == judge(retry_request(remaining=-1.0), R.UNKNOWN, answer)
@@ -74,7 +74,7 @@ def test_a_decision_after_the_deadline(answer: RetryAction) -> None:
 @rows("reason", RetryReason)
 @each_kind
 def test_no_write_is_repeated_blindly(reason: RetryReason, idempotent: bool) -> None:
-    """A retry of a non-idempotent request is refused for a reason that may follow a sent request."""
+    """If a non-idempotent request may have been applied, a retry is refused even if the strategy permits the retry."""
     request = retry_request(idempotent=idempotent)
     safe = idempotent or reason not in UNSAFE
     expected = Retry(0.0, dispatches=True) if safe else Refuse()
@@ -84,7 +84,7 @@ def test_no_write_is_repeated_blindly(reason: RetryReason, idempotent: bool) -> 
 
 
 def test_refusals_have_the_strategys_error() -> None:
-    """A refusal has the strategy's error class or none, even if its retry is overruled."""
+    """A refusal has the error class that the strategy returned, or none, even if the strategy permitted a retry."""
     assert Refuse(Refusal) == judge(retry_request(), R.KV_LOCKED, RetryAction.no_retry(Refusal))
     assert Refuse(None) == judge(retry_request(), R.KV_LOCKED, RetryAction.no_retry())
     assert Refuse(Refusal) == judge(retry_request(), R.UNKNOWN, RetryAction(0.1, Refusal))
@@ -109,7 +109,7 @@ def test_refusals_have_the_strategys_error() -> None:
     ],
 )
 def test_the_smaller_limit_cuts(delay: float, within: float | None, remaining: float, expected: Retry) -> None:
-    """A delay cut to the deadline times out; a delay cut to the strategy's limit fails with its error (C15, C23)."""
+    """A delay cut to the deadline ends in a timeout; one cut to the strategy's limit ends in the error (C15, C23)."""
     action = RetryAction.after(delay, within=within)
 
     assert expected == judge(retry_request(remaining=remaining), R.KV_LOCKED, action)
@@ -123,7 +123,7 @@ retries = st.builds(RetryAction.after, st.floats(0, 1e6), within=st.none() | st.
 
 @given(requests, st.sampled_from(RetryReason), retries)
 def test_no_verdict_outlives_a_limit(request: RetryRequest, reason: RetryReason, answer: RetryAction) -> None:
-    """No decision of a strategy leads to a delay past the deadline, or to a retry at the deadline."""
+    """For any decision of a strategy, no delay ends after the deadline, and no retry is sent at the deadline."""
     verdict = decide(request, reason, Says(answer))
 
     if isinstance(verdict, Retry):
@@ -138,7 +138,7 @@ def test_no_verdict_outlives_a_limit(request: RetryRequest, reason: RetryReason,
 
 @rows("answer", [None, 0.1, True, "retry", (0.1, None), RetryAction, object])
 def test_results_of_the_wrong_type(answer: object) -> None:
-    """A result that is not a RetryAction raises TypeError with the value and the expected type."""
+    """If a strategy does not return a RetryAction, TypeError has the value and the expected type."""
     with pytest.raises(TypeError, match="RetryAction") as asked:
         decide(retry_request(), R.KV_LOCKED, Says(answer))
     with pytest.raises(TypeError, match="RetryAction") as judged:
@@ -149,7 +149,7 @@ def test_results_of_the_wrong_type(answer: object) -> None:
 
 
 def test_a_result_without_a_repr() -> None:
-    """A result whose ``repr`` raises is refused in the same way."""
+    """If the ``repr`` of the returned value raises, TypeError is raised as for any other invalid value."""
     with pytest.raises(TypeError, match="RetryAction"):
         judge(retry_request(), R.KV_LOCKED, 10**5000)
 
@@ -160,7 +160,7 @@ async def answer_later() -> RetryAction:
 
 
 def test_a_coroutine_from_a_plain_method() -> None:
-    """A coroutine as result raises TypeError with the next step, and is closed without a warning."""
+    """If a plain method returns a coroutine, TypeError has the next step, and the coroutine is closed silently."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         answer = answer_later()

@@ -1,4 +1,4 @@
-"""One request in the retry machine: its events, the resulting actions, and the final result."""
+"""One request in the retry machine: its events, the actions that they cause, and the result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ START = 100.0
     ],
 )
 def test_success(operation: str, response: couchbase.KvResponse | couchbase.ServiceResponse) -> None:
-    """A successful response completes the request and removes its deadline."""
+    """A successful response completes the request, which then has no deadline."""
     machine = request_cases.machine_of(replace(request_cases.annotation(), operation=operation), state=S.PENDING)
 
     assert [] == request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
@@ -42,7 +42,7 @@ def test_success(operation: str, response: couchbase.KvResponse | couchbase.Serv
 @rows("status", [0xA6, 0xA7, 0xCC, 0xCD, 0xD3])
 @rows("idempotent", [True, False])
 def test_an_impossible_response(status: int, idempotent: bool) -> None:
-    """A success status of another operation fails the request with DecodingFailureException."""
+    """If a response has a success status of another operation, the request fails with DecodingFailureException."""
     machine = request_cases.machine_of(request_cases.annotation(idempotent=idempotent), state=S.PENDING)
     request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
     (action,) = request_cases.hear(
@@ -54,7 +54,7 @@ def test_an_impossible_response(status: int, idempotent: bool) -> None:
 
 
 def test_a_final_response() -> None:
-    """A known status that is not listed fails the request immediately, with the complete error context."""
+    """If a known status is not listed, the request fails immediately, with the complete error context."""
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
     response = couchbase.KvResponse(0x01, request_cases.NODE, server_context="gone", server_ref="4f-1")
@@ -83,7 +83,7 @@ def test_a_final_response() -> None:
 
 
 def test_the_error_context_has_the_latest_facts() -> None:
-    """The error context has the latest dispatch error, even if empty, and the status of the latest response only."""
+    """The error context has the latest dispatch error, even if it is empty, and only the latest response's status."""
     known = replace(request_cases.annotation(), error_context=ErrorContext(last_dispatch_error="an older one"))
     machine, now = request_cases.machine_of(known, state=couchbase.RetryState.PENDING), START
     assert "an older one" == machine.error_context(now).last_dispatch_error
@@ -122,7 +122,7 @@ def test_a_retry_creates_no_error_context(monkeypatch: pytest.MonkeyPatch) -> No
     ("status", "refresh"), [(NOT_MY_VBUCKET, couchbase.RefreshTopology()), (OUTDATED, couchbase.RefreshCollection())]
 )
 def test_always_retried(status: int, refresh: couchbase.RequestAction) -> None:
-    """Some statuses are retried even with fail-fast, after a refresh and with a report."""
+    """Some statuses are retried even with fail-fast; a refresh and a report precede the retry."""
     machine = request_cases.machine_of(request_cases.annotation(couchbase.FailFastRetryStrategy()))
     hear_of = machine.snapshot(START)
     actions = request_cases.hear(machine, request_cases.answer(status))
@@ -138,7 +138,7 @@ def test_always_retried(status: int, refresh: couchbase.RequestAction) -> None:
 
 
 def test_a_retry_is_reported() -> None:
-    """The report of a retry has the strategy's request, the reason, the delay and the node."""
+    """The report of a retry has the request that the strategy got, the reason, the delay and the node."""
     strategy = request_cases.Says(couchbase.RetryAction.after(0.25))
     machine = request_cases.machine_of(request_cases.annotation(strategy), state=S.PENDING)
     request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
@@ -153,7 +153,7 @@ def test_a_retry_is_reported() -> None:
 
 
 def test_a_refusal_is_reported() -> None:
-    """The report of a refusal has the request, the reason, the error's name and the node, and precedes the failure."""
+    """The report of a refusal precedes the failure, and has the request, the reason, the error's name and the node."""
     strategy = request_cases.Says(couchbase.RetryAction.no_retry())
     machine = request_cases.machine_of(request_cases.annotation(strategy), state=S.PENDING)
     request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
@@ -170,7 +170,7 @@ def test_a_refusal_is_reported() -> None:
 
 
 def test_the_request_that_a_strategy_gets() -> None:
-    """The strategy gets the key, times, attempts, earlier reasons and the application's context."""
+    """The strategy gets the key, the times, the attempts, the earlier reasons and the application's context."""
     strategy = request_cases.Says(couchbase.RetryAction.after(0.25))
     machine = request_cases.machine_of(
         request_cases.annotation(strategy, client_context={"robot": True}), state=S.PENDING
@@ -211,7 +211,7 @@ def test_the_request_that_a_strategy_gets() -> None:
 @rows("idempotent", [True, False])
 @rows("reason", [R.SOCKET_NOT_AVAILABLE, R.NODE_NOT_AVAILABLE, R.AUTHENTICATION_ERROR])
 def test_a_socket_that_closed_before_the_frame(idempotent: bool, reason: couchbase.RetryReason) -> None:
-    """A request of which no byte was handed over is retried for the reason of the event, and is not ambiguous."""
+    """If no byte of a request was handed over, the request is retried for the event's reason, and is not ambiguous."""
     machine = request_cases.machine_of(request_cases.annotation(idempotent=idempotent))
     actions = request_cases.hear(machine, couchbase.SocketClosed(couchbase.HandedOver.NOTHING, "reset", reason))
 
@@ -222,7 +222,7 @@ def test_a_socket_that_closed_before_the_frame(idempotent: bool, reason: couchba
 
 
 def test_services() -> None:
-    """Responses of the HTTP services use their own lists and texts."""
+    """Each HTTP service has its own list of codes, and the error context has the text of the service's error."""
     body = b'{"errors":[{"code":4040,"msg":"stale plan"}]}'
     request = request_cases.annotation(
         couchbase.FailFastRetryStrategy(), service=couchbase.Service.QUERY, operation="query"
@@ -253,7 +253,7 @@ def test_services() -> None:
 
 
 def test_a_machine_created_after_the_first_failure() -> None:
-    """A machine created after the first failure continues with the known attempts and times."""
+    """A machine that is created after the first failure continues with the attempts and times that it gets."""
     machine = couchbase.RetryMachine(
         request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.25))),
         rng=request_cases.machine_of(request_cases.annotation()).snapshot(START).rng,
@@ -275,7 +275,7 @@ def test_a_machine_created_after_the_first_failure() -> None:
 
 
 def test_a_machine_is_freed() -> None:
-    """The machine of a request is freed with its last reference, without garbage collection."""
+    """After its request has ended, the machine is freed with its last reference, without garbage collection."""
     machine = request_cases.machine_of(request_cases.annotation())
     request_cases.hear(machine, request_cases.answer(TEMPORARY))
     seen = weakref.ref(machine)
@@ -288,11 +288,11 @@ def test_a_machine_is_freed() -> None:
         gc.enable()
 
 
-# -- Responses: the error class from the tables and the node's error map.
+# -- Responses: the tables and the node's error map select the error class.
 
 
 def test_the_error_map_of_the_node_decides() -> None:
-    """An unknown status is looked up in the error map of its own node only."""
+    """An unknown status is looked up only in the error map of the node that sent it."""
     store = request_cases.map_store({UNKNOWN: request_cases.map_entry("retry-later", "temp")})
     mapped = request_cases.machine_of(request_cases.annotation(), error_maps=store)
     elsewhere = request_cases.machine_of(request_cases.annotation(), error_maps=store)
@@ -309,7 +309,7 @@ def test_the_error_map_of_the_node_decides() -> None:
 
 
 def test_a_later_error_map() -> None:
-    """An error map that is loaded during the request takes effect for all machines with the same store."""
+    """If an error map is loaded during a request, all machines that share the store use it."""
     store = couchbase.ErrorMapStore()
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING, error_maps=store)
     loaded = couchbase.ErrorMap(2, 1, {UNKNOWN: request_cases.map_entry("retry-now")})
@@ -323,7 +323,7 @@ def test_a_later_error_map() -> None:
 
 
 def test_machines_have_separate_stores_by_default() -> None:
-    """Machines without a shared store do not share error maps."""
+    """If machines are created without a store, they do not share error maps."""
     first, second = (
         request_cases.machine_of(request_cases.annotation()),
         request_cases.machine_of(request_cases.annotation()),
@@ -340,7 +340,7 @@ def test_machines_have_separate_stores_by_default() -> None:
 
 
 def test_an_entry_without_a_retry_attribute() -> None:
-    """An entry without a retry attribute fails the request; its texts are in the context (decision C31)."""
+    """If the entry has no retry attribute, the request fails, and the context has the entry's texts (decision C31)."""
     strategy = request_cases.Says(couchbase.RetryAction.after(0.0))
     machine = request_cases.machine_of(
         request_cases.annotation(strategy),
@@ -354,7 +354,7 @@ def test_an_entry_without_a_retry_attribute() -> None:
 
 
 def test_a_failed_dispatch_is_safe() -> None:
-    """A failed dispatch is retried even for a write, and the context keeps its error."""
+    """If a dispatch fails, even a write is retried, and the context keeps the error of the dispatch."""
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     actions = request_cases.hear(machine, couchbase.DispatchFailed(R.SOCKET_NOT_AVAILABLE, "refused"))
 
@@ -368,7 +368,7 @@ def test_a_failed_dispatch_is_safe() -> None:
 
 
 def test_the_context_describes_the_latest_attempt() -> None:
-    """The error context describes the latest attempt: its node, its opaque, its response."""
+    """The error context has the node, the opaque and the response of the latest attempt."""
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
     request_cases.hear(
@@ -392,7 +392,7 @@ def test_the_context_describes_the_latest_attempt() -> None:
 
 
 def test_the_connection_is_closed_last() -> None:
-    """The request ends, or waits for its retry, before its connection is closed (decision C31)."""
+    """The machine ends the request or schedules its retry before it closes the connection (decision C31)."""
     attributes = ["fetch-config", "conn-state-invalidated", "retry-now"]
     store = request_cases.map_store(
         {UNKNOWN: request_cases.map_entry(*attributes), UNKNOWN + 1: request_cases.map_entry(*attributes[:2])}
@@ -415,7 +415,7 @@ def test_the_connection_is_closed_last() -> None:
 
 
 def test_a_known_status_that_invalidates_the_connection() -> None:
-    """A known status that invalidates the connection closes it after the failure."""
+    """If a known status invalidates the connection, the connection is closed after the request has failed."""
     actions = request_cases.hear(request_cases.machine_of(request_cases.annotation()), request_cases.answer(0x25))
 
     assert [couchbase.Fail, couchbase.CloseConnection] == [type(action) for action in actions]

@@ -1,4 +1,4 @@
-"""The state table of a request: complete, and valid for the machine in every pair of state and event."""
+"""State table of a request: it is complete, and the machine follows it for every pair of state and event."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ LEADS_TO: dict[type[couchbase.RequestAction], couchbase.RetryState] = {
     couchbase.Complete: S.COMPLETED,
     couchbase.Fail: S.FAILED,
 }
-"""State after each action; a delay has two possible states."""
+"""State after each action. RetryAfter is missing, because two states may follow it."""
 
 PAIRS = list(itertools.product(couchbase.RetryState, EVENTS))
 
@@ -70,7 +70,7 @@ PAIRS = list(itertools.product(couchbase.RetryState, EVENTS))
 def machine_in(
     state: couchbase.RetryState, strategy: couchbase.AnyRetryStrategy, *, idempotent: bool
 ) -> couchbase.RetryMachine:
-    """Return a machine that events have brought to ``state`` at ``START``."""
+    """Return a machine that has got to ``state`` through events at ``START``."""
     request = annotation(strategy, idempotent=idempotent, timeout=DEADLINE - START)
     if state is S.EXPIRING:
         request = annotation(strategy, idempotent=idempotent, timeout=0.0005)
@@ -99,9 +99,9 @@ def strategies_for(state: couchbase.RetryState) -> list[couchbase.AnyRetryStrate
 
 @rows(("state", "kind"), PAIRS)
 def test_all_pairs(state: couchbase.RetryState, kind: type[couchbase.RequestEvent]) -> None:
-    """An event of the table leads to exactly the table's states, which fit the actions; any other event raises."""
+    """An event in the table leads to exactly the table's states, which fit the actions; any other event raises."""
     allowed = couchbase.permitted_events(state).get(kind)
-    # Without a decision, one strategy and one request are enough.
+    # If no decision follows, the strategy and the idempotence make no difference, so one of each is enough.
     sorts = slice(None if allowed is not None and not state.is_final else 1)
     reached: set[couchbase.RetryState] = set()
     for event, strategy, idempotent, now in itertools.product(
@@ -139,7 +139,7 @@ def test_an_invalid_event_raises() -> None:
 
 
 def test_the_table_is_complete() -> None:
-    """Every state has a row; three states are final, and all accept abandonment, wakeups and error maps."""
+    """Every state has a row; three states are final, and every state accepts abandonment, wakeups and error maps."""
     assert set(get_args(couchbase.RequestEvent)) == set(EVENTS)
     assert set(couchbase.RetryState) == set(REQUEST_TRANSITIONS)
     for state, row in ((state, couchbase.permitted_events(state)) for state in couchbase.RetryState):

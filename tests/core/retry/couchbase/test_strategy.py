@@ -1,4 +1,4 @@
-"""The shipped strategies, and valid decisions of a strategy."""
+"""The shipped strategies, and checks of a strategy's decision."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ TERMINAL_TABLE_OF_THE_RFC = {
     "SCOPE_NOT_FOUND": ("ScopeNotFoundException", "ScopeNotFoundException"),
     "COLLECTION_NOT_FOUND": ("CollectionNotFoundException", "CollectionNotFoundException"),
 }
-"""SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)": the RFC's class and triclinium's, which is more specific (C32)."""
+"""SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)": the RFC's class, and triclinium's more specific class (C32)."""
 
 
 def test_the_terminal_errors_are_those_of_the_rfc() -> None:
-    """The terminal errors are the RFC's five reasons with their classes, and the strategy returns them."""
+    """The terminal errors are the RFC's five reasons with their classes, and the default strategy returns them."""
     assert TERMINAL_TABLE_OF_THE_RFC == {
         reason.name: (error.rfc_class.__name__, error.__name__) for reason, error in couchbase.TERMINAL_ERRORS.items()
     }
@@ -48,13 +48,13 @@ def constant(retry_attempts: int, rng: Random, /) -> float:
     "strategy", [couchbase.BestEffortRetryStrategy(constant), couchbase.FastFailOnTerminalErrorRetryStrategy(constant)]
 )
 def test_the_backoff_can_be_replaced(strategy: couchbase.BestEffortRetryStrategy) -> None:
-    """A custom backoff replaces the delays but not the refusals."""
+    """A custom backoff replaces the strategy's delays but not its refusals."""
     assert couchbase.RetryAction(2.07) == strategy.retry_after(retry_request(retry_attempts=2), R.KV_LOCKED)
     assert couchbase.RetryAction(None) == strategy.retry_after(retry_request(retry_attempts=2), R.UNKNOWN)
 
 
 def test_jitter_comes_from_the_request() -> None:
-    """A jittered backoff draws from the request's random source, so a run is repeatable."""
+    """A backoff with jitter draws from the random source of the request, so a run is repeatable."""
     strategy = couchbase.BestEffortRetryStrategy(exponential(jitter=1.0))
     request = retry_request(retry_attempts=4, rng=Fixed(0.75))
 
@@ -82,14 +82,14 @@ ASKED = R.KV_ERROR_MAP_RETRY_INDICATED
     ],
 )
 def test_error_map_ends_with_max_duration(since_first_failure: float, expected: couchbase.RetryAction) -> None:
-    """After ``max-duration`` since the first failure, nothing is retried (decision C15)."""
+    """If ``max-duration`` has passed since the first failure, the strategy refuses every retry (decision C15)."""
     request = retry_request(retry_attempts=1, since_first_failure=since_first_failure, entry=LINEAR)
 
     assert expected == couchbase.ErrorMapRetryStrategy().retry_after(request, ASKED)
 
 
 def test_max_duration_counts_from_the_status() -> None:
-    """The time since the status, if known, counts for ``max-duration``, and not that since the first failure."""
+    """``max-duration`` counts from the status if the request has the time since then, else from the first failure."""
     early = replace(retry_request(since_first_failure=99.0, entry=LINEAR), since_this_status=0.25)
     late = replace(early, since_this_status=1.5)
 
@@ -98,7 +98,7 @@ def test_max_duration_counts_from_the_status() -> None:
 
 
 def test_an_unknown_algorithm_is_refused() -> None:
-    """An unknown algorithm is refused without a call of the wrapped strategy (RFC 0013 "Questions")."""
+    """If the algorithm is unknown, the retry is refused and the wrapped strategy not called (RFC 0013 "Questions")."""
     otherwise = Says(couchbase.RetryAction.after(0.0))
     entry = map_entry("auto-retry", retry={"strategy": "fibonacci", "interval": 1, "after": 1})
     action = couchbase.ErrorMapRetryStrategy(otherwise).retry_after(retry_request(entry=entry), ASKED)
@@ -109,14 +109,14 @@ def test_an_unknown_algorithm_is_refused() -> None:
 
 @rows("entry", [None, WITHOUT_SCHEDULE])
 def test_error_map_without_a_schedule(entry: couchbase.ErrorMapEntry | None) -> None:
-    """Without a usable schedule, the default strategy decides (decision C16)."""
+    """If the entry has no usable schedule, the default strategy decides (decision C16)."""
     request = retry_request(retry_attempts=3, entry=entry)
 
     assert couchbase.RetryAction(0.008) == couchbase.ErrorMapRetryStrategy().retry_after(request, ASKED)
 
 
 def test_the_wrapped_strategy_decides_otherwise() -> None:
-    """The wrapped strategy decides on every reason other than the error map's."""
+    """For any reason but the error map's, the wrapped strategy decides."""
     otherwise = Says(couchbase.RetryAction.no_retry(Refusal))
     request = retry_request(entry=LINEAR)
 
@@ -140,7 +140,7 @@ def test_the_wrapped_strategy_decides_otherwise() -> None:
 def test_shipped_strategies_ignore_the_schedule(
     strategy: couchbase.BestEffortRetryStrategy | couchbase.FailFastRetryStrategy,
 ) -> None:
-    """Other shipped strategies ignore the schedule (RFC 0049 "KV Error Map Handling")."""
+    """All shipped strategies but ErrorMapRetryStrategy ignore the schedule (RFC 0049 "KV Error Map Handling")."""
     plain = strategy.retry_after(retry_request(retry_attempts=3, since_first_failure=99.0), ASKED)
     mapped = strategy.retry_after(retry_request(retry_attempts=3, since_first_failure=99.0, entry=LINEAR), ASKED)
 
@@ -167,7 +167,7 @@ NO_BACKOFF = [0.5, "exponential", (0.001, 0.5)]
 def test_invalid_values_are_refused_at_creation(
     build: Callable[[Any], object], parameter: str, values: list[Any]
 ) -> None:
-    """Invalid delays, errors and backoffs are refused at creation, not at the first failure."""
+    """Invalid delays, errors and backoffs are refused when the object is created, not at the first failure."""
     for value in values:
         with pytest.raises(errors.InvalidArgumentException) as caught:
             build(value)
@@ -189,7 +189,7 @@ class Partial:
 
 
 def test_is_async() -> None:
-    """An ``async def`` is asynchronous, inherited or wrapped; a plain method is not, whatever it returns."""
+    """A strategy is asynchronous if and only if its method is an ``async def``, which may be inherited or wrapped."""
 
     class Inherited(Awaits):
         pass
@@ -210,7 +210,7 @@ class _Asks:
 
 @rows("otherwise", [42, object(), _Asks()])
 def test_error_map_strategy_wraps_synchronous_strategies_only(otherwise: object) -> None:
-    """ErrorMapRetryStrategy refuses to wrap an invalid or asynchronous strategy."""
+    """ErrorMapRetryStrategy refuses to wrap an invalid strategy or an asynchronous strategy."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         couchbase.ErrorMapRetryStrategy(otherwise)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""The state behind the five terminal reasons."""
+"""States of the client that cause the five terminal reasons."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def reason(
     scope: str | None = "inventory",
     collection: str | None = "airline",
 ) -> RetryReason | None:
-    """Return the reason for a request on one document."""
+    """Return the terminal reason for a request on one document, or None."""
     return states.reason_for(service, bucket=bucket, scope=scope, collection=collection)
 
 
 def all_bad() -> TerminalStates:
-    """Return a state with all five problems."""
+    """Return the states of a client that has all five problems."""
     states = TerminalStates()
     states.sasl_answered("a", Status.AUTH_ERROR)
     states.tls_failed("b")
@@ -35,7 +35,7 @@ def all_bad() -> TerminalStates:
 
 
 def test_the_order_is_that_of_the_rfc() -> None:
-    """The reasons apply in the RFC's order: credentials, TLS, bucket, scope, collection; the last three only to KV."""
+    """Credentials, TLS, bucket, scope and collection are checked in the RFC's order; other services stop after TLS."""
     states = all_bad()
     clear: list[Callable[[], None]] = [
         lambda: None,
@@ -76,7 +76,7 @@ def test_other_sasl_failures_do_not_count(status: Status) -> None:
 
 
 def test_new_credentials_clear_the_states() -> None:
-    """New credentials clear all states except that of TLS."""
+    """New credentials clear all problems except a failed TLS handshake."""
     states = TerminalStates()
     states.sasl_answered("a", Status.AUTH_ERROR)
     states.bucket_selected("beer", Status.NO_ACCESS)
@@ -94,7 +94,7 @@ def test_new_credentials_clear_the_states() -> None:
 
 
 def test_a_success_of_any_connection_clears() -> None:
-    """Success clears a connection even if it does not track the topology, and a removed connection does not count."""
+    """A SASL success clears its connection, even without topology tracking, and so does removing the connection."""
     states = TerminalStates()
     states.sasl_answered("a", Status.AUTH_ERROR)
     states.tls_failed("b")
@@ -110,7 +110,7 @@ def test_a_success_of_any_connection_clears() -> None:
 
 @rows("status", [status for status in Status if status not in {0x00, 0x24}])
 def test_other_responses_to_select_bucket(status: Status) -> None:
-    """Only status 0x24 denies access; any other failure neither denies nor clears it (decision C7)."""
+    """Only status 0x24 denies access to a bucket; after any other failure the bucket's state is unchanged (C7)."""
     states = TerminalStates()
     states.bucket_selected("travel", status)
 
@@ -142,7 +142,7 @@ def test_scopes_and_collections_are_kept_by_name(
     of_scope: RetryReason | None,
     of_collection: RetryReason | None,
 ) -> None:
-    """A missing scope or collection affects only requests with the same bucket and names."""
+    """A missing scope or collection affects only requests with this bucket and these names."""
     states, others = TerminalStates(), TerminalStates()
     states.scope_missing("travel", "inventory")
     others.collection_missing("travel", "inventory", "airline")
@@ -155,7 +155,7 @@ def test_scopes_and_collections_are_kept_by_name(
 
 
 def test_a_missing_collection_proves_its_scope() -> None:
-    """A missing collection implies that its scope exists."""
+    """If a collection is reported missing, its scope counts as existing."""
     states = TerminalStates()
     states.scope_missing("travel", "inventory")
     states.collection_missing("travel", "inventory", "airline")
@@ -165,7 +165,7 @@ def test_a_missing_collection_proves_its_scope() -> None:
 
 
 def test_missing_names_are_limited() -> None:
-    """Only the last ``MISSING_MAX`` missing names are stored."""
+    """The client stores only the last ``MISSING_MAX`` missing names."""
     states = TerminalStates()
     for number in (0, 1, *range(2, MISSING_MAX + 1), 1, MISSING_MAX + 1):
         states.scope_missing("travel", f"s{number}")

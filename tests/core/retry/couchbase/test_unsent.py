@@ -1,4 +1,4 @@
-"""Reasons for an unsent request: exactly those that the client can report."""
+"""Reasons for an unsent request: the list has exactly those that the client can report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVENTS = (couchbase.SocketClosed, couchbase.DispatchFailed)
 
 
 def terminal_reasons(service: couchbase.Service) -> set[couchbase.RetryReason]:
-    """Return the terminal reasons that the client's states can have for a service."""
+    """Return the terminal reasons that the client's states can cause for a service."""
     refused, untrusted, closed, scopeless, missing = all_states = [couchbase.TerminalStates() for _ in range(5)]
     refused.sasl_answered("connection", couchbase.Status.AUTH_ERROR)
     untrusted.tls_failed("connection")
@@ -30,12 +30,12 @@ def terminal_reasons(service: couchbase.Service) -> set[couchbase.RetryReason]:
 def test_terminal_reasons(
     service: couchbase.Service, event: type[couchbase.SocketClosed | couchbase.DispatchFailed]
 ) -> None:
-    """The terminal reasons of a service are exactly those of the client's states."""
+    """For each service, the listed terminal reasons are exactly those that the client's states can cause."""
     assert terminal_reasons(service) == couchbase.TERMINAL_ERRORS.keys() & couchbase.unsent_reasons(service, event)
 
 
 def test_all_reasons() -> None:
-    """The other reasons are those of a connection, a dispatch and a collection lookup."""
+    """Apart from terminal reasons, the list has the reasons of a connection, a dispatch and a collection lookup."""
     socket = {R.SOCKET_NOT_AVAILABLE}
     dispatch = socket | {R.NODE_NOT_AVAILABLE, R.SERVICE_NOT_AVAILABLE, R.CIRCUIT_BREAKER_OPEN, R.UNKNOWN}
 
@@ -52,7 +52,7 @@ def test_all_reasons() -> None:
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_each_reason_is_listed_once(event: type[couchbase.SocketClosed | couchbase.DispatchFailed]) -> None:
-    """Each reason is listed once, and none requires a response to the request."""
+    """The list has each reason once, and no reason that requires a response to the request."""
     reasons = couchbase.unsent_reasons(couchbase.Service.KV, event)
 
     assert len(set(reasons)) == len(reasons)
@@ -61,7 +61,7 @@ def test_each_reason_is_listed_once(event: type[couchbase.SocketClosed | couchba
 
 
 def test_a_lookup_reason_has_an_error() -> None:
-    """Each reason of a collection lookup has an error, as in a response to GET_COLLECTION_ID."""
+    """Each reason of a collection lookup has the error of a GET_COLLECTION_ID response with that reason."""
     busy = classify("get_collection_id", couchbase.Status.TEMPORARY_FAILURE, None)
 
     assert (R.KV_TEMPORARY_FAILURE, errors.TemporaryFailureException) == (
@@ -74,5 +74,5 @@ def test_a_lookup_reason_has_an_error() -> None:
 
 @pytest.mark.parametrize("reason", [R.KV_COLLECTION_OUTDATED, R.SCOPE_NOT_FOUND, R.NODE_NOT_AVAILABLE])
 def test_other_reasons_of_a_lookup(reason: couchbase.RetryReason) -> None:
-    """A reason that does not occur in lookup responses has no lookup error."""
+    """If a reason cannot occur in a collection lookup, it has no lookup error."""
     assert couchbase.error_of_lookup(reason) is None

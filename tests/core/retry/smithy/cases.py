@@ -1,4 +1,4 @@
-"""Shared parts of the tests of Smithy's strategies: constant randomness, and errors with known attributes."""
+"""Random sources and errors that the tests of Smithy's strategies share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from triclinium_core.retry.smithy.base import BaseRetryStrategy
 
 
 class Fixed:
-    """Random source that always returns the same number, and counts the draws."""
+    """Random source that always returns one number, and counts the draws."""
 
     def __init__(self, number: float = 0.5) -> None:
         self.number = number
@@ -20,7 +20,7 @@ class Fixed:
 
 
 class Failure(Exception):
-    """Error with the attributes of the design page and the additional one of the library."""
+    """Error with the attributes of the design page, and with the one that the library adds."""
 
     def __init__(
         self,
@@ -43,13 +43,13 @@ ERRORS = {
     "TO": Failure(timeout=True),
     "N": Failure(safe=False),
 }
-"""Errors by their names in the test vectors."""
+"""Errors by the names that the test vectors use."""
 
 
 def delays_of(
     strategy: StandardRetryStrategy, responses: list[str], scope: str | None = None
 ) -> tuple[str, list[float]]:
-    """Run one request. Return "ok" or the reason of its failure, and the delays before its retries."""
+    """Run one request. Return "ok" or the reason why it failed, and the delays before its retries."""
     delays: list[float] = []
     token: SingleUseToken = strategy.acquire_initial_retry_token(token_scope=scope)
     for response in responses:
@@ -65,7 +65,7 @@ def delays_of(
 
 
 def retries_of(strategy: BaseRetryStrategy, scope: str | None = None) -> int:
-    """Return how often the strategy retries a request that never succeeds."""
+    """Return how often the strategy permits a retry of a request that never succeeds."""
     token = strategy.acquire_initial_retry_token(token_scope=scope)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The adaptive strategy: the standard one with a rate limit for all sends after the service has throttled."""
+"""Adaptive strategy: the standard strategy, which also limits the rate of all sends after the service has throttled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triclinium_core.retry.smithy.rate_limiter import WAIT_MAX
 
 
 class Clock:
-    """Clock that the test sets."""
+    """Clock whose time the test sets."""
 
     def __init__(self) -> None:
         self.now: Any = 0.0
@@ -37,18 +37,18 @@ def adaptive(clock: Clock, **options: Any) -> AdaptiveRetryStrategy:
 
 
 def throttle(strategy: AdaptiveRetryStrategy) -> None:
-    """Throttle one request, without a retry."""
+    """Report a throttling error of one request, and abandon the token of the permitted retry."""
     token = strategy.acquire_initial_retry_token()
     strategy.abandon(token=strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERRORS["T"]))
 
 
 def first_delays(strategy: AdaptiveRetryStrategy, requests: int) -> list[float]:
-    """Start requests, and return the delays of their first attempts."""
+    """Start requests. Return the delays of their first attempts."""
     return [strategy.acquire_initial_retry_token().retry_delay for _ in range(requests)]
 
 
 def test_like_the_standard_strategy_until_it_throttles(clock: Clock) -> None:
-    """Before throttling, attempts, delays and quota are those of the standard strategy."""
+    """Until the service throttles, attempts, delays and quota follow the standard strategy."""
     strategy = AdaptiveRetryStrategy(rng=Fixed(1.0), clock=clock)
 
     assert ("ok", [0.05, 0.1]) == delays_of(strategy, ["E", "E", "ok"])
@@ -58,7 +58,7 @@ def test_like_the_standard_strategy_until_it_throttles(clock: Clock) -> None:
 
 
 def test_first_attempts_wait_after_throttling(clock: Clock) -> None:
-    """After throttling, first attempts are spaced at the allowed rate of one request per two seconds."""
+    """After throttling, first attempts follow each other at the allowed rate of one request per two seconds."""
     strategy = adaptive(clock)
     throttle(strategy)
 
@@ -69,7 +69,7 @@ def test_first_attempts_wait_after_throttling(clock: Clock) -> None:
 
 
 def test_retries_wait_as_well(clock: Clock) -> None:
-    """A retry waits for its backoff or for the rate, whichever is longer."""
+    """A retry waits for its backoff or for its turn at the allowed rate, whichever is later."""
     strategy = adaptive(clock)
     throttle(strategy)
     token = strategy.acquire_initial_retry_token()
@@ -81,7 +81,7 @@ def test_retries_wait_as_well(clock: Clock) -> None:
 
 
 def test_a_refused_retry_still_lowers_the_rate(clock: Clock) -> None:
-    """A throttling error lowers the rate even if the retry is refused; that retry reserves nothing."""
+    """If a retry is refused, its throttling error still lowers the rate, but the retry reserves no slot."""
     strategy = adaptive(clock, max_attempts=1)
     token = strategy.acquire_initial_retry_token()
 
@@ -93,7 +93,7 @@ def test_a_refused_retry_still_lowers_the_rate(clock: Clock) -> None:
 
 
 def test_successes_raise_the_rate(clock: Clock) -> None:
-    """The rate rises with the time since throttling, up to twice the measured rate."""
+    """While requests succeed, the rate rises with the time since throttling, up to twice the measured rate."""
     strategy = adaptive(clock)
     throttle(strategy)
 
@@ -108,7 +108,7 @@ def test_successes_raise_the_rate(clock: Clock) -> None:
 
 
 def test_abandon_frees_the_slot(clock: Clock) -> None:
-    """Abandoning a token frees its slot for the next request, and uses up the token."""
+    """If a token is abandoned, the next request gets its slot, and the token cannot be used again."""
     strategy = adaptive(clock)
     throttle(strategy)
     tokens = [strategy.acquire_initial_retry_token() for _ in range(3)]
@@ -123,7 +123,7 @@ def test_abandon_frees_the_slot(clock: Clock) -> None:
 
 
 def test_abandon_without_a_slot(clock: Clock) -> None:
-    """A token with the maximum delay holds no slot, and abandoning it frees none."""
+    """A token with the maximum delay holds no slot, so abandoning the token frees no slot."""
     strategy = adaptive(clock)
     early = strategy.acquire_initial_retry_token()
     throttle(strategy)
@@ -147,7 +147,7 @@ def test_scopes_share_a_rate(clock: Clock) -> None:
 
 @rows("now", [-1.0, math.nan, "soon"])
 def test_a_clock_that_goes_back(clock: Clock, now: Any) -> None:
-    """A clock that goes back or returns no time raises an error, and leaves token and quota unchanged."""
+    """If the clock goes back or returns no time, the strategy raises an error; token and quota do not change."""
     strategy = adaptive(clock)
     token = strategy.acquire_initial_retry_token()
     token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERRORS["E"])
@@ -165,7 +165,7 @@ def test_a_clock_that_goes_back(clock: Clock, now: Any) -> None:
 
 
 def test_a_token_of_another_strategy(clock: Clock) -> None:
-    """A token of another strategy is refused and does not change the rate."""
+    """A token of another strategy is refused, and the rate does not change."""
     strategy, token = adaptive(clock), adaptive(clock).acquire_initial_retry_token()
 
     with pytest.raises(ArgumentError, match="comes from another strategy"):
@@ -178,7 +178,7 @@ def test_a_token_of_another_strategy(clock: Clock) -> None:
 
 
 def test_invalid_arguments(clock: Clock) -> None:
-    """A clock that is not callable, or an invalid argument of the standard strategy, is refused."""
+    """A clock that is not callable is refused, and so are arguments that the standard strategy refuses."""
     nothing: Any = 12.5
 
     with pytest.raises(ArgumentError, match="clock=12.5") as caught:

@@ -1,4 +1,4 @@
-"""The asynchronous form of a strategy: it has the same results and never suspends."""
+"""Asynchronous form of a strategy: it returns the strategy's results, and its coroutines never suspend."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def answer(question: Coroutine[Any, Any, Any]) -> Any:
 
 
 def test_the_same_results() -> None:
-    """Tokens, delays and quota are those of the strategy, and no event loop is needed."""
+    """The asynchronous form has the tokens, delays and quota of the strategy, and its coroutines need no event loop."""
     strategy = smithy.StandardRetryStrategy(rng=Fixed(1.0))
     shape = smithy.as_async(strategy)
 
@@ -37,7 +37,7 @@ def test_the_same_results() -> None:
 
 
 def test_a_refusal_is_raised_when_awaited() -> None:
-    """A refused retry raises its error when the coroutine runs."""
+    """If a retry is refused, the coroutine raises the error when the coroutine runs."""
     shape = smithy.as_async(smithy.SimpleRetryStrategy(rng=Fixed(), max_attempts=1))
     token = answer(shape.acquire_initial_retry_token())
 
@@ -56,7 +56,7 @@ def test_an_asynchronous_strategy_stays_as_it_is() -> None:
 
 
 def test_the_attributes_of_the_design() -> None:
-    """The asynchronous form has the limit and backoff of its strategy, or lacks both if its strategy does."""
+    """The asynchronous form has the limit and the backoff of its strategy, or neither if the strategy has neither."""
     strategy = smithy.StandardRetryStrategy(rng=Fixed(), max_attempts=7)
     full, bare = smithy.as_async(strategy), smithy.as_async(Plain())
 
@@ -73,7 +73,7 @@ def test_an_asynchronous_form_is_not_wrapped_again() -> None:
 
 
 def test_a_token_is_abandoned_without_waiting() -> None:
-    """``abandon`` is synchronous, and does nothing if the strategy has no ``abandon``."""
+    """``abandon`` is synchronous; it does nothing if the wrapped strategy has no ``abandon``."""
     strategy = smithy.StandardRetryStrategy(rng=Fixed())
     token = strategy.refresh_retry_token_for_retry(
         token_to_renew=strategy.acquire_initial_retry_token(), error=Failure(safe=True)
@@ -101,14 +101,14 @@ class Plain:
 
 
 class Mixed(Plain):
-    """Synchronous strategy with one asynchronous method."""
+    """Synchronous strategy except for one asynchronous method."""
 
     async def record_success(self, *, token: RetryToken) -> None:  # type: ignore[override]
         """Do nothing: no test calls this."""
 
 
 class Half:
-    """Object with one of the three methods."""
+    """Object with one of the three methods of a strategy."""
 
     def record_success(self) -> None:
         """Do nothing: no test calls this."""
@@ -124,7 +124,7 @@ class Half:
     ],
 )
 def test_an_invalid_strategy_is_refused(make: Any, given: Any, hint: str) -> None:
-    """An object that lacks methods, a class, and a mixture of sync and async methods are refused."""
+    """An object that lacks methods, a class, and an object with both sync and async methods are refused."""
     with pytest.raises(ArgumentError, match=hint) as caught:
         make(given)
 

@@ -1,4 +1,4 @@
-"""Backoffs: the formulas of the four jitters, their bounds for any attempt, and their lack of state."""
+"""Backoffs: the formulas of the four kinds of jitter, their bounds for any attempt, and their lack of state."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ draws = st.floats(0.0, 1.0)
     ],
 )
 def test_formulas(jitter: Jitter, draw: float, delays: list[float]) -> None:
-    """Each jitter follows its formula from 1 s to 10 s, for the lowest, the middle and the highest draw."""
+    """For the lowest, middle and highest draw, each kind of jitter follows its formula, from 1 s to 10 s."""
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(draw), base=1.0, max=10.0, jitter=jitter)
 
     assert delays == [backoff.compute_next_backoff_delay(attempt) for attempt in range(7)]
 
 
 def test_defaults() -> None:
-    """The default delays are 25 ms to 20 s with equal jitter, as in the library."""
+    """By default the delays are 25 ms to 20 s with equal jitter, as in the library."""
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(0.5))
 
     assert (0.025, 20.0, Jitter.EQUAL) == (backoff.base, backoff.max, backoff.jitter)
@@ -52,7 +52,7 @@ def test_defaults() -> None:
 
 @given(seconds, seconds, st.sampled_from(Jitter), attempts, draws)
 def test_any_attempt(base: float, most: float, jitter: Jitter, attempt: int, draw: float) -> None:
-    """No attempt overflows; every delay is between 0 and the ceiling and within the bounds of its jitter."""
+    """For any attempt the delay is finite, between 0 and the ceiling, and within the bounds of its jitter."""
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(draw), base=base, max=most, jitter=jitter)
     plain = ExponentialRetryBackoffStrategy(base=base, max=most, jitter=Jitter.NONE).compute_next_backoff_delay(attempt)
 
@@ -72,7 +72,7 @@ def test_any_attempt(base: float, most: float, jitter: Jitter, attempt: int, dra
 
 @given(seconds, seconds, attempts)
 def test_grows(base: float, most: float, attempt: int) -> None:
-    """Without jitter each delay is twice the one before, up to the ceiling."""
+    """Without jitter each delay is twice the previous delay, up to the ceiling."""
     backoff = ExponentialRetryBackoffStrategy(base=base, max=most, jitter=Jitter.NONE)
 
     before, after = (backoff.compute_next_backoff_delay(number) for number in (attempt, attempt + 1))
@@ -83,7 +83,7 @@ def test_grows(base: float, most: float, attempt: int) -> None:
 
 @rows("jitter", list(Jitter))
 def test_a_backoff_has_no_state(jitter: Jitter) -> None:
-    """Earlier delays of other attempts do not change a delay (decision S7)."""
+    """A delay does not depend on the delays that the backoff returned before (decision S7)."""
     rng = random.Random(7)
     backoff = ExponentialRetryBackoffStrategy(rng=rng, base=1.0, max=1e6, jitter=jitter)
     alone = backoff.compute_next_backoff_delay(6)
@@ -96,7 +96,7 @@ def test_a_backoff_has_no_state(jitter: Jitter) -> None:
 
 
 def test_decorrelated_delays_are_walked() -> None:
-    """A decorrelated delay draws one number per attempt, and at most ``WALK_MAX``."""
+    """A decorrelated delay draws one number for each attempt, but no more than ``WALK_MAX`` numbers."""
     rng = Fixed(0.5)
     backoff = ExponentialRetryBackoffStrategy(rng=rng, jitter=Jitter.DECORRELATED)
 
@@ -127,7 +127,7 @@ def test_invalid_arguments(parameter: str, value: Any) -> None:
 
 @rows("attempt", [-1, 1.0, math.nan, True, None])
 def test_invalid_attempts(attempt: Any) -> None:
-    """A number of attempts that is not a non-negative integer is refused."""
+    """A number of attempts is refused unless it is a non-negative integer."""
     with pytest.raises(ArgumentError, match="retry_attempt=") as caught:
         ExponentialRetryBackoffStrategy(rng=Fixed()).compute_next_backoff_delay(attempt)
 
@@ -137,7 +137,7 @@ def test_invalid_attempts(attempt: Any) -> None:
 @rows("draw", [-0.1, 1.1, math.nan, math.inf, None, "0.5"])
 @rows("jitter", [Jitter.EQUAL, Jitter.FULL, Jitter.DECORRELATED])
 def test_invalid_draws(jitter: Jitter, draw: Any) -> None:
-    """A drawn number outside 0 to 1 raises an error that names the random source."""
+    """If the random source returns a number outside 0 to 1, the error names the random source."""
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(draw), jitter=jitter)
 
     with pytest.raises(ArgumentError, match="^rng ") as caught:
@@ -155,13 +155,13 @@ class Unshowable:
 
 @rows("part", [None, 0.5, Unshowable()])
 def test_an_object_without_the_method_is_refused(part: Any) -> None:
-    """An object without ``compute_next_backoff_delay`` is refused, and the error names the method."""
+    """An object without ``compute_next_backoff_delay`` is refused, and the error names the missing method."""
     with pytest.raises(ArgumentError, match="must be an object with a method compute_next_backoff_delay"):
         check_backoff(part, "backoff")
 
 
 def test_a_backoff_is_accepted() -> None:
-    """An object with ``compute_next_backoff_delay`` is accepted, and returns the delay in seconds."""
+    """An object with ``compute_next_backoff_delay`` is accepted as a backoff, and the delay is in seconds."""
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(1.0))
 
     assert backoff is check_backoff(backoff, "backoff")
@@ -184,7 +184,7 @@ def test_a_decorrelated_delay_follows_the_one_before() -> None:
 
 
 def test_a_decorrelated_backoff_gets_the_previous_delay() -> None:
-    """A strategy passes the previous delay; without a strategy the backoff draws the earlier delays again."""
+    """A backoff that gets the previous delay uses it; otherwise it draws the previous delays again."""
     backoff = DecorrelatedRetryBackoffStrategy(rng=Fixed(1.0), base=0.005, max=2.0)
 
     assert 0.3 == pytest.approx(backoff_delay(backoff, 9, 0.1))

@@ -1,4 +1,4 @@
-"""Conditions under which no retry is possible, and the effect of a server's ``retry_after``."""
+"""Cases in which no retry is possible, and the effect of the server's ``retry_after``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from triclinium_core.retry.smithy.base import at_least_retry_after
     ],
 )
 def test_hopeless(safe: bool | None, retries: int, reason: str) -> None:
-    """An unsafe error or the last attempt refuses the retry with its reason, and uses up the token."""
+    """After an unsafe error or the last attempt, the retry is refused with the reason, and the token is used up."""
     strategy, error = SimpleRetryStrategy(rng=Fixed(), max_attempts=3), Failure(safe)
     token = SingleUseToken(strategy, None, retries)
 
@@ -50,13 +50,13 @@ def test_hopeless(safe: bool | None, retries: int, reason: str) -> None:
     ],
 )
 def test_retry_after(delay: float, retry_after: float | None, clamped: bool, expected: float) -> None:
-    """The delay is at least the backoff and at least ``retry_after``, which clamping may limit."""
+    """A delay is at least the backoff and at least ``retry_after``; clamping limits the part from ``retry_after``."""
     assert expected == at_least_retry_after(delay, retry_after, clamped=clamped)
 
 
 @rows("error", [None, "it failed", Failure, object()])
 def test_an_error_must_be_an_exception(error: Any) -> None:
-    """An error that is not an exception instance is refused, and the token stays usable."""
+    """If the error is not an instance of Exception, it is refused, and the token can still be used."""
     strategy = SimpleRetryStrategy(rng=Fixed())
     token = strategy.acquire_initial_retry_token()
 

@@ -1,4 +1,4 @@
-"""The breaker strategy: no retry while many attempts fail."""
+"""Breaker strategy: it permits no retry while too many attempts fail."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ ERROR = ClassifiedError(OSError(), ErrorInfo(is_retry_safe=True))
 
 
 def breaker(failure_share: float = 0.25) -> BreakerRetryStrategy:
-    """Return a strategy."""
+    """Return a breaker strategy."""
     return BreakerRetryStrategy(rng=ConstantRandom(0.0), failure_share=failure_share)
 
 
 def succeed(strategy: BreakerRetryStrategy, times: int, scope: str | None = None) -> None:
-    """Run requests that succeed."""
+    """Run requests that succeed in their first attempt."""
     for _ in range(times):
         strategy.record_success(token=strategy.acquire_initial_retry_token(token_scope=scope))
 
 
 def test_it_trips_above_its_share() -> None:
-    """The breaker permits a retry at exactly its share of failures, and refuses above it."""
+    """The breaker permits a retry while the share of failures is at most its limit, and refuses it above the limit."""
     strategy = breaker()
     succeed(strategy, 7)
 
@@ -35,7 +35,7 @@ def test_it_trips_above_its_share() -> None:
 
 
 def test_successes_close_it() -> None:
-    """Enough successful requests permit retries again."""
+    """After enough successful requests the breaker permits retries again."""
     strategy = breaker()
     assert 0 == retries_of(strategy)
     succeed(strategy, 99)
@@ -44,7 +44,7 @@ def test_successes_close_it() -> None:
 
 
 def test_scopes_are_counted_apart() -> None:
-    """Each scope has its own counts; if there are too many scopes, the oldest starts again from zero."""
+    """Each scope has its own counts; if there are too many scopes, the oldest scope starts again from zero."""
     strategy = breaker(failure_share=1.0)
     token = strategy.acquire_initial_retry_token(token_scope="old")
     retries_of(strategy, "a")
@@ -57,7 +57,7 @@ def test_scopes_are_counted_apart() -> None:
 
 
 def test_failures_of_forgotten_scopes_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure of a dropped scope takes the place of another scope, as a new scope does."""
+    """If a dropped scope has a failure, the breaker stores it again and drops another scope."""
     monkeypatch.setattr("triclinium_core.retry.smithy.breaker.SCOPES_MAX", 2)
     strategy = breaker(failure_share=1.0)
     tokens = [strategy.acquire_initial_retry_token(token_scope=str(number)) for number in range(5)]
@@ -68,7 +68,7 @@ def test_failures_of_forgotten_scopes_do_not_pile_up(monkeypatch: pytest.MonkeyP
 
 
 def test_a_refusal_states_its_reason() -> None:
-    """The error of a refused retry has the number of attempts and the share."""
+    """The error of a refused retry has the number of attempts and the share of failures."""
     strategy = breaker()
     token = strategy.acquire_initial_retry_token()
     with pytest.raises(RetryError, match="1 attempts.*0.25"):

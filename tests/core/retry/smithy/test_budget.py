@@ -1,4 +1,4 @@
-"""The budget strategy: only first attempts fill the budget for retries."""
+"""Budget strategy: retries take from a budget, which only first attempts fill."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ERROR = ClassifiedError(OSError(), ErrorInfo(is_retry_safe=True))
 
 
 def budget(capacity: float = 5.0, deposit: float = 0.25, max_attempts: int = 1_000) -> BudgetRetryStrategy:
-    """Return a strategy whose budget is exact in binary."""
+    """Return a strategy whose budget is exact in binary floating point."""
     return BudgetRetryStrategy(rng=ConstantRandom(0.0), capacity=capacity, deposit=deposit, max_attempts=max_attempts)
 
 
 def test_a_retry_needs_more_than_one_unit() -> None:
-    """A budget of five permits four retries, and one more after enough first attempts."""
+    """A budget of five permits four retries, and a further retry after enough first attempts."""
     strategy = budget()
 
     assert 4 == retries_of(strategy)
@@ -42,7 +42,7 @@ def test_a_success_restores_nothing() -> None:
 
 
 def test_it_never_holds_more_than_its_capacity() -> None:
-    """The budget never exceeds its capacity, with or without retries."""
+    """The budget never exceeds its capacity, whether there are retries or not."""
     strategy, short = budget(), budget(deposit=0.75)
     retries_of(short)
     for _ in range(100):
@@ -54,7 +54,7 @@ def test_it_never_holds_more_than_its_capacity() -> None:
 
 
 def test_an_abandoned_retry_costs_nothing() -> None:
-    """Abandoning the token of a retry restores its cost."""
+    """If the token of a retry is abandoned, the budget gets back its cost."""
     strategy = budget()
     token = strategy.acquire_initial_retry_token()
     strategy.abandon(token=strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERROR))
@@ -64,7 +64,7 @@ def test_an_abandoned_retry_costs_nothing() -> None:
 
 
 def test_an_abandoned_first_attempt_feeds_nothing() -> None:
-    """Abandoned first attempts do not change the budget, full or empty."""
+    """Abandoned first attempts do not change the budget."""
     strategy = budget()
     assert 4 == retries_of(strategy)
     for _ in range(100):
@@ -75,7 +75,7 @@ def test_an_abandoned_first_attempt_feeds_nothing() -> None:
 
 
 def test_each_scope_has_its_own_budget() -> None:
-    """Each scope has its own budget; with more than ``SCOPES_MAX``, the one retried longest ago is full again."""
+    """Each scope has its own budget; above ``SCOPES_MAX`` scopes, the budget retried longest ago is full again."""
     strategy = budget()
     first = retries_of(strategy, "a"), retries_of(strategy, "b")
     for number in range(SCOPES_MAX):
@@ -101,7 +101,7 @@ def test_a_refusal_states_its_reason() -> None:
     ("build", "parameter"), [(lambda: budget(capacity=-1.0), "capacity"), (lambda: budget(deposit=-1.0), "deposit")]
 )
 def test_negative_arguments_are_refused(build: Callable[[], BudgetRetryStrategy], parameter: str) -> None:
-    """A negative capacity or deposit raises an error that names the argument."""
+    """If the capacity or the deposit is negative, an error names the argument."""
     with pytest.raises(ArgumentError) as caught:
         build()
 

@@ -1,4 +1,4 @@
-"""Classification of errors: three attributes are enough, and no attribute makes it raise."""
+"""Classification of errors: three attributes are enough, and no attribute makes the classification raise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triclinium_core.retry.smithy import ClassifiedError, ErrorInfo, ErrorRetryI
 
 
 def carrying(**attributes: Any) -> Exception:
-    """Return an error with these attributes."""
+    """Return an error that has these attributes."""
     error = ValueError("it failed")
     for name, value in attributes.items():
         setattr(error, name, value)
@@ -20,7 +20,7 @@ def carrying(**attributes: Any) -> Exception:
 
 
 def test_missing_attributes_have_defaults() -> None:
-    """An error without the attributes has the defaults: whether a retry is safe is unknown."""
+    """If an error has none of the attributes, they have their defaults: it is unknown whether a retry is safe."""
     expected = ErrorInfo(
         is_retry_safe=None, retry_after=None, is_throttling_error=False, is_timeout_error=False, fault=None
     )
@@ -29,7 +29,7 @@ def test_missing_attributes_have_defaults() -> None:
 
 
 def test_the_three_attributes_of_the_page() -> None:
-    """Three attributes are enough (decision S2), although the library requires a fourth."""
+    """An error needs only three attributes (decision S2), although the library requires a fourth."""
     error = carrying(is_retry_safe=True, retry_after=2, is_throttling_error=True)
 
     assert isinstance(error, ErrorRetryInfo)
@@ -38,13 +38,13 @@ def test_the_three_attributes_of_the_page() -> None:
 
 
 class Busy(Exception, ErrorRetryInfo):
-    """Error that inherits the protocol and sets one attribute."""
+    """Error that inherits from the protocol and sets one attribute."""
 
     is_retry_safe: bool | None = True
 
 
 def test_an_error_inherits_the_defaults() -> None:
-    """Attributes that the class does not set have the defaults of the design."""
+    """If a class inherits from the protocol, the attributes that it does not set have the defaults of the design."""
     error = Busy("busy")
 
     assert (True, None, False) == (error.is_retry_safe, error.retry_after, error.is_throttling_error)
@@ -53,7 +53,7 @@ def test_an_error_inherits_the_defaults() -> None:
 
 
 def test_timeout_and_fault_are_optional() -> None:
-    """Timeout and fault are read if the error has them."""
+    """Timeout and fault are used if the error has these attributes."""
     error = carrying(is_timeout_error=True, fault="server")
 
     assert isinstance(error, HasFault)
@@ -62,7 +62,7 @@ def test_timeout_and_fault_are_optional() -> None:
 
 
 class Seconds(float):
-    """A number that cannot be compared."""
+    """Number that raises when it is compared."""
 
     def __ge__(self, other: object) -> bool:
         raise OSError("not comparable")
@@ -75,7 +75,7 @@ class Pretender:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """Raise."""
+        """Raise an error."""
         raise OSError("no class")
 
 
@@ -112,7 +112,7 @@ class Text(str):
     ],
 )
 def test_an_invalid_attribute_has_the_default(attribute: str, value: Any) -> None:
-    """An invalid value of one attribute counts as its default, and the other attributes count."""
+    """If one attribute has an invalid value, its default is used, and the other attributes keep their values."""
     others: dict[str, Any] = {name: True for name in ("is_retry_safe", "is_throttling_error") if name != attribute}
     nonsense = Pretender() if value is Pretender else value
 
@@ -120,7 +120,7 @@ def test_an_invalid_attribute_has_the_default(attribute: str, value: Any) -> Non
 
 
 def test_a_subclass_of_float_counts_as_float() -> None:
-    """A subclass of ``float`` counts as a plain float, even if it cannot be compared."""
+    """A subclass of ``float`` is converted to a float, even if it cannot be compared."""
     seconds = classify(carrying(retry_after=Seconds(2.5))).retry_after
 
     assert (float, 2.5) == (type(seconds), seconds)
@@ -128,7 +128,7 @@ def test_a_subclass_of_float_counts_as_float() -> None:
 
 @rows("attribute", ["is_retry_safe", "retry_after", "is_throttling_error", "is_timeout_error", "fault"])
 def test_attributes_that_raise(attribute: str) -> None:
-    """An attribute that raises counts as missing, and the other attributes count."""
+    """If an attribute raises, it counts as missing, and the other attributes keep their values."""
 
     class Computed(Exception):
         def __getattr__(self, name: str) -> object:
@@ -144,7 +144,7 @@ def test_attributes_that_raise(attribute: str) -> None:
 
 
 def test_interrupts_pass() -> None:
-    """KeyboardInterrupt from an attribute is not suppressed."""
+    """If an attribute raises KeyboardInterrupt, the classification propagates it."""
 
     class Interrupting(Exception):
         @property
@@ -156,7 +156,7 @@ def test_interrupts_pass() -> None:
 
 
 def test_classified_error() -> None:
-    """A classified error has the caller's information, and the original error as its cause."""
+    """A classified error has the information that the caller passed, and the original error as its cause."""
     error = OSError("down")
     info = ErrorInfo(
         is_retry_safe=True, retry_after=1.0, is_throttling_error=True, is_timeout_error=True, fault="server"
@@ -170,7 +170,7 @@ def test_classified_error() -> None:
 
 
 def test_an_error_without_text() -> None:
-    """The text of a classified error is the class name if ``str`` of the original raises."""
+    """If ``str`` of the original error raises, the text of the classified error is the class name."""
 
     class Mute(Exception):
         def __str__(self) -> str:

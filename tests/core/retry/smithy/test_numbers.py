@@ -1,4 +1,4 @@
-"""The numbers of AWS and their validation."""
+"""Presets with the numbers of AWS, and checks of custom numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triclinium_core.retry.smithy import AwsRetryNumbers
     ],
 )
 def test_the_numbers(numbers: AwsRetryNumbers, expected: tuple[float | None, ...]) -> None:
-    """The presets have the numbers of the AWS SDKs before and after November 2026, and of DynamoDB after it."""
+    """The presets have the numbers of the AWS SDKs before and after November 2026, and of DynamoDB after that date."""
     assert expected == dataclasses.astuple(numbers)
 
 
@@ -40,7 +40,7 @@ def test_the_numbers(numbers: AwsRetryNumbers, expected: tuple[float | None, ...
     ],
 )
 def test_invalid_numbers(field: str, value: Any) -> None:
-    """An invalid number raises an error with the field and the value."""
+    """An invalid number raises an error with the name of the field and the value."""
     with pytest.raises(ArgumentError, match=f"{field}={value!r}") as caught:
         dataclasses.replace(AwsRetryNumbers.OF_2026, **{field: value})
 

@@ -1,4 +1,4 @@
-"""The quota: its bounds in each scope, and its limited memory."""
+"""Quota: its bounds in each scope, and the limited number of scopes that it stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.retry.smithy import quota
 
 
 def test_full_buckets_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scopes with a full bucket do not count against the limit of stored scopes."""
+    """Scopes whose bucket is full do not count toward the maximum number of stored scopes."""
     monkeypatch.setattr(quota, "SCOPES_MAX", 2)
     bucket = quota.RetryQuota(20)
     bucket.acquire(5, "owes")
@@ -27,7 +27,7 @@ def test_full_buckets_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_oldest_shortage_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If too many scopes have missing units, the one retried longest ago is full again."""
+    """If too many scopes have missing units, the bucket of the scope retried longest ago is full again."""
     monkeypatch.setattr(quota, "SCOPES_MAX", 2)
     bucket = quota.RetryQuota(20)
     for scope in ("a", "b", "a", "c"):
@@ -38,7 +38,7 @@ def test_the_oldest_shortage_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
 
 @rows("capacity", [-1, 1.5, math.nan, True, None, "500"])
 def test_an_invalid_capacity(capacity: Any) -> None:
-    """An invalid capacity raises an error that names it."""
+    """An invalid capacity raises an error that names the capacity."""
     with pytest.raises(ArgumentError, match="quota_capacity=") as caught:
         quota.RetryQuota(capacity)
 

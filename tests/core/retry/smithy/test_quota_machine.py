@@ -1,4 +1,4 @@
-"""Concurrent requests that share one strategy: the quota is always correct (safety) and recovers (liveness)."""
+"""Concurrent requests that share one strategy: its quota is always correct (safety) and recovers (liveness)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ errors = st.builds(
 
 @dataclass
 class Request:
-    """One attempt of the model, in flight."""
+    """Attempt that is in flight in the model."""
 
     token: smithy.SingleUseToken
     scope: str | None
@@ -39,7 +39,7 @@ class Request:
 
 
 class SharedStrategy(RuleBasedStateMachine):
-    """State machine that compares a strategy with a simple model of its quota."""
+    """State machine that compares the quota of a strategy with a simple model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class SharedStrategy(RuleBasedStateMachine):
     def choose(
         self, *, kind: str, numbers: smithy.AwsRetryNumbers, capacity: int, max_attempts: int, clamps: bool, seed: int
     ) -> None:
-        """Create a strategy."""
+        """Create a strategy with drawn settings."""
         options: dict[str, Any] = {
             "rng": random.Random(seed),
             "numbers": numbers,
@@ -77,12 +77,12 @@ class SharedStrategy(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.0, 0.001, 0.4, 5.0, 1e5]))
     def wait(self, seconds: float) -> None:
-        """Advance the clock, which refills no quota."""
+        """Advance the clock, which does not refill the quota."""
         self.now += seconds
 
     @rule(scope=st.sampled_from(SCOPES))
     def begin(self, scope: str | None) -> None:
-        """Start a request; its first attempt takes nothing from the quota."""
+        """Start a request, whose first attempt takes nothing from the quota."""
         token = self.strategy.acquire_initial_retry_token(token_scope=scope)
         assert 0.0 <= token.retry_delay <= WAIT_MAX
         self.open.append(Request(token, scope))
@@ -90,7 +90,7 @@ class SharedStrategy(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(data=st.data(), error=errors)
     def fail(self, data: st.DataObject, error: Failure) -> None:
-        """Fail an attempt; a retry is permitted exactly if error, attempts and quota permit it."""
+        """Fail an attempt, and check that a retry is permitted exactly if error, attempts and quota permit it."""
         request = self.take(data)
         cost = self.cost(error)
         permitted = (
@@ -114,7 +114,7 @@ class SharedStrategy(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(data=st.data())
     def succeed(self, data: st.DataObject) -> None:
-        """Complete an attempt; success returns the units the attempt took, or 1 for a first attempt."""
+        """Complete an attempt, which gives the quota the units of this attempt, or 1 after a first attempt."""
         request = self.take(data)
         self.strategy.record_success(token=request.token)
         self.give_back(request.scope, request.cost or 1)
@@ -122,7 +122,7 @@ class SharedStrategy(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(data=st.data())
     def abandon(self, data: st.DataObject) -> None:
-        """Abandon an attempt, which returns exactly the units it took."""
+        """Abandon an attempt, which gives the quota exactly the units of this attempt."""
         request = self.take(data)
         self.strategy.abandon(token=request.token)
         self.give_back(request.scope, request.cost)
@@ -130,7 +130,7 @@ class SharedStrategy(RuleBasedStateMachine):
     @precondition(lambda self: self.used)
     @rule(data=st.data(), error=errors, way=st.sampled_from(["succeed", "fail", "abandon"]))
     def use_again(self, data: st.DataObject, error: Failure, way: str) -> None:
-        """Check that a used token is refused, however it was used."""
+        """Check that the strategy refuses a used token, in whichever way it was used."""
         token = data.draw(st.sampled_from(self.used), label="used token")
         uses: dict[str, Callable[[], object]] = {
             "succeed": lambda: self.strategy.record_success(token=token),
@@ -142,7 +142,7 @@ class SharedStrategy(RuleBasedStateMachine):
 
     @invariant()
     def the_quota_is_that_of_the_model(self) -> None:
-        """Check that the quota of each scope equals the model's, and is within its bounds."""
+        """Check that each scope's quota equals the model's quota and is within its bounds."""
         if not hasattr(self, "strategy"):
             return
         actual = {scope: self.strategy.available_quota(scope) for scope in SCOPES}
@@ -150,7 +150,7 @@ class SharedStrategy(RuleBasedStateMachine):
         assert all(0 <= left <= self.capacity for left in actual.values())
 
     def teardown(self) -> None:
-        """Check that successes fill the quota and permit retries again."""
+        """Check that successful requests fill the quota, and that retries are permitted again."""
         if not hasattr(self, "strategy"):
             return
         for scope in SCOPES:
@@ -174,7 +174,7 @@ class SharedStrategy(RuleBasedStateMachine):
         return 5 if error.is_throttling_error else 14
 
     def give_back(self, scope: str | None, amount: int) -> None:
-        """Refill the model's bucket."""
+        """Add units to the bucket of the model, up to its capacity."""
         self.available[scope] = min(self.capacity, self.available[scope] + amount)
 
 

@@ -1,4 +1,4 @@
-"""The rate limiter: the numbers of botocore's tests, the bucket, and a clock that goes back."""
+"""Rate limiter: the numbers of botocore's tests, the token bucket, and a clock that goes back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.retry.smithy.rate_limiter import RATE_LEAST, WAIT_MAX, Rate
 
 
 def throttled_at_ten() -> tuple[RateLimiter, float]:
-    """Return a limiter that measured 10 responses per second when throttled, and the time of the throttling."""
+    """Return a limiter that had measured 10 responses per second when it was throttled, and the time of throttling."""
     limiter = RateLimiter()
     limiter.advance(0.0)
     for answer in range(1, 400):
@@ -26,7 +26,7 @@ def throttled_at_ten() -> tuple[RateLimiter, float]:
 
 
 def measured(*instants: float) -> float:
-    """Return the measured rate after responses at these times."""
+    """Return the rate that the limiter measures for responses at these times."""
     limiter = RateLimiter()
     limiter.advance(0.0)
     for now in instants:
@@ -46,12 +46,12 @@ def measured(*instants: float) -> float:
     ],
 )
 def test_measured_rate(instants: tuple[float, ...], rate: float) -> None:
-    """Responses are counted in windows of half a second; the newest window weighs four fifths."""
+    """Responses are counted in windows of half a second, and the newest window has a weight of four fifths."""
     assert rate == pytest.approx(measured(*instants))
 
 
 def test_recent_responses_weigh_more() -> None:
-    """Ten seconds without responses reduce the measured rate from two per second to almost none."""
+    """After ten seconds without responses, the measured rate has fallen from two per second to almost none."""
     busy = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
 
     assert 1.99 <= measured(*busy) <= 2.0
@@ -59,7 +59,7 @@ def test_recent_responses_weigh_more() -> None:
 
 
 def test_no_delay_before_throttling() -> None:
-    """Before throttling, no send is delayed, however many are sent at the same time."""
+    """Before the service throttles, no send is delayed, however many sends happen at the same time."""
     limiter = RateLimiter()
 
     assert [0.0] * 100 == [limiter.acquire(0.0) for _ in range(100)]
@@ -67,7 +67,7 @@ def test_no_delay_before_throttling() -> None:
 
 
 def test_throttling_takes_three_tenths() -> None:
-    """Throttling lowers the rate to seven tenths of the measured rate."""
+    """When the service throttles, the rate falls to seven tenths of the measured rate."""
     limiter, _ = throttled_at_ten()
 
     assert limiter.is_enabled
@@ -75,7 +75,7 @@ def test_throttling_takes_three_tenths() -> None:
 
 
 def test_the_first_throttling_uses_the_measured_rate() -> None:
-    """The first throttling ignores the allowed rate, which has only started to rise."""
+    """The first throttling uses the measured rate, because the allowed rate has only started to rise."""
     limiter = RateLimiter()
     for number in range(20):
         limiter.on_success(number / 10)
@@ -86,7 +86,7 @@ def test_the_first_throttling_uses_the_measured_rate() -> None:
 
 
 def test_the_next_throttling_uses_the_lower_rate() -> None:
-    """Later throttling takes seven tenths of the measured or the allowed rate, whichever is lower."""
+    """Each later throttling lowers the rate to seven tenths of the measured or the allowed rate, whichever is lower."""
     limiter, now = throttled_at_ten()
 
     limiter.on_throttle(now + 0.1)
@@ -96,23 +96,23 @@ def test_the_next_throttling_uses_the_lower_rate() -> None:
 
 @rows(("highest", "seconds"), [(10.0, 1.9574338205844317), (8.0, 1.8171205928321397), (0.0, 0.0)])
 def test_climbing_time(highest: float, seconds: float) -> None:
-    """The climbing times are those of botocore's tests."""
+    """For each rate, the curve takes the climbing time that botocore's tests expect."""
     assert seconds == pytest.approx(climbing_time(highest))
 
 
 @rows(("share", "rate"), [(0.0, 7.0), (0.5, 9.625), (1.0, 10.0), (1.5, 10.375), (2.0, 13.0), (3.0, 34.0)])
 def test_the_curve(share: float, rate: float) -> None:
-    """The curve starts at seven tenths, is flat at the throttled rate, and then rises symmetrically."""
+    """The curve starts at seven tenths of the throttled rate, is flat at that rate, and then rises symmetrically."""
     assert rate == pytest.approx(cubic_rate(10.0, share * climbing_time(10.0)))
 
 
 def test_a_curve_without_an_end() -> None:
-    """The curve returns infinity, and raises no error, for a very long time."""
+    """After a very long time the curve returns infinity and does not raise an error."""
     assert math.inf == cubic_rate(10.0, 1e308)
 
 
 def test_the_limiter_follows_the_curve() -> None:
-    """The allowed rate follows the curve while responses arrive fast enough."""
+    """While responses arrive fast enough, the allowed rate follows the curve."""
     limiter, throttled_at = throttled_at_ten()
 
     for answer in range(1, 25):
@@ -122,7 +122,7 @@ def test_the_limiter_follows_the_curve() -> None:
 
 
 def test_twice_the_measured_rate_at_most() -> None:
-    """The allowed rate never exceeds twice the measured rate, however long ago the service throttled."""
+    """The allowed rate is at most twice the measured rate, however long ago the service throttled."""
     limiter, now = throttled_at_ten()
 
     limiter.on_success(now + 1000.0)
@@ -132,7 +132,7 @@ def test_twice_the_measured_rate_at_most() -> None:
 
 
 def test_the_minimum_rate() -> None:
-    """A service that throttles the very first request still gets one request every two seconds."""
+    """If the service throttles the very first request, it still gets one request every two seconds."""
     limiter = RateLimiter()
     limiter.on_throttle(0.0)
 
@@ -141,7 +141,7 @@ def test_the_minimum_rate() -> None:
 
 
 def test_waiting_for_tokens() -> None:
-    """Each send waits for its own token; time refills the bucket, up to its capacity."""
+    """Each send waits for its own token, and the bucket refills with time up to its capacity."""
     limiter, now = throttled_at_ten()
     while not limiter.acquire(now):
         pass
@@ -154,7 +154,7 @@ def test_waiting_for_tokens() -> None:
 
 
 def test_the_maximum_delay_reserves_nothing() -> None:
-    """No send waits for more than 20 s, and a send with that delay reserves no token."""
+    """No send waits longer than 20 s, and a send that waits this long reserves no token."""
     limiter = RateLimiter()
     limiter.on_throttle(0.0)
 
@@ -166,7 +166,7 @@ def test_the_maximum_delay_reserves_nothing() -> None:
 
 
 def test_early_reservations_do_not_delay_later_sends() -> None:
-    """Reservations at a higher rate do not delay later sends after the rate has dropped."""
+    """If the rate has dropped, reservations from the time before do not delay later sends."""
     limiter, now = throttled_at_ten()
     while limiter.acquire(now) < WAIT_MAX:
         pass
@@ -179,7 +179,7 @@ def test_early_reservations_do_not_delay_later_sends() -> None:
 
 
 def test_a_returned_token_is_free_again() -> None:
-    """A returned token is free for the next send, and the bucket does not overflow."""
+    """If a token is returned, the next send can take it, and the bucket holds no more than its capacity."""
     limiter = RateLimiter()
     limiter.on_throttle(0.0)
     limiter.acquire(0.0)
@@ -196,7 +196,7 @@ def test_a_returned_token_is_free_again() -> None:
 @rows("now", [-1.0, math.nan, math.inf, -math.inf, 10**400, 10**5000, "1", None, True])
 @rows("method", ["advance", "acquire", "on_success", "on_throttle"])
 def test_a_clock_that_goes_back(method: str, now: Any) -> None:
-    """An invalid time raises an error that names it, and leaves the limiter unchanged."""
+    """If a time is invalid, an error names it, and the limiter does not change."""
     limiter, other = throttled_at_ten()[0], throttled_at_ten()[0]
 
     with pytest.raises(ArgumentError, match="now=") as caught:
@@ -208,7 +208,7 @@ def test_a_clock_that_goes_back(method: str, now: Any) -> None:
 
 
 def test_an_invalid_first_time() -> None:
-    """The limiter starts with the first valid time, after an invalid one was refused."""
+    """If the first time is invalid, it is refused, and the limiter starts with the next valid time."""
     limiter = RateLimiter()
     with pytest.raises(ArgumentError):
         limiter.advance(math.nan)
@@ -226,7 +226,7 @@ steps = st.tuples(
 
 @given(st.lists(steps, max_size=60), st.sampled_from([0.0, -5.0, 1e6]))
 def test_any_history_stays_within_bounds(history: list[tuple[str, float]], now: float) -> None:
-    """Rate, bucket and delays stay within their bounds; after 22 s without sends, the next one is not delayed."""
+    """Rate, bucket and delays stay within their bounds, and after 22 s without sends the next send is not delayed."""
     limiter = RateLimiter()
     for method, elapsed in history:
         now += elapsed

@@ -1,4 +1,4 @@
-"""The resolver: equal options give the same strategy, and so share one quota."""
+"""Resolver: it returns one strategy for equal options, so their users share one quota."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.retry import smithy
 
 
 def resolver(**options: Any) -> smithy.RetryStrategyResolver:
-    """Return a resolver with a clock."""
+    """Return a resolver that has a clock."""
     return smithy.RetryStrategyResolver(rng=Fixed(), clock=lambda: 0.0, **options)
 
 
@@ -26,7 +26,7 @@ def resolver(**options: Any) -> smithy.RetryStrategyResolver:
     ],
 )
 def test_modes(mode: Any, kind: type, attempts: int) -> None:
-    """Each mode creates its class of strategy, with its own default number of attempts."""
+    """For each mode, the resolver creates the strategy class of the mode with its default number of attempts."""
     strategies = resolver()
 
     made: Any = strategies.resolve(smithy.RetryStrategyOptions(retry_mode=mode))
@@ -37,7 +37,7 @@ def test_modes(mode: Any, kind: type, attempts: int) -> None:
 
 
 def test_one_strategy_for_the_same_options() -> None:
-    """Equal options give the same strategy, even if one of them states the defaults explicitly."""
+    """Equal options give the same strategy, even if only one of them states the defaults."""
     strategies = resolver()
     standard = strategies.resolve()
 
@@ -50,14 +50,14 @@ def test_one_strategy_for_the_same_options() -> None:
 
 
 def test_other_numbers() -> None:
-    """The default number of attempts is that of the numbers."""
+    """The resolver's numbers set the default number of attempts."""
     strategies = resolver(numbers=smithy.AwsRetryNumbers.OF_2026_DYNAMODB)
 
     assert strategies.resolve() is strategies.resolve(smithy.RetryStrategyOptions(max_attempts=4))
 
 
 def test_a_given_strategy_is_returned() -> None:
-    """A strategy passed in is returned unchanged, synchronous or not."""
+    """A strategy is returned unchanged, whether it is synchronous or asynchronous."""
     strategies = resolver()
     mine = smithy.SimpleRetryStrategy(rng=Fixed())
     shape = smithy.as_async(mine)
@@ -68,7 +68,7 @@ def test_a_given_strategy_is_returned() -> None:
 
 @rows("strategy", ["standard", 3, object(), smithy.SimpleRetryStrategy])
 def test_an_invalid_strategy_is_refused(strategy: Any) -> None:
-    """An object that is neither a strategy nor options raises an error that names the parameter."""
+    """An object that is neither a strategy nor options is refused, and the error names the parameter."""
     with pytest.raises(ArgumentError, match=r"^strategy=.* must be an object such as"):
         resolver().resolve(strategy)
 
@@ -78,7 +78,7 @@ def test_an_invalid_strategy_is_refused(strategy: Any) -> None:
     [("retry_mode", "legacy"), ("retry_mode", None), ("retry_mode", []), ("max_attempts", -1), ("max_attempts", 2.0)],
 )
 def test_invalid_options(parameter: str, value: Any) -> None:
-    """An invalid option raises an error that names it and its value."""
+    """An invalid option raises an error with the name and the value of the option."""
     with pytest.raises(ArgumentError) as caught:
         smithy.RetryStrategyOptions(**{parameter: value})
 
@@ -87,7 +87,7 @@ def test_invalid_options(parameter: str, value: Any) -> None:
 
 
 def test_a_mode_without_a_repr() -> None:
-    """A mode whose ``repr`` raises is refused as any other invalid mode is."""
+    """A mode whose ``repr`` raises is refused like any other invalid mode."""
     with pytest.raises(ArgumentError) as caught:
         smithy.RetryStrategyOptions(retry_mode=10**5000)  # type: ignore[arg-type]
 
@@ -95,7 +95,7 @@ def test_a_mode_without_a_repr() -> None:
 
 
 def test_adaptive_needs_a_clock() -> None:
-    """A resolver without a clock refuses the adaptive mode."""
+    """Without a clock, a resolver refuses the adaptive mode."""
     strategies = smithy.RetryStrategyResolver(rng=Fixed())
 
     with pytest.raises(ArgumentError, match="needs a clock") as caught:

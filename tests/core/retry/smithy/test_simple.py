@@ -1,4 +1,4 @@
-"""The simple strategy: it counts attempts, and has no quota."""
+"""Simple strategy: it limits the number of attempts, and has no quota."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.retry.smithy import ExponentialRetryBackoffStrategy, Jitter
 
 
 def delays_until_refused(strategy: SimpleRetryStrategy, error: Exception) -> tuple[list[float], RetryError]:
-    """Fail one request until no retry is permitted. Return its delays and the refusal."""
+    """Fail one request until the strategy refuses a retry. Return the delays and the refusal."""
     token = strategy.acquire_initial_retry_token()
     delays: list[float] = []
     while True:
@@ -37,7 +37,7 @@ def test_delays() -> None:
 
 @rows(("max_attempts", "retries"), [(0, 0), (1, 0), (2, 1), (9, 8)])
 def test_attempts(max_attempts: int, retries: int) -> None:
-    """The first attempt counts, and is permitted for any limit."""
+    """The limit includes the first attempt, which is permitted whatever the limit is."""
     strategy = SimpleRetryStrategy(rng=Fixed(), max_attempts=max_attempts)
 
     assert max_attempts == strategy.max_attempts
@@ -54,14 +54,14 @@ def test_retry_after() -> None:
 
 
 def test_requests_share_no_quota() -> None:
-    """Failed requests do not limit the retries of later requests."""
+    """Failed requests do not reduce the number of retries of later requests."""
     strategy = SimpleRetryStrategy(rng=Fixed())
 
     assert {4} == {len(delays_until_refused(strategy, Failure())[0]) for _ in range(50)}
 
 
 def test_a_token_is_used_once() -> None:
-    """A second use of a token, even after ``abandon``, raises an error that names it (decision S6)."""
+    """If a token is used a second time, even after ``abandon``, an error names the token (decision S6)."""
     for use in ("record_success", "abandon"):
         strategy = SimpleRetryStrategy(rng=Fixed())
         token = strategy.acquire_initial_retry_token(token_scope="s3")
@@ -76,7 +76,7 @@ def test_a_token_is_used_once() -> None:
 
 
 def test_a_custom_backoff() -> None:
-    """A custom backoff replaces the delays and is readable as ``backoff_strategy``."""
+    """A custom backoff replaces the delays and is the value of ``backoff_strategy``."""
     backoff = ExponentialRetryBackoffStrategy(base=1.0, jitter=Jitter.NONE)
     strategy = SimpleRetryStrategy(rng=Fixed(), backoff=backoff)
 
@@ -85,7 +85,7 @@ def test_a_custom_backoff() -> None:
 
 
 def test_a_copy_of_the_settings_shares_the_strategy() -> None:
-    """A deep copy of a strategy is the strategy itself, so tokens stay valid."""
+    """``deepcopy`` of a strategy returns the strategy itself, so its tokens stay valid."""
     strategy = SimpleRetryStrategy(rng=Fixed())
 
     assert strategy is copy.deepcopy(strategy)

@@ -1,4 +1,4 @@
-"""The standard strategy: the order of its rules, its two backoffs, and its quota."""
+"""Standard strategy: the order of its rules, its two backoffs, and its quota."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from triclinium_core.retry.smithy import AwsRetryNumbers, RetryError, SingleUseT
 
 
 def standard(**options: Any) -> StandardRetryStrategy:
-    """Return a strategy with the longest possible delays."""
+    """Return a strategy whose delays are the longest possible."""
     return StandardRetryStrategy(rng=Fixed(1.0), **options)
 
 
 def refused(strategy: StandardRetryStrategy, token: SingleUseToken, error: Exception) -> RetryError:
-    """Return the error with which the strategy refuses a retry."""
+    """Return the error with which the strategy refuses the retry."""
     with pytest.raises(RetryError) as caught:
         strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
     return caught.value
@@ -56,7 +56,7 @@ def test_first_token() -> None:
 def test_the_cost_of_a_retry(
     numbers: AwsRetryNumbers, response: str, available: list[int], delays: list[float]
 ) -> None:
-    """Each set of numbers has its own costs and backoffs (decision S4)."""
+    """Each set of numbers has its own costs and its own backoffs (decision S4)."""
     for retries in (1, 2):
         strategy = standard(numbers=numbers)
 
@@ -66,7 +66,7 @@ def test_the_cost_of_a_retry(
 
 @rows(("numbers", "cost"), [(AwsRetryNumbers.OF_2020, 10), (AwsRetryNumbers.OF_2026, 5)])
 def test_a_timeout_that_throttles(numbers: AwsRetryNumbers, cost: int) -> None:
-    """A throttling timeout costs as much as a timeout if the numbers have a timeout cost."""
+    """An error that is both throttling and a timeout costs as much as a timeout, if the numbers have a timeout cost."""
     strategy = standard(numbers=numbers)
     token = strategy.refresh_retry_token_for_retry(
         token_to_renew=strategy.acquire_initial_retry_token(), error=Failure(throttling=True, timeout=True)
@@ -88,7 +88,7 @@ def test_a_timeout_that_throttles(numbers: AwsRetryNumbers, cost: int) -> None:
     ],
 )
 def test_a_success_restores_its_last_retry(responses: list[str], available: int) -> None:
-    """A success restores the cost of its own attempt, and of no earlier one; a failure restores nothing."""
+    """A success restores the cost of its own attempt, but not of earlier attempts; a failure restores nothing."""
     strategy = standard()
 
     delays_of(strategy, responses)
@@ -110,7 +110,7 @@ def test_a_success_restores_its_last_retry(responses: list[str], available: int)
     ],
 )
 def test_retry_after(error: Failure, clamped: bool, delay: float) -> None:
-    """A retry waits for ``retry_after``, or with clamping for at most 5 s more than the backoff (S3)."""
+    """A retry waits for ``retry_after``; with clamping it waits at most 5 s longer than the backoff (decision S3)."""
     strategy = standard(clamp_retry_after=clamped)
     token = strategy.acquire_initial_retry_token()
 
@@ -119,7 +119,7 @@ def test_retry_after(error: Failure, clamped: bool, delay: float) -> None:
 
 @rows("safe", [False, None])
 def test_not_safe_to_retry(safe: bool | None) -> None:
-    """An error that is not retry-safe is refused without a change of the quota (decision S2)."""
+    """If an error is not retry-safe, the retry is refused and the quota does not change (decision S2)."""
     strategy, error = standard(), Failure(safe)
 
     refusal = refused(strategy, strategy.acquire_initial_retry_token(), error)
@@ -132,7 +132,7 @@ def test_not_safe_to_retry(safe: bool | None) -> None:
 
 @rows(("max_attempts", "retries"), [(0, 0), (1, 0), (2, 1), (3, 2), (None, 2)])
 def test_attempts(max_attempts: int | None, retries: int) -> None:
-    """The first attempt counts, and is permitted for any limit."""
+    """The limit includes the first attempt, which is permitted whatever the limit is."""
     strategy = standard(max_attempts=max_attempts)
 
     ended, delays = delays_of(strategy, ["E"] * 5)
@@ -143,7 +143,7 @@ def test_attempts(max_attempts: int | None, retries: int) -> None:
 
 
 def test_quota_that_is_used_up() -> None:
-    """A refusal by quota states the delay of the refused retry, and takes nothing from the quota."""
+    """If the quota refuses a retry, the error has the delay of the retry, and the quota does not change."""
     strategy = standard(quota_capacity=20)
     delays_of(strategy, ["E"])
 
@@ -158,7 +158,7 @@ def test_quota_that_is_used_up() -> None:
 
 
 def test_each_scope_has_its_own_quota() -> None:
-    """Each scope has its own quota, so a failing service does not block the others (decision S5)."""
+    """Each scope has its own quota, so a failing service leaves the quota of other services unchanged (decision S5)."""
     strategy = standard(quota_capacity=14)
 
     delays_of(strategy, ["E"], "a")
@@ -169,7 +169,7 @@ def test_each_scope_has_its_own_quota() -> None:
 
 
 def test_a_copy_of_the_settings_shares_the_strategy() -> None:
-    """A deep copy of settings shares the strategy, and so its quota."""
+    """``deepcopy`` of settings keeps the strategy, so the copy shares its quota."""
     strategy = standard()
 
     assert strategy is copy.deepcopy({"retry": strategy})["retry"]
@@ -177,7 +177,7 @@ def test_a_copy_of_the_settings_shares_the_strategy() -> None:
 
 @rows("use", ["refreshed", "succeeded", "refused"])
 def test_a_token_is_used_once(use: str) -> None:
-    """A second use of a token raises an error that names it, and the quota does not change (decision S6)."""
+    """If a token is used twice, an error names the token, and the quota does not change (decision S6)."""
     strategy = standard()
     token = strategy.acquire_initial_retry_token()
     if use == "refreshed":
@@ -199,7 +199,7 @@ def test_a_token_is_used_once(use: str) -> None:
 
 
 class Whimsical:
-    """Backoff that returns the given delay, or raises it."""
+    """Backoff that returns one delay, or raises it if it is an exception."""
 
     def __init__(self, delay: Any) -> None:
         self.delay = delay
@@ -213,7 +213,7 @@ class Whimsical:
 
 @rows("delay", [math.nan, math.inf, -0.1, None, "1", True, 10**400, ZeroDivisionError("no delay")])
 def test_an_invalid_backoff_delay(delay: Any) -> None:
-    """An invalid delay or an error of the backoff raises, and leaves the quota and the token unchanged."""
+    """If the backoff raises or returns an invalid delay, an error is raised, and quota and token stay unchanged."""
     for options, error in (("backoff", Failure()), ("throttling_backoff", Failure(throttling=True))):
         strategy = standard(**{options: Whimsical(delay)})
         token = strategy.acquire_initial_retry_token()

@@ -1,4 +1,4 @@
-"""A token: its attributes, and its single use by its own strategy."""
+"""Token of a strategy: its attributes, and its single use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OWNER = object()
 
 
 def test_attributes() -> None:
-    """A token has its attempt, delay, scope and quota cost as attributes."""
+    """A token has the number of its attempt, its delay, its scope and its quota cost."""
     token: Any = SingleUseToken(OWNER, "s3", 2, 0.5, 14)
 
     assert (2, 3, 0.5, 14, "s3", False, False) == (
@@ -31,7 +31,7 @@ def test_attributes() -> None:
 
 
 def test_a_token_is_accepted_once() -> None:
-    """A strategy accepts its own token once; after that an error states that it has been used."""
+    """A strategy accepts each of its tokens once; after that, an error states that the token has been used."""
     token = SingleUseToken(OWNER)
     assert token is require_token(token, OWNER, "token")
 
@@ -61,7 +61,7 @@ class Stranger:
     ],
 )
 def test_foreign_tokens(token: Any, message: str) -> None:
-    """A token of another strategy, and any other object, raises an error with the next step."""
+    """If a token of another strategy or any other object is used as a token, the error has the next step."""
     with pytest.raises(ArgumentError, match=message) as caught:
         require_token(token, OWNER, "token")
 
@@ -70,7 +70,7 @@ def test_foreign_tokens(token: Any, message: str) -> None:
 
 @rows("scope", [0, b"s3", ["s3"]])
 def test_an_invalid_scope(scope: Any) -> None:
-    """A scope that is not a string or None raises an error that names it."""
+    """A scope that is neither a string nor None raises an error that names the scope."""
     with pytest.raises(ArgumentError, match="token_scope=") as caught:
         require_scope(scope)
 

@@ -19,7 +19,7 @@ STATEMENT = "SELECT COUNT(*) AS n FROM people"
 
 
 def members(remaining: float = math.inf, **options: Any) -> dict[str, object]:
-    """Return the members of the request body of a query with these options."""
+    """Return the members that these options give to the body of a query request."""
     sent = AnalyticsRequest(statement=STATEMENT, **options).encode(remaining)
     decoded: dict[str, object] = msgspec.json.decode(sent.body)
     return decoded
@@ -41,13 +41,13 @@ def members(remaining: float = math.inf, **options: Any) -> dict[str, object]:
     ],
 )
 def test_members(options: dict[str, Any], expected: dict[str, object]) -> None:
-    """Each option has the RFC's member in the body; an option that is not set has none."""
+    """An option that is set has the RFC's member in the body; an option that is not set has no member."""
     assert {"statement": STATEMENT, **expected} == members(**options)
 
 
 @rows(("priority", "headers"), [(False, ()), (True, (("Analytics-Priority", "-1"),))])
 def test_priority(priority: bool, headers: tuple[tuple[str, str], ...]) -> None:
-    """The priority is a header, and not in the body (SDK-RFC 0057 "Priority")."""
+    """A query with priority sends a header, and its body has no member for the priority (SDK-RFC 0057 "Priority")."""
     sent = AnalyticsRequest(statement=STATEMENT, priority=priority).encode(1.0)
 
     assert headers == sent.headers

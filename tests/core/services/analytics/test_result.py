@@ -69,13 +69,13 @@ def test_metadata() -> None:
     ],
 )
 def test_status(word: str, status: result.AnalyticsStatus) -> None:
-    """The status is that of its lowercase word; any other word is UNKNOWN."""
+    """Each word of a status gives its enum member, and any other word gives UNKNOWN."""
     assert status is reported(status=word).status
 
 
 @rows("changes", [{"status": "timeout"}, {"status": "failed"}, {"status": "fatal"}, {"status": 5}, {"status": None}])
 def test_an_invalid_status(changes: dict[str, object]) -> None:
-    """A status of an early end, or of another type, raises MalformedAnswer."""
+    """A status that ended the query early, or a status that is not a string, raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
         reported(**changes)
 

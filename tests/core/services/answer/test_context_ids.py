@@ -1,4 +1,4 @@
-"""Client context ids: distinct for each attempt, and compared up to the length that services keep."""
+"""Client context ids: each attempt has its own, and ids are compared up to the length that services keep."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def test_ids_of_one_client_are_distinct_uuids() -> None:
 
 
 def test_ids_of_two_clients_are_distinct() -> None:
-    """The first ids of two clients differ if their random numbers do."""
+    """Two clients whose random numbers differ create different first ids."""
     assert ContextIds(random.Random(1)).new() != ContextIds(random.Random(2)).new()
 
 
 @rows(
     ("ours", "theirs"),
     [
-        (OURS, json.dumps(OURS)),  # the same
-        ("aé/1", '"\\u0061\\u00e9\\/1"'),  # escaped
+        (OURS, json.dumps(OURS)),  # the id of the request
+        ("aé/1", '"\\u0061\\u00e9\\/1"'),  # the id with escapes
         (OURS, "null"),  # null
         (OURS, '""'),  # empty
         (LONG + "yz", json.dumps(LONG + "y")),  # cut at 64 bytes
@@ -45,7 +45,7 @@ def test_ids_of_two_clients_are_distinct() -> None:
     ],
 )
 def test_own_ids(ours: str, theirs: str) -> None:
-    """An id that is equal up to the length that services keep, null or empty is not foreign."""
+    """An id is not foreign if it is null, empty, or equal up to the length that services keep."""
     assert foreign_id(ours, theirs.encode()) is None
 
 
@@ -57,29 +57,29 @@ def test_an_id_with_half_a_character() -> None:
 @rows(
     ("theirs", "shown"),
     [
-        ('"0b1e-2"', "0b1e-2"),  # another one
+        ('"0b1e-2"', "0b1e-2"),  # an id of another request
         ('"0b1e-"', "0b1e-"),  # a prefix of the id
         ('"0b1e-11"', "0b1e-11"),  # longer than the id
         ("5", "5"),  # a number
         ('{"id":1}', '{"id":1}'),  # an object
         ('"\\ud800"', "\\ud800"),  # a lone surrogate
-        ('"a\\nb\\u001b[2J"', r"a b\x1b[2J"),  # lines
+        ('"a\\nb\\u001b[2J"', r"a b\x1b[2J"),  # line breaks
     ],
 )
 def test_foreign_ids(theirs: str, shown: str) -> None:
-    """A different id of any type is returned on one line."""
+    """An id of another request, of any JSON type, is returned as text on one line."""
     assert shown == foreign_id(OURS, theirs.encode())
 
 
 @rows(
     ("body", "shown"),
     [
-        (b'{"clientContextID":"0b1e-1","results":[]}', None),  # the same
-        (b'{"results":[],"clientContextID":"0b1e-2"}', "0b1e-2"),  # another one
-        (b'{"results":[]}', None),  # none
+        (b'{"clientContextID":"0b1e-1","results":[]}', None),  # the id of the request
+        (b'{"results":[],"clientContextID":"0b1e-2"}', "0b1e-2"),  # an id of another request
+        (b'{"results":[]}', None),  # no id
         (b"<html>", None),  # a page of a proxy
         (b"[]", None),  # an array
-        (b"", None),  # nothing
+        (b"", None),  # an empty body
         (b"[" * 100_000, None),  # nested too deeply
     ],
 )

@@ -1,4 +1,4 @@
-"""An incoming response: its rows, their reader, and the pauses of reading."""
+"""An incoming response: its rows, the state of its reader, and when reading from the socket pauses."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def begun(status: int = incoming_answer.HTTP_OK, rows_of: str | None = "results"
 
 
 def read(answer: incoming_answer.IncomingAnswer) -> incoming_answer.IncomingAnswer:
-    """Return a response whose reader has got the first row, and has not requested more."""
+    """Return a response whose reader has received the first row and has not requested more rows."""
     answer.receive(b"1,")
     assert [b"1"] == answer.take()
     return answer
 
 
 def hold(answer: incoming_answer.IncomingAnswer, size: int) -> None:
-    """Receive more than ``size`` bytes of rows that the reader does not take."""
+    """Receive more than ``size`` bytes of rows, which the reader does not take."""
     answer.receive((ROW + b",") * (size // len(ROW) + 1))
 
 
 def test_rows_are_delivered_once_before_the_end() -> None:
-    """A waiting reader gets the received rows, and nothing more until it wants more; the end follows the rows."""
+    """A waiting reader gets the received rows, and no more rows until it requests them; the end follows the rows."""
     answer = begun()
     answer.receive(b"1,2,")
 
@@ -48,7 +48,7 @@ def test_rows_are_delivered_once_before_the_end() -> None:
 
 
 def test_many_rows_are_handed_out_in_parts() -> None:
-    """More rows than the maximum are delivered in parts, in order, and the end follows them."""
+    """If more rows than the maximum are held, the reader gets them in parts and in order, and then the end."""
     answer = begun()
     answer.receive(b",".join(b"%d" % number for number in range(2 * incoming_answer.ROWS_AT_ONCE_MAX + 1)) + b"]}")
     answer.outcome = Acknowledged()
@@ -66,7 +66,7 @@ def test_many_rows_are_handed_out_in_parts() -> None:
 
 
 def test_delivered_rows_are_recorded() -> None:
-    """The response records whether rows were delivered; an error before any row is delivered immediately."""
+    """The response records whether it has delivered rows; a reader without rows gets an error immediately."""
     fresh, taken = begun(), read(begun())
     fresh.outcome = error = errors.CouchbaseException("no")
 
@@ -75,7 +75,7 @@ def test_delivered_rows_are_recorded() -> None:
 
 
 def test_reading_pauses_and_resumes() -> None:
-    """Reading pauses once if too much is held, and resumes once after the reader has taken it."""
+    """Reading pauses once if the response holds too many bytes, and resumes once after the reader has taken rows."""
     answer = read(begun())
     hold(answer, incoming_answer.HELD_SIZE_BYTES)
 
@@ -86,7 +86,7 @@ def test_reading_pauses_and_resumes() -> None:
 
 
 def test_reading_resumes_at_the_end() -> None:
-    """Reading resumes once when the response is complete, even if rows are still held."""
+    """Reading resumes once when the response is complete, even if the response still holds rows."""
     answer = read(begun())
     hold(answer, incoming_answer.HELD_SIZE_BYTES)
     answer.pauses()
@@ -95,7 +95,7 @@ def test_reading_resumes_at_the_end() -> None:
 
 
 def test_sizes_are_limited() -> None:
-    """A driver that does not pause, and a body that is too large, raise UnreadableAnswer."""
+    """If the driver does not pause, or the body is too large, the response raises UnreadableAnswer."""
     paused = read(begun())
     hold(paused, incoming_answer.HELD_SIZE_BYTES)
     paused.pauses()
@@ -118,7 +118,7 @@ def test_the_rows_of_an_error_are_not_held() -> None:
 
 @pytest.mark.parametrize(("rows_of", "end"), [(None, b"whole"), ("results", b"]}")])
 def test_the_body_without_its_rows(rows_of: str | None, end: bytes) -> None:
-    """A response without rows is kept unchanged; otherwise an empty array replaces the rows."""
+    """The remaining body has an empty array in place of the rows; a body without rows is kept unchanged."""
     answer = begun(rows_of=rows_of)
     answer.receive(end)
 
@@ -136,7 +136,7 @@ def test_another_attempt_begins_with_nothing() -> None:
 
 
 def test_each_reader_state_accepts_one_event() -> None:
-    """A waiting reader gets rows, and a reading one wants rows."""
+    """The table permits a new or waiting reader to get rows, and a reading reader to request rows."""
     received = {state: set(following) for state, following in incoming_answer.READER_TRANSITIONS.items()}
 
     given, wanted = {incoming_answer.ReaderEvent.ROWS_GIVEN}, {incoming_answer.ReaderEvent.ROWS_WANTED}
@@ -166,15 +166,15 @@ def receive_in_two(answer: incoming_answer.IncomingAnswer, body: bytes, cut: int
 @rows(
     ("body", "status"),
     [
-        (b'{"clientContextID":"theirs","results":[1,2]}', 200),  # before the rows
+        (b'{"clientContextID":"theirs","results":[1,2]}', 200),  # the id precedes the rows
         (b'{"client\\u0043ontextID":"their\\u0073","results":[1,2]}', 200),  # escaped
-        (b'{"results":[1,2],"clientContextID":"theirs"}', 200),  # after the rows
-        (b'{"clientContextID":"theirs","errors":[{"code":3000}],"status":"fatal"}', 400),  # an error
+        (b'{"results":[1,2],"clientContextID":"theirs"}', 200),  # the id follows the rows
+        (b'{"clientContextID":"theirs","errors":[{"code":3000}],"status":"fatal"}', 400),  # an error response
         (b'{"clientContextID":"theirs","results":[1,,', 200),  # an invalid list of rows
     ],
 )
 def test_rows_of_another_request_are_refused(body: bytes, status: int) -> None:
-    """A response with the id of another request is refused however it is split, and its rows are dropped."""
+    """A response with the id of another request is refused and its rows are dropped, wherever the body is split."""
     for cut in range(len(body) + 1):
         answer = identified("results", status=status)
         with pytest.raises(incoming_answer.ForeignAnswer, match="theirs"):
@@ -184,7 +184,7 @@ def test_rows_of_another_request_are_refused(body: bytes, status: int) -> None:
 
 
 def test_a_foreign_id_after_delivered_rows() -> None:
-    """If rows were delivered before the id of another request arrives, the response is refused from the id on."""
+    """If rows were delivered before the id of another request arrives, the response is refused when the id arrives."""
     answer = identified("results")
     answer.receive(b'{"results":[1,')
     assert [b"1"] == answer.take()
@@ -197,15 +197,15 @@ def test_a_foreign_id_after_delivered_rows() -> None:
 @rows(
     "body",
     [
-        b'{"clientContextID":"ours","results":[1]}',  # the same
+        b'{"clientContextID":"ours","results":[1]}',  # the id of the request
         b'{"clientContextID":"\\u006furs","results":[1]}',  # escaped
-        b'{"results":[1]}',  # none
+        b'{"results":[1]}',  # no id
         b'{"clientContextID":null,"results":[1]}',  # null
         b'{"a":{"clientContextID":"theirs"},"results":[1]}',  # in a nested object
     ],
 )
 def test_rows_of_the_own_request(body: bytes) -> None:
-    """A response with the id of the request, or without an id, delivers its rows however it is split."""
+    """A response with the id of the request, or without an id, delivers its rows, wherever the body is split."""
     for cut in range(len(body) + 1):
         answer = identified("results")
         receive_in_two(answer, body, cut)
@@ -214,7 +214,7 @@ def test_rows_of_the_own_request(body: bytes) -> None:
 
 
 def test_a_complete_response_to_another_request() -> None:
-    """The id of a response without rows is checked when the response is complete."""
+    """If the body has no rows, its id is checked when the response is complete."""
     for body, is_foreign in (
         (b'{"clientContextID":"theirs"}', True),
         (b'{"clientContextID":"ours"}', False),

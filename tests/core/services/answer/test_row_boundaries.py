@@ -1,4 +1,4 @@
-"""Boundaries between rows."""
+"""Boundaries: the text between two rows, by which the splitter guesses where rows end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from triclinium_core.services.answer.row_boundaries import RowBoundary, boundari
     ],
 )
 def test_boundaries(first: bytes, separator: bytes, second: bytes, long: RowBoundary, short: RowBoundary) -> None:
-    """The long boundary has all closing brackets and the first name; the short one at most one byte of each row."""
+    """A long boundary has all closing brackets and the first name; a short one has at most one byte of each row."""
     encoded = bytearray(b"[" + first + separator + second)
 
     assert (long, short) == boundaries_between(encoded, 1, memoryview(first), memoryview(second))

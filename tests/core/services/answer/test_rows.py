@@ -1,4 +1,4 @@
-"""Rows of a streamed document: those of ``json.loads`` for any split, with bounded work and memory."""
+"""Rows of a streamed JSON document: the splitter finds the rows of ``json.loads``, with bounded work and memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPELLINGS = ('"results"', '"re\\u0073ults"', '"\\u0072\\u0065sults"')
 
 
 class Cut(NamedTuple):
-    """Result of a split body."""
+    """Result of splitting a body: its rows, and the rest of the document."""
 
     rows: Sequence[bytes]
     rest: bytes
@@ -39,7 +39,7 @@ def at(body: bytes, cuts: Sequence[int]) -> list[bytes]:
 
 
 def split(pieces: Sequence[bytes | bytearray], **bounds: int) -> Cut:
-    """Return the rows and the rest of the pieces."""
+    """Pass the pieces to a splitter. Return the rows and the rest."""
     splitter = RowSplitter(KEY, **bounds)
     found = [row for piece in pieces for row in splitter.feed(piece)]
     return Cut(found, splitter.finish())
@@ -85,7 +85,7 @@ def test_any_document_in_any_split(
     writing: tuple[list[str], str, bool],
     cuts: list[int],
 ) -> None:
-    """Rows and rest are those of a parser of the complete document, and each row has its exact bytes."""
+    """For any document and split, the splitter returns the rows and rest that a JSON parser finds, byte for byte."""
     before, after = members
     after = {name: value for name, value in after.items() if name not in before}
     spaces, spelling, ascii_only = writing
@@ -123,7 +123,7 @@ IN_ARRAY = SOUP.map(lambda soup: b'{"results":[{"a":0},{"a":0},' + soup + b"]}")
 
 @given(body=st.binary() | SOUP | SOUP.map(lambda soup: b"{" + soup) | IN_ARRAY, cuts=CUTS)
 def test_any_bytes(body: bytes, cuts: list[int]) -> None:
-    """The splitter accepts the same bodies as a parser of the complete body, and refuses others, for any split."""
+    """For any bytes and split, the splitter accepts exactly the bodies that a parser of the complete body accepts."""
     if not body.lstrip(b" \t\r\n").startswith(b"{"):
         assert Cut([], body) == split(at(body, cuts))
     elif is_json(body) and [name for name, _ in json.loads(body, object_pairs_hook=list)].count(KEY) < 2:
@@ -139,7 +139,7 @@ def test_any_bytes(body: bytes, cuts: list[int]) -> None:
 
 
 def is_json(body: bytes) -> bool:
-    """Return whether msgspec decodes the body, and its strings are UTF-8."""
+    """Return whether msgspec can decode the body and all its strings are valid UTF-8."""
     try:
         msgspec.json.decode(body, type=msgspec.Raw)
         body.decode()
@@ -172,7 +172,7 @@ def is_json(body: bytes) -> bool:
     ],
 )
 def test_rows_and_rest(body: bytes, found: list[bytes], rest: bytes) -> None:
-    """Elements of the document's own array are rows, byte for byte; the rest is kept unchanged."""
+    """The elements of the top object's array for rows are returned as rows, byte for byte; the rest is unchanged."""
     assert Cut(found, rest) == split([body])
     assert Cut(found, rest) == split(in_pieces(body, 1))
     assert Cut(found, rest) == split([bytearray(body)])
@@ -242,14 +242,14 @@ DEEP = b"[" * 200_000 + b"]" * 200_000
     ],
 )
 def test_deep_nesting(body: bytes) -> None:
-    """A document above the decoder's nesting limit raises MalformedRows; WebAssembly has a higher limit."""
+    """A document with more nesting than the decoder's limit raises MalformedRows; WebAssembly has a higher limit."""
     for size in (len(body), 1_000):
         with pytest.raises(MalformedRows, match=r"^byte \d+ of the body: .*too deep"):
             split(in_pieces(body, size))
 
 
 def test_a_refused_document_stays_refused() -> None:
-    """After a refusal, every call raises the same error, and no data is held."""
+    """After the splitter has refused a document, every call raises the first error, and the splitter holds no data."""
     splitter = RowSplitter(KEY)
     with pytest.raises(MalformedRows) as refused:
         splitter.feed(b'{"a":"b","results":[{"c":1},{"d"]')
@@ -262,7 +262,7 @@ def test_a_refused_document_stays_refused() -> None:
 
 
 def test_a_row_is_returned_with_its_last_byte() -> None:
-    """A row is returned with the piece that has its last byte; a number with the byte after it."""
+    """A row is returned when its last byte arrives; a number is returned when the byte after the number arrives."""
     body = b'{"results":[{"a":1},{"a":2}, {"a":[{"a":3}]},"x\\"",17 ,[]],"z":0}'
     ends = [
         body.index(row) + len(row) for row in (b'{"a":1}', b'{"a":2}', b'{"a":[{"a":3}]}', b'"x\\""', b"17 ", b"[]")
@@ -277,7 +277,7 @@ def test_a_row_is_returned_with_its_last_byte() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 1_000])
 def test_size_limits(size: int) -> None:
-    """A row or a rest of the maximum size is accepted, and a larger one refused; whitespace between rows is ignored."""
+    """A row or rest of the maximum size is accepted and a larger one refused; whitespace between rows is ignored."""
     row, bounds = b'{"a":"%b"}' % (b"x" * 92), {"row_size_bytes_max": 100, "rest_size_bytes_max": 40}
     body = b'{"results":[1,2,%b,%b %b],"b":"%b"}'
     fits = body % (row, b" " * 500, row, b"y" * 19)
@@ -295,7 +295,7 @@ def test_size_limits(size: int) -> None:
 
 @rows("begin", [b'{"results":["', b'{"results":[{"a":1},{"a":1},{"', b'{"a":"', b'{"', b'{"a":[', b" "])
 def test_endless_bodies_are_refused(begin: bytes) -> None:
-    """A row, member or name without an end is refused at its limit, and then no data is held."""
+    """A row, member or name that does not end is refused at its size limit, and the splitter then holds no data."""
     splitter = RowSplitter(KEY, row_size_bytes_max=1_000, rest_size_bytes_max=1_000)
     splitter.feed(begin)
     held = [splitter.held]
@@ -320,7 +320,7 @@ def test_whitespace_between_rows_is_not_held() -> None:
 
 
 def test_a_foreign_body_is_cut() -> None:
-    """Only the first bytes of a body that is not a JSON object are kept."""
+    """If a body is not a JSON object, only its first bytes are kept."""
     splitter = RowSplitter(KEY, rest_size_bytes_max=1_000)
     for _ in range(100):
         assert [] == splitter.feed(b"<p>Bad Gateway</p>" * 10)
@@ -331,7 +331,7 @@ def test_a_foreign_body_is_cut() -> None:
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the list of sizes that the decoder gets from now on."""
+    """Patch the decoder. Return the list to which each later call of the decoder appends the size of its text."""
     sizes: list[int] = []
     decode = rows_module._decode_rows
 
@@ -359,7 +359,7 @@ HOSTILE = {
 @pytest.mark.parametrize("size", [64, 1_000, 16_384])
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_work_is_linear(kind: str, size: int, decoded: list[int]) -> None:
-    """The decoder gets each byte of hostile rows at most three times."""
+    """The decoder gets each byte of rows that resemble boundaries at most three times."""
     body = b'{"results":[%b]}' % b",".join(HOSTILE[kind])
 
     assert Cut(HOSTILE[kind], b'{"results":[]}') == split(in_pieces(body, size))
@@ -371,7 +371,7 @@ def test_work_is_linear(kind: str, size: int, decoded: list[int]) -> None:
 def test_similar_rows_are_decoded_together(
     row: bytes, separator: bytes, decoded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Similar rows of a piece are decoded in one call, and only rows at its ends are scanned."""
+    """Similar rows of one piece are decoded in one call, and only the rows at its two ends are scanned."""
     stepped = 0
     go_on = ValueEnd.go_on
 
@@ -396,7 +396,7 @@ VALUES = st.recursive(
 
 
 def value_end(text: bytes, cuts: list[int]) -> int | None:
-    """Return the offset of the end of the text's first value; None if it has no end."""
+    """Return the offset of the end of the first value in the text, or None if the value has no end."""
     value, bounds = ValueEnd(), sorted({1, len(text), *(1 + cut % len(text) for cut in cuts)})
     value.begin(text[0])
     for start, stop in pairwise(bounds):
@@ -408,7 +408,7 @@ def value_end(text: bytes, cuts: list[int]) -> int | None:
 
 @given(value=VALUES, ascii_only=st.booleans(), behind=st.sampled_from([b",", b" ,", b"]", b"\n}"]), data=st.data())
 def test_any_value(value: object, ascii_only: bool, behind: bytes, data: st.DataObject) -> None:
-    """The end of any value is found for any split, and not before it has arrived."""
+    """The scanner finds the end of any value for any split, and not before the end has arrived."""
     text = json.dumps(value, ensure_ascii=ascii_only).encode()
     cuts = data.draw(st.lists(st.integers(0, len(text))))
 

@@ -1,4 +1,4 @@
-r"""Lone surrogates in JSON escapes, compared with ``json.loads``."""
+r"""Lone surrogates in JSON escapes: the search and the replacement, compared with ``json.loads``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTS = st.sampled_from(
 
 @given(st.lists(PARTS, max_size=8))
 def test_any_string(parts: list[bytes]) -> None:
-    """The first lone surrogate is found at its offset, and their replacement changes nothing else."""
+    """The search returns the offset of the first lone surrogate; a replacement changes nothing but lone surrogates."""
     text = b'"' + b"".join(parts) + b'"'
     seen: str = json.loads(text)
     expected = ["\ufffd" if "\ud800" <= each <= "\udfff" else each for each in seen]
@@ -33,7 +33,7 @@ def test_any_string(parts: list[bytes]) -> None:
 
 @pytest.mark.parametrize("count", [4095, 4096, 4097, 4098, 10_000, 10_001])
 def test_backslashes_in_front_of_an_escape(count: int) -> None:
-    """An escape after a run of backslashes counts only if their number is even, for runs of any length."""
+    """An escape after backslashes counts only if the number of these backslashes is even, for any number."""
     text = b'"a' + b"\\" * count + rb"\ud800"
 
     assert (count % 2 == 0) == (first_lone_surrogate(text) is not None)
@@ -41,7 +41,7 @@ def test_backslashes_in_front_of_an_escape(count: int) -> None:
 
 @pytest.mark.parametrize("escape", [rb"\ud83d\ude00", rb"\\ud800"], ids=["pairs", "escaped"])
 def test_the_search_is_limited(escape: bytes) -> None:
-    """The search ends at its limit, and does not find a lone surrogate after more surrogates than that."""
+    """The search stops after a fixed number of surrogates, and does not find a lone surrogate after them."""
     near, far = escape * (HALVES_MAX - 1) + rb"\ud800", escape * 20 * HALVES_MAX + rb"\ud800"
     with counted() as calls:
         found = first_lone_surrogate(far)

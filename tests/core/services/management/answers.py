@@ -1,4 +1,4 @@
-"""Invalid responses, and arguments of invalid types, for the tests of all requests."""
+"""Invalid responses and arguments of invalid types, which the tests of all management requests share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NONSENSE: tuple[bytes, ...] = (
     b"[" * 100_000,
     b'{"a":' * 100_000,
 )
-"""Bodies that are neither the object nor the list of any request. The empty list is not among them: it is valid."""
+"""Bodies that no request accepts as an object or a list. The empty list is missing because it is a valid list."""
 
 
 def refuses_nonsense(request: ManagementRequest) -> None:
@@ -41,7 +41,7 @@ JSON = st.recursive(
 
 
 def survives(request: ManagementRequest, body: bytes) -> None:
-    """Check that a request decodes a response or raises ``MalformedAnswer``, and nothing else."""
+    """Check that a request decodes the response or raises ``MalformedAnswer``, and raises no other exception."""
     try:
         request.decode(HttpResponse(200, body))
     except MalformedAnswer as error:
@@ -49,5 +49,5 @@ def survives(request: ManagementRequest, body: bytes) -> None:
 
 
 def anything(value: object) -> Any:
-    """Return a value as type Any, to bypass the type checker."""
+    """Return the value with the type Any, so that the type checker accepts it as any argument."""
     return value

@@ -65,7 +65,7 @@ MOST = buckets.CreateBucketSettings(
     ],
 )
 def test_requests(request: buckets.GetBucket, expected: HttpRequest) -> None:
-    """Each request has its method, path and form; settings that are not set are not sent."""
+    """Each request has its method, path and form; the form omits settings that are not set."""
     assert expected == request.encode(75.0)
     assert bool(expected.body) == request.has_body
 
@@ -89,11 +89,11 @@ ALL_FIELDS = {
     "historyRetentionSeconds": "91",
 }
 SETTLED = {"name", "bucketType", "replicaIndex", "conflictResolutionType", "numVBuckets"}
-"""Settings that an update does not send."""
+"""Members of the form that an update omits."""
 
 
 def test_all_settings_are_sent() -> None:
-    """Each setting is sent with the service's name and word; an update omits settings fixed at creation."""
+    """Each setting is sent with the service's name and word; an update omits settings that are fixed at creation."""
     created = dict(parse_qsl(buckets.CreateBucket(MOST).encode(1.0).body.decode()))
     updated = dict(parse_qsl(buckets.UpdateBucket(MOST).encode(1.0).body.decode()))
 
@@ -214,14 +214,14 @@ def test_invalid_settings(setting: str, value: Any) -> None:
 
 @rows("make", [buckets.CreateBucket, buckets.UpdateBucket])
 def test_other_types_are_refused(make: Callable[[object], object]) -> None:
-    """A name or a mapping in place of settings is refused."""
+    """A name or a mapping is refused as settings."""
     for wrong in ("travel", {"name": "travel"}, None, buckets.BucketSettings):
         with pytest.raises(errors.InvalidArgumentException):
             make(wrong)
 
 
 def bucket(**changes: object) -> dict[str, object]:
-    """Return a bucket in the service's format, with changes; None omits a member."""
+    """Return a bucket in the service's format with changed members; None omits a member."""
     whole: dict[str, object] = {
         "name": "travel",
         "bucketType": "membase",
@@ -247,7 +247,7 @@ def bucket(**changes: object) -> dict[str, object]:
 
 
 def answered(body: object) -> HttpResponse:
-    """Return a response with this JSON."""
+    """Return a response whose body is this value as JSON."""
     return HttpResponse(200, json.dumps(body).encode())
 
 
@@ -318,7 +318,7 @@ def test_all_buckets_are_read() -> None:
     ],
 )
 def test_a_bucket_without_a_usable_name(changes: dict[str, object]) -> None:
-    """A bucket without a usable name raises MalformedAnswer if read alone, and is left out of a list."""
+    """Without a usable name, a bucket requested alone raises MalformedAnswer, and a list omits the bucket."""
     with pytest.raises(MalformedAnswer):
         buckets.GetBucket("travel").decode(answered(bucket(**changes)))
 
@@ -354,7 +354,7 @@ def test_a_bucket_without_a_usable_name(changes: dict[str, object]) -> None:
     ],
 )
 def test_an_unknown_value(member: str, value: object, setting: str, expected: object, sent: str | None) -> None:
-    """An unknown value is kept or becomes None, other settings are read, and an update sends it back or omits it."""
+    """An unknown value is kept or read as None, other settings are read, and an update sends the value or omits it."""
     body = {name: each for name, each in (bucket() | {member: value}).items() if each is not ...}
     found = buckets.GetAllBuckets().decode(answered([body, bucket(name="other")]))
     settings = found.buckets[0].settings
@@ -370,7 +370,7 @@ def test_an_unknown_value(member: str, value: object, setting: str, expected: ob
 
 
 def test_an_unknown_value_is_only_accepted_as_received() -> None:
-    """The caller can change received settings to known values, but not to other unknown values."""
+    """A caller can change received settings to known values, but not to another unknown value."""
     body = bucket(evictionPolicy="brandNew", replicaNumber=7)
     found = buckets.GetBucket("travel").decode(answered(body)).settings
 
@@ -381,7 +381,7 @@ def test_an_unknown_value_is_only_accepted_as_received() -> None:
 
 
 def test_nodes_of_an_unknown_form() -> None:
-    """A node without a readable status is not healthy."""
+    """A bucket is not healthy if a node of it has no readable status."""
     found = buckets.GetBucket("travel").decode(
         answered(bucket(nodes=[{"status": "healthy"}, 7], bucketCapabilities=["a", 7]))
     )

@@ -82,7 +82,7 @@ SCOPES = "/pools/default/buckets/travel/scopes"
     ],
 )
 def test_requests(request: ManagementRequest, method: str, target: str, body: bytes) -> None:
-    """Each request has its method, path and form; settings that are not set are not sent."""
+    """Each request has its method, path and form; the form omits settings that are not set."""
     sent = request.encode(75.0)
 
     assert (method, target, body) == (sent.method, sent.target, sent.body)
@@ -91,7 +91,7 @@ def test_requests(request: ManagementRequest, method: str, target: str, body: by
 
 
 def test_percent_signs_in_names() -> None:
-    """Percent signs in names are valid and encoded, so each name stays one path segment."""
+    """Percent signs are valid in names, and the path encodes them, so each name stays one path segment."""
     target = collections.DropCollection("a%2Fb", "c%2Fd", "e%2Ff").target
 
     assert "/pools/default/buckets/a%252Fb/scopes/c%252Fd/collections/e%252Ff" == target
@@ -145,14 +145,14 @@ def test_an_empty_update_is_refused() -> None:
 
 
 def test_the_context_has_the_collection() -> None:
-    """The error context has the bucket, the scope and the collection."""
+    """The error context of a request has its bucket, scope and collection."""
     context = collections.DropCollection("travel", "inventory", "hotel").error_context()
 
     assert ("travel", "inventory", "hotel") == (context.bucket, context.scope, context.collection)
 
 
 def test_a_change_has_a_manifest() -> None:
-    """The response to a change has the manifest's id in hexadecimal."""
+    """The response to a change gives the id of the changed manifest, which the service sends in hexadecimal."""
     for request in (
         collections.CreateScope("b", "s"),
         collections.DropScope("b", "s"),

@@ -1,4 +1,4 @@
-"""Common properties of all management requests."""
+"""Properties that all management requests share."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_only_reads_are_idempotent() -> None:
 
 
 def test_the_context_has_the_request() -> None:
-    """The error context has the name, method and path, and each request has its own name."""
+    """The error context has the request's name, method and path; no two kinds of requests share a name."""
     assert len(ONE_OF_EACH) == len({request.name for request in ONE_OF_EACH})
 
     for request in ONE_OF_EACH:
@@ -89,7 +89,7 @@ HOSTILE = (
 
 @rows("name", HOSTILE)
 def test_a_name_is_one_segment(name: str) -> None:
-    """A name of any characters is one segment of the path, which the server decodes to the same name."""
+    """A name of any characters is one segment of the path, which the server decodes to that name."""
     target = users.DropUser(name).target
 
     assert target.isascii()
@@ -99,7 +99,7 @@ def test_a_name_is_one_segment(name: str) -> None:
 
 @given(st.text(min_size=1, max_size=20))
 def test_any_name_is_refused_or_one_segment(name: str) -> None:
-    """Any name is refused, or is one segment of the path."""
+    """Any name is either refused or becomes one segment of the path."""
     try:
         target = search_indexes.GetSearchIndex(name).target
     except errors.InvalidArgumentException:
@@ -154,7 +154,7 @@ def test_a_form_holds_any_text() -> None:
 
 @rows("password", ["", None, b"geheim", "geheim\ud800", 7])
 def test_no_message_shows_a_password(password: str) -> None:
-    """The error for an invalid password shows it neither in its text nor in its cause."""
+    """If a password is invalid, neither the text of the error nor its cause shows the password."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         users.ChangePassword(password)
 

@@ -78,7 +78,7 @@ IN_DEFAULT = {"$bucketName": "travel", "$scopeName": "_default", "$collectionNam
     ],
 )
 def test_statements(request: query_indexes.IndexStatement, statement: str, parameters: dict[str, str]) -> None:
-    """Each request has its statement and parameters; a collection needs a query context, and reads are readonly."""
+    """Each request has its statement and parameters; a collection needs a query context, and a read is readonly."""
     sent = request.encode(1.0)
     members = json.loads(sent.body)
 
@@ -93,7 +93,7 @@ def test_statements(request: query_indexes.IndexStatement, statement: str, param
 
 
 def about(names: list[str]) -> list[query_indexes.IndexStatement]:
-    """Return a statement of each kind, with these names of indexes and fields."""
+    """Return a statement of each kind that has these names of indexes and fields."""
     return [
         query_indexes.create_index(HOTELS, names[0], names),
         query_indexes.create_primary_index(BUCKET, index_name=names[0]),
@@ -105,7 +105,7 @@ def about(names: list[str]) -> list[query_indexes.IndexStatement]:
 
 @given(st.lists(NAMES, min_size=1, max_size=4))
 def test_a_name_ends_no_identifier(names: list[str]) -> None:
-    """A hostile name is one identifier of the statement and changes no other token."""
+    """A hostile name is one identifier of the statement, and changes no other token."""
     plain = [f"n{number}" for number in range(len(names))]
     meant = dict(zip(plain, names, strict=True))
     for hostile, honest in zip(about(names), about(plain), strict=True):
@@ -145,7 +145,7 @@ def test_a_name_ends_no_identifier(names: list[str]) -> None:
     ],
 )
 def test_invalid_arguments(make: Callable[[], object]) -> None:
-    """An invalid argument raises before a statement is built."""
+    """An invalid argument raises an error before a statement is built."""
     with pytest.raises(errors.InvalidArgumentException):
         make()
 
@@ -213,14 +213,14 @@ def test_indexes_are_read() -> None:
 
 
 def test_names_and_acknowledgements() -> None:
-    """Names of deferred indexes are read, and a successful change is acknowledged."""
+    """The names of deferred indexes are read, and a change returns Acknowledged if its response is a success."""
     assert ("a", "b") == query_indexes.deferred_indexes(BUCKET).decode(answered("a", "b")).names
     assert Acknowledged() == query_indexes.drop_index(BUCKET, "i").decode(answered())
 
 
 @rows("row", [None, 7, "x", {}, OLD | {"name": None}, OLD | {"name": ""}, OLD | {"keyspace_id": 7}])
 def test_an_index_without_a_name(row: object) -> None:
-    """An index without a name raises MalformedAnswer if read alone, and is left out of a list."""
+    """Without a name, an index requested alone raises MalformedAnswer, and a list omits the index."""
     with pytest.raises(MalformedAnswer):
         query_indexes.all_indexes(BUCKET).decode(answered(row))
 
@@ -259,7 +259,7 @@ def test_invalid_names_are_left_out() -> None:
     ],
 )
 def test_an_unknown_value(member: str, value: object, field: str, expected: object) -> None:
-    """An unknown value is kept as received or becomes None, and all other members and indexes are read."""
+    """An unknown value is kept as received or read as None, and all other members and indexes are read."""
     found = query_indexes.all_indexes(BUCKET).decode(answered(OLD | {member: value}, NEW)).indexes
 
     assert ("by_a", "#primary") == tuple(index.name for index in found)

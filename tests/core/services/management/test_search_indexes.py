@@ -71,7 +71,7 @@ HOTELS = search_indexes.SearchIndex(name="hotels", source_name="travel")
 def test_requests(
     make: Callable[[search_indexes.SearchScope | None], ManagementRequest], method: str, path: str, body: bytes
 ) -> None:
-    """Each request has its method, path and body, for the cluster and for a scope, and goes to the search service."""
+    """Each request has its method, path and body, for the cluster or for a scope, and uses the search service."""
     for scope, root in ((None, "/api/index"), (SCOPE, IN_SCOPE)):
         request = make(scope)
         sent = request.encode(75.0)
@@ -115,7 +115,7 @@ def test_a_complete_definition_is_sent() -> None:
 
 
 def test_later_changes_of_parameters_are_not_sent() -> None:
-    """A change of the parameters after the creation of the request does not change the request."""
+    """If the caller changes the parameters after it has created the request, the request does not change."""
     params: dict[str, object] = {"a": 1}
     request = search_indexes.UpsertSearchIndex(replace(HOTELS, params=params))
     before = request.encode(1.0)
@@ -152,7 +152,7 @@ def test_invalid_definitions(field: str, value: Any) -> None:
 
 @rows("value", [object(), float("nan"), {"a": float("inf")}, b"bytes"])
 def test_values_that_json_cannot_represent(value: object) -> None:
-    """A value that JSON cannot represent raises when the request is created."""
+    """A value that JSON cannot represent raises an error when the request is created."""
     with pytest.raises(errors.EncodingFailureException):
         search_indexes.AnalyzeDocument("hotels", value)
     if not isinstance(value, bytes):
@@ -172,13 +172,13 @@ def test_values_that_json_cannot_represent(value: object) -> None:
     ],
 )
 def test_invalid_requests(make: Callable[[], object]) -> None:
-    """A scope or a definition of another type, or with invalid names, is refused."""
+    """A scope or a definition is refused if it has another type or an invalid name."""
     with pytest.raises(errors.InvalidArgumentException):
         make()
 
 
 def test_the_context_has_the_index() -> None:
-    """The error context has the index, and its bucket and scope if it has a scope."""
+    """The error context has the index, and for an index of a scope also the bucket and the scope."""
     for request in (
         search_indexes.GetSearchIndex("hotels", scope=SCOPE),
         search_indexes.UpsertSearchIndex(HOTELS, scope=SCOPE),
@@ -190,7 +190,7 @@ def test_the_context_has_the_index() -> None:
 
 
 def mapping(field: object) -> dict[str, object]:
-    """Return parameters with ``field`` among the fields of a type."""
+    """Return parameters of an index whose type mapping has ``field`` among its fields."""
     return {"mapping": {"types": {"inventory.hotel": {"properties": {"v": {"fields": [{"type": "text"}, field]}}}}}}
 
 
@@ -209,7 +209,7 @@ def mapping(field: object) -> dict[str, object]:
     ],
 )
 def test_vectors(params: dict[str, object], expected: bool) -> None:
-    """Vector fields are found at the RFC's positions; a scoped index with them requires vector search."""
+    """Vector fields are found at the RFC's positions; an index of a scope with vector fields requires vector search."""
     index = replace(HOTELS, params=params)
     needed = {ClusterCapability.SCOPED_SEARCH_INDEX} | ({ClusterCapability.VECTOR_SEARCH} if expected else set())
 
@@ -219,7 +219,7 @@ def test_vectors(params: dict[str, object], expected: bool) -> None:
 
 
 def test_scopes_require_a_capability() -> None:
-    """Every request with a scope requires a cluster that supports scoped indexes."""
+    """Every request for an index of a scope requires a cluster that supports scoped indexes."""
     for request in (
         search_indexes.GetAllSearchIndexes(scope=SCOPE),
         search_indexes.PauseIngest("i", scope=SCOPE),
@@ -229,7 +229,7 @@ def test_scopes_require_a_capability() -> None:
 
 
 def answered(body: object) -> HttpResponse:
-    """Return a response with this JSON."""
+    """Return a response whose body is this value as JSON."""
     return HttpResponse(200, json.dumps(body).encode())
 
 
@@ -247,7 +247,7 @@ DEFINITION = {
 
 
 def test_an_index_is_read() -> None:
-    """A received index can be written back unchanged."""
+    """A caller can write a received index back unchanged."""
     found = (
         search_indexes.GetSearchIndex("hotels")
         .decode(answered({"status": "ok", "indexDef": DEFINITION, "planPIndexes": []}))
@@ -259,7 +259,7 @@ def test_an_index_is_read() -> None:
 
 
 def test_an_index_of_a_scope_is_read() -> None:
-    """The prefix of bucket and scope in a received name is removed, and the short name is written back."""
+    """The client removes the bucket and scope from a received name, and writes the short name back."""
     body = {"indexDef": DEFINITION | {"name": "travel.inventory.hotels"}}
     found = search_indexes.GetSearchIndex("hotels", scope=SCOPE).decode(answered(body)).index
     every = search_indexes.GetAllSearchIndexes(scope=SCOPE).decode(
@@ -297,7 +297,7 @@ def test_an_alias_is_read() -> None:
 
 
 def test_counts_and_analyzed_documents() -> None:
-    """The number of documents, and the parts of an analyzed document, are read."""
+    """The client reads the number of documents, and the parts of an analyzed document."""
     assert search_indexes.DocumentCount(7) == search_indexes.GetIndexedDocumentsCount("i").decode(
         answered({"status": "ok", "count": 7})
     )
@@ -311,7 +311,7 @@ def test_counts_and_analyzed_documents() -> None:
 
 @rows("body", [{}, {"indexDef": None}, {"indexDef": DEFINITION | {"name": ""}}, {"indexDef": DEFINITION | {"name": 7}}])
 def test_an_index_without_a_usable_name(body: dict[str, object]) -> None:
-    """An index without a usable name raises MalformedAnswer if read alone, and is left out of a list."""
+    """Without a usable name, an index requested alone raises MalformedAnswer, and a list omits the index."""
     with pytest.raises(MalformedAnswer):
         search_indexes.GetSearchIndex("hotels").decode(answered(body))
 
@@ -340,7 +340,7 @@ def test_an_index_without_a_usable_name(body: dict[str, object]) -> None:
     ],
 )
 def test_an_unknown_value(member: str, value: object, field: str, expected: object, is_lost: bool) -> None:
-    """An unknown value is kept or becomes None, and a definition with an unreadable part is not written back."""
+    """An unknown value is kept or read as None, and a definition with an unreadable part is not written back."""
     listed = {"a": DEFINITION | {member: value}, "b": DEFINITION}
     found = search_indexes.GetAllSearchIndexes().decode(answered({"indexDefs": {"indexDefs": listed}}))
     index = found.indexes[0]
@@ -355,7 +355,7 @@ def test_an_unknown_value(member: str, value: object, field: str, expected: obje
 
 
 def object_of(values: int) -> bytes:
-    """Return an object with a list of ``values`` long values, so that its parts are counted."""
+    """Return an object with a list of ``values`` long values, so that the decoder counts its parts."""
     value = b'"%b"' % (b"x" * (UNCOUNTED_SIZE_BYTES_MAX // values + 1))
     return b'{"list":[%b]}' % b",".join([value] * values)
 
@@ -376,7 +376,7 @@ def test_parameters_with_many_parts(sent: str, field: str) -> None:
 
 
 def test_an_analyzed_document_with_many_parts() -> None:
-    """A part of an analyzed document above the limits of decoded JSON is left empty, and the others are read."""
+    """A part of an analyzed document above the limits of decoded JSON is left empty, and the other parts are read."""
     body = b'{"status":"ok","analyzed":[%b,{"term":"a"}]}' % BEYOND
 
     assert ({}, {"term": "a"}) == search_indexes.AnalyzeDocument("i", {}).decode(HttpResponse(200, body)).analyzed

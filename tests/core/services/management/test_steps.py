@@ -1,4 +1,4 @@
-"""Calls of several requests, driven by hand: the order of their requests, and their ends."""
+"""Calls that send several requests: the order of the requests, and the result or error of the call."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ HOTELS = query_indexes.IndexKeyspace("travel", "inventory", "hotel")
 
 
 class Driven:
-    """A call, driven by a table of responses to return or exceptions to raise for each kind of request."""
+    """Test driver of a call: for each kind of request, it has a list of responses to return or exceptions to raise."""
 
     def __init__(self, call: steps.Steps[object]) -> None:
         self._call: Generator[steps.Step, object, object] = call
         self.asked: list[str] = []
-        """Names of the requests, and ``pause``."""
+        """Names of the requests in their order, with ``pause`` for each pause."""
         self.requests: list[steps.Step] = []
         self.pauses: list[float] = []
 
     def run(self, answers: dict[type, Sequence[object]]) -> object:
-        """Drive the call to its end; the last response of each kind of request is repeated.
+        """Run the call to its end. The last response of each kind of request is repeated.
 
         Returns:
             The result of the call.
@@ -67,7 +67,7 @@ SERVED = NodesServe(("127.0.0.1:11210",))
 
 
 def test_create_bucket() -> None:
-    """``create_bucket`` waits until all nodes are healthy and key-value has selected the bucket on each."""
+    """``create_bucket`` waits until all nodes are healthy and each node accepts the bucket over key-value."""
     driven = Driven(steps.create_bucket(SETTINGS))
     driven.run(
         {
@@ -85,7 +85,7 @@ def test_create_bucket() -> None:
 
 
 def test_create_bucket_polls_with_growing_pauses() -> None:
-    """``create_bucket`` polls the bucket with growing pauses until no node warms up."""
+    """``create_bucket`` requests the bucket again after growing pauses until no node is warming up."""
     states = [
         errors.BucketNotFoundException(),
         bucket(),
@@ -102,7 +102,7 @@ def test_create_bucket_polls_with_growing_pauses() -> None:
 
 
 def test_create_bucket_retries_key_value() -> None:
-    """``create_bucket`` waits for the nodes again while key-value refuses access to the bucket."""
+    """While key-value refuses access to the bucket, ``create_bucket`` pauses and waits for the nodes again."""
     driven = Driven(steps.create_bucket(SETTINGS))
     refusals = [errors.BucketAccessException(), errors.BucketAccessException(), SERVED]
     driven.run({buckets.CreateBucket: [Acknowledged()], buckets.GetBucket: [bucket("healthy")], WaitForNodes: refusals})
@@ -111,7 +111,7 @@ def test_create_bucket_retries_key_value() -> None:
 
 
 def test_create_bucket_without_access() -> None:
-    """``create_bucket`` ends after ``REFUSALS_MAX`` refusals, for users who may not access the bucket."""
+    """If the user may not access the bucket, ``create_bucket`` returns after ``REFUSALS_MAX`` refusals."""
     driven = Driven(steps.create_bucket(SETTINGS))
     driven.run(
         {
@@ -125,7 +125,7 @@ def test_create_bucket_without_access() -> None:
 
 
 def test_a_bucket_that_stays_unhealthy() -> None:
-    """After a time with an unhealthy node, key-value decides; without access to it, polling continues."""
+    """If a node stays unhealthy for ``HEALTH_SECONDS_MAX``, key-value decides; after a refusal, polling continues."""
     for outcome, asks_on in ((SERVED, False), (errors.BucketAccessException(), True)):
         driven = Driven(steps.create_bucket(SETTINGS))
         states = [*[bucket("healthy", "unhealthy")] * 20, bucket("healthy")]
@@ -138,7 +138,7 @@ def test_a_bucket_that_stays_unhealthy() -> None:
 
 
 def test_a_memcached_bucket() -> None:
-    """A memcached bucket is ready when its nodes are, because the client's key-value does not support it."""
+    """On a memcached bucket ``create_bucket`` does not wait for key-value, which the client does not support there."""
     settings = buckets.BucketSettings(name="cache", ram_quota_mb=100, bucket_type=buckets.BucketType.MEMCACHED)
     driven = Driven(steps.create_bucket(settings))
     driven.run({buckets.CreateBucket: [Acknowledged()], buckets.GetBucket: [bucket("healthy")]})
@@ -157,7 +157,7 @@ def test_create_bucket_fails() -> None:
 
 @rows("error", [errors.AuthenticationFailureException("no"), errors.CouchbaseException("no")])
 def test_a_failed_poll_ends_the_call(error: errors.CouchbaseException) -> None:
-    """An error of a poll ends the call."""
+    """If a poll fails, the call raises the error of the poll."""
     for call, first in (
         (steps.create_bucket(SETTINGS), buckets.CreateBucket),
         (steps.drop_bucket("travel"), buckets.DropBucket),
@@ -169,7 +169,7 @@ def test_a_failed_poll_ends_the_call(error: errors.CouchbaseException) -> None:
 
 
 def test_drop_bucket() -> None:
-    """``drop_bucket`` waits until the service does not find the bucket."""
+    """``drop_bucket`` polls until the service does not find the bucket."""
     driven = Driven(steps.drop_bucket("travel"))
     driven.run(
         {
@@ -188,7 +188,7 @@ def test_drop_bucket_fails() -> None:
 
 
 def test_change_manifest() -> None:
-    """``change_manifest`` waits until every node has the changed manifest or a later one."""
+    """``change_manifest`` waits until every node has the changed manifest or a later manifest."""
     change = collections.CreateScope("travel", "inventory")
     driven = Driven(steps.change_manifest(change))
     driven.run({collections.CreateScope: [collections.ManifestChanged(5)], WaitForNodes: [SERVED]})
@@ -214,7 +214,7 @@ def test_change_manifest() -> None:
 def test_a_timeout_while_waiting_for_nodes(
     call: steps.Steps[None], done: dict[type, Sequence[object]], known: tuple[str | None, ...]
 ) -> None:
-    """A timeout while waiting for nodes has the operation of the user's call, and the state of each connection."""
+    """A timeout while waiting for nodes has the operation that the user called, and the state of each connection."""
     late = ErrorContext(
         operation="wait_for_nodes", bucket="travel", timeout=75.0, elapsed=75.0, connections=("b: down",)
     )
@@ -228,7 +228,7 @@ def test_a_timeout_while_waiting_for_nodes(
 
 
 def test_change_manifest_without_access() -> None:
-    """``change_manifest`` does not wait for users who may not access the bucket."""
+    """If the user may not access the bucket, ``change_manifest`` returns after the first refusal."""
     change = collections.DropCollection("travel", "inventory", "hotel")
     driven = Driven(steps.change_manifest(change))
     driven.run(
@@ -246,7 +246,7 @@ HISTORY: Sequence[collections.ManifestChange] = (
 
 @rows("change", HISTORY)
 def test_history_requires_a_capability(change: collections.ManifestChange) -> None:
-    """A change of history first checks the bucket's capability, and fails without any change if it is missing."""
+    """A change of history first checks the bucket's capability, and fails unsent if the bucket lacks the capability."""
     able = bucket("healthy", capabilities=frozenset({"nonDedupedHistory"}))
     driven = Driven(steps.change_manifest(change))
     driven.run({buckets.GetBucket: [able], type(change): [collections.ManifestChanged(1)], WaitForNodes: [SERVED]})
@@ -273,7 +273,7 @@ def test_no_capability_check_without_history() -> None:
 
 
 def test_creating_an_existing_index() -> None:
-    """Creating an existing index fails unless ``ignore_if_exists`` is set; other errors always do."""
+    """Creating an existing index fails unless ``ignore_if_exists`` is set; the option suppresses no other error."""
     for statement in (query_indexes.create_index(HOTELS, "i", ["a"]), query_indexes.create_primary_index(HOTELS)):
         there: dict[type, Sequence[object]] = {type(statement): [errors.IndexExistsException()]}
         Driven(steps.create_index(statement, ignore_if_exists=True)).run(there)
@@ -288,7 +288,7 @@ def test_creating_an_existing_index() -> None:
 
 
 def test_dropping_a_missing_index() -> None:
-    """Dropping a missing index fails unless ``ignore_if_not_exists`` is set; other errors always do."""
+    """Dropping a missing index fails unless ``ignore_if_not_exists`` is set; the option suppresses no other error."""
     for statement in (query_indexes.drop_index(HOTELS, "i"), query_indexes.drop_primary_index(HOTELS)):
         gone: dict[type, Sequence[object]] = {type(statement): [errors.IndexNotFoundException()]}
         Driven(steps.drop_index(statement, ignore_if_not_exists=True)).run(gone)
@@ -330,7 +330,7 @@ ASKED = type(query_indexes.all_indexes(HOTELS))
 
 
 def test_watch_indexes() -> None:
-    """``watch_indexes`` polls until all named indexes are online, and ignores others."""
+    """``watch_indexes`` polls until all named indexes are online, and ignores the other indexes."""
     driven = Driven(steps.watch_indexes(HOTELS, ["a", "b"], watch_primary=False))
     late = index("c", "deferred")
     driven.run(
@@ -347,7 +347,7 @@ def test_watch_indexes() -> None:
 
 
 def test_watch_indexes_with_the_primary_index() -> None:
-    """The primary index is watched under any name, alone or together with others."""
+    """``watch_indexes`` waits for the primary index under any name, with or without named indexes."""
     for names in ([], ["a"]):
         driven = Driven(steps.watch_indexes(HOTELS, names, watch_primary=True))
         driven.run(
@@ -382,7 +382,7 @@ def test_watching_missing_indexes(names: list[str], watch_primary: bool, there: 
 
 
 def test_watching_a_dropped_index() -> None:
-    """``watch_indexes`` raises IndexNotFoundException if an index is dropped meanwhile."""
+    """``watch_indexes`` raises IndexNotFoundException if an index is dropped while the call waits for it."""
     driven = Driven(steps.watch_indexes(HOTELS, ["a"], watch_primary=False))
     with pytest.raises(errors.IndexNotFoundException) as caught:
         driven.run({ASKED: [found(index("a", "building")), found()]})
@@ -391,7 +391,7 @@ def test_watching_a_dropped_index() -> None:
 
 
 def test_watching_indexes_of_a_bucket() -> None:
-    """The indexes of a bucket are those of its default collection, in both formats of the server."""
+    """In both formats of the server, ``watch_indexes`` on a bucket finds the indexes of the default collection only."""
     bucket_alone = query_indexes.IndexKeyspace("travel")
     for scope in (None, "_default"):
         Driven(steps.watch_indexes(bucket_alone, ["a"], watch_primary=False)).run(
@@ -422,7 +422,7 @@ def test_invalid_arguments(call: Callable[[], steps.Steps[object]]) -> None:
 
 
 def test_build_deferred_indexes() -> None:
-    """All deferred indexes are built in one request, and without deferred indexes nothing is sent after the query."""
+    """All deferred indexes are built in one request; without deferred indexes, only the query for them is sent."""
     asked, built = type(query_indexes.deferred_indexes(HOTELS)), type(query_indexes.build_indexes(HOTELS, ["a"]))
     driven = Driven(steps.build_deferred_indexes(HOTELS))
 
@@ -444,7 +444,7 @@ HISTORIC = bucket("healthy", capabilities=frozenset({"nonDedupedHistory"}))
 def stopped(
     call: steps.Steps[object], answers: dict[type, Sequence[object]], at: int, up: TimeIsUp
 ) -> errors.TimeoutException | None:
-    """Return the error of a call whose time is up at step ``at``."""
+    """Return the error of a call that runs out of time during step ``at``, or None if the call adds no error."""
     left = {kind: list(each) for kind, each in answers.items()}
     step = next(call)
     for _ in range(at):
@@ -516,7 +516,7 @@ def test_timeouts_between_steps(
     ambiguous: bool,
     known: tuple[str, str, tuple[str, ...]],
 ) -> None:
-    """A timeout has the user's operation, its ambiguity, and the awaited conditions."""
+    """A timeout has the operation that the user called, its ambiguity, and the conditions for which the call waited."""
     error = stopped(call, answers, at, TimeIsUp(5.5, 5.0))
 
     assert error is not None
@@ -529,7 +529,7 @@ def test_timeouts_between_steps(
 
 
 def test_a_timeout_during_a_step() -> None:
-    """A timeout during a step has the step's retries and connections."""
+    """A timeout during a step has the retries and connections of that step."""
     step = ErrorContext(operation="wait_for_nodes", retry_attempts=3, state="in_flight", connections=("b: down",))
     answers: dict[type, Sequence[object]] = {
         buckets.GetBucket: [HISTORIC],
@@ -559,7 +559,7 @@ def test_a_timeout_during_a_change(is_ambiguous: bool) -> None:
 
 
 def test_a_timeout_during_the_first_step() -> None:
-    """A timeout of the request that makes the change is used unchanged if no other step precedes it."""
+    """If the first request makes the change, the call does not replace the timeout of that request."""
     for call in (
         steps.create_bucket(SETTINGS),
         steps.create_index(query_indexes.create_index(HOTELS, "i", ["a"]), ignore_if_exists=True),

@@ -55,7 +55,7 @@ ADA = users.User(
                 "password": "geheim",
             },
         ),
-        # RFC 0054 "UpsertUser": the password is sent only if it is set, and groups only if there are any.
+        # RFC 0054 "UpsertUser": the form has a password only if one is set, and groups only if the user has groups.
         (
             users.UpsertUser(users.User(username="bob"), EXTERNAL),
             "PUT",
@@ -110,7 +110,7 @@ def test_requests(request: ManagementRequest, method: str, target: str, form: di
     ],
 )
 def test_roles(role: users.Role, expected: str) -> None:
-    """A role is sent in the service's format; a star as scope or collection is the same as none."""
+    """A role is sent in the service's format, which omits a star as scope or collection."""
     assert expected == str(role)
     assert "*" not in (role.scope, role.collection)
 
@@ -135,7 +135,7 @@ def test_roles(role: users.Role, expected: str) -> None:
     ],
 )
 def test_invalid_roles(parts: tuple[str, ...]) -> None:
-    """A role with separators in its names, or with a collection but no scope, is refused."""
+    """A role is refused if a name contains a separator, or if it has a collection but no scope."""
     with pytest.raises(errors.InvalidArgumentException):
         users.Role(*parts)
 
@@ -161,7 +161,7 @@ def test_invalid_roles(parts: tuple[str, ...]) -> None:
     ],
 )
 def test_invalid_users(field: str, value: Any) -> None:
-    """An invalid field raises an error with its name when the user is created, without the password."""
+    """An invalid field raises an error with its name, and without the password, when the user is created."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         replace(ADA, **{field: value})
 
@@ -204,7 +204,7 @@ def test_invalid_groups(field: str, value: Any) -> None:
     ],
 )
 def test_invalid_requests(make: Callable[[], object]) -> None:
-    """A domain or a value of another type is refused, and so is an external user with a password."""
+    """A domain or a value of another type is refused, and an external user with a password is refused."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
@@ -212,7 +212,7 @@ def test_invalid_requests(make: Callable[[], object]) -> None:
 
 
 def answered(body: object) -> HttpResponse:
-    """Return a response with this JSON."""
+    """Return a response whose body is this value as JSON."""
     return HttpResponse(200, json.dumps(body).encode())
 
 
@@ -239,7 +239,7 @@ USER = {
 
 
 def test_a_user_is_read() -> None:
-    """A user's own roles are separated from those of groups."""
+    """A user's own roles are read separately from the roles that the user has through groups."""
     reader, writer = users.Role("data_reader", "travel"), users.Role("data_writer", "*")
     expected = users.UserAndMetadata(
         domain=users.AuthDomain.LOCAL,
@@ -263,7 +263,7 @@ def test_a_user_is_read() -> None:
 
 
 def test_a_user_of_an_old_server() -> None:
-    """Without origins (before 6.5) every role is the user's own, so the user can be written back."""
+    """Without origins (servers before 6.5) every role is read as the user's own, so the user can be written back."""
     body = {"id": "ada", "domain": "external", "roles": [{"role": "bucket_admin", "bucket_name": "travel"}]}
     found = users.GetUser("ada", EXTERNAL).decode(answered(body)).user
 
@@ -288,7 +288,7 @@ def test_roles_are_read() -> None:
 
 
 def test_groups_are_read() -> None:
-    """A group without an LDAP reference has None."""
+    """Groups are read with their roles; a group without an LDAP reference has None as its reference."""
     makers = {
         "id": "makers",
         "description": "They make",
@@ -314,7 +314,7 @@ def test_groups_are_read() -> None:
     ],
 )
 def test_a_user_or_group_without_a_usable_name(changes: dict[str, object]) -> None:
-    """A user or group without a usable name raises MalformedAnswer if read alone, and is left out of a list."""
+    """Without a usable name, a user or group requested alone raises MalformedAnswer, and a list omits this entry."""
     for one, listing in ((users.GetUser("ada"), users.GetAllUsers()), (users.GetGroup("ada"), users.GetAllGroups())):
         with pytest.raises(MalformedAnswer):
             one.decode(answered(USER | changes))
@@ -342,7 +342,7 @@ def test_a_user_or_group_without_a_usable_name(changes: dict[str, object]) -> No
     ],
 )
 def test_an_unknown_value_of_a_user(member: str, value: object, field: str, expected: object) -> None:
-    """An unknown value is kept or becomes None, and the rest of the user and all other users are read."""
+    """An unknown value is kept or read as None, and the rest of the user and all other users are read."""
     found = users.GetAllUsers(EXTERNAL).decode(answered([USER | {member: value}, USER])).users
 
     assert ["ada", "ada"] == [each.user.username for each in found]
@@ -351,7 +351,7 @@ def test_an_unknown_value_of_a_user(member: str, value: object, field: str, expe
 
 
 def test_null_names_and_lists() -> None:
-    """Null for a name or a list of a user or group becomes an empty string or list."""
+    """Null as a name or list of a user or group is read as an empty string or list."""
     user = users.GetUser("ada").decode(answered({"id": "ada", "name": None, "roles": None, "groups": None})).user.user
     group = users.GetGroup("g").decode(answered({"id": "g", "description": None, "roles": None})).group
 
@@ -410,7 +410,7 @@ def test_origins_of_an_unknown_form() -> None:
 
 
 def test_many_unknown_roles() -> None:
-    """Many unknown roles have few, short texts, and the last text counts the others."""
+    """If a user has many unknown roles, ``unknown`` has few, short texts, and the last text counts the other roles."""
     found = users.GetUser("ada").decode(answered(USER | {"roles": [{"role": "," * 5000}] * 500})).user.user
 
     assert UNKNOWN_MAX + 1 == len(found.unknown)

@@ -34,13 +34,13 @@ def query(**options: Any) -> query_request.QueryRequest:
 
 
 def added(**options: Any) -> dict[str, object]:
-    """Return the members that options add to a query, or change."""
+    """Return the members that these options add to the body of a query or change in it."""
     plain = members(query())
     return {name: value for name, value in members(query(**options)).items() if (name, value) not in plain.items()}
 
 
 def test_default_request() -> None:
-    """The default request is a POST of a JSON object, with metrics off and without members for other options."""
+    """The default request is a POST of a JSON object that disables metrics and has no members for other options."""
     sent = query(client_context_id="c1").encode(math.inf)
 
     assert ("POST", "/query/service", "application/json", ()) == (
@@ -103,7 +103,7 @@ def test_consistent_with() -> None:
     [(75.0, "75000ms"), (0.0123, "13ms"), (0.0, "1ms"), (-1.0, "1ms"), (math.inf, None), (1e300, None)],
 )
 def test_timeout(remaining: float, timeout: str | None) -> None:
-    """The timeout is the remaining time of the request; a request without a deadline has none."""
+    """The timeout in the body is the remaining time of the request; without a deadline there is no timeout."""
     assert timeout == members(query(), remaining).get("timeout")
 
 
@@ -200,7 +200,7 @@ def test_invalid_query_contexts(names: tuple[str, str]) -> None:
 
 
 def test_raw_options_do_not_override_members() -> None:
-    """A raw option with the name of a member that triclinium sends is refused."""
+    """A raw option is refused if it has the name of a member that triclinium sends."""
     everything = query(
         client_context_id="c1",
         readonly=True,
@@ -272,7 +272,7 @@ def test_enhanced_preparation() -> None:
     ],
 )
 def test_plan_of_enhanced_preparation(body: object, plan: query_request.PreparedPlan | None) -> None:
-    """The plan of an enhanced PREPARE is its name; without a name there is no plan."""
+    """If an enhanced PREPARE returns a name, the plan has this name; otherwise there is no plan."""
     assert plan == PREPARABLE.plan_of(HttpResponse(200, json.dumps(body).encode()))
 
 
@@ -322,12 +322,12 @@ def test_malformed_plan(body: bytes) -> None:
     ],
 )
 def test_with_plan(plan: query_request.PreparedPlan, said: dict[str, object]) -> None:
-    """A plan is executed with the query's options and parameters, and without its statement."""
+    """A request with a plan sends the plan, the options and the parameters of the query, but not its statement."""
     assert {**said, **ALWAYS} == members(PREPARABLE.with_plan(plan), 75.0)
 
 
 def test_plan_key() -> None:
-    """The key of a plan is its statement, query context and kind of index."""
+    """Two requests have equal plan keys if and only if statement, query context and kind of index are equal."""
     other = msgspec.structs.replace(PREPARABLE, parameters=Parameters(), readonly=False, client_context_id="c2")
     kinds = {
         request.plan_key

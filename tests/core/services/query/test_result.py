@@ -97,13 +97,13 @@ def test_signatures(signature: object) -> None:
     ],
 )
 def test_status(word: str, status: QueryStatus) -> None:
-    """The status is that of its word in any case; any other word is UNKNOWN."""
+    """Each status word gives its enum member in upper or lower case; any other word gives UNKNOWN."""
     assert status is reported(status=word).status
 
 
 @rows("word", ["errors", "stopped", "timeout", "closed", "fatal", "aborted"])
 def test_a_status_of_an_early_end(word: str) -> None:
-    """A status of an early end without an error raises MalformedAnswer."""
+    """A status that ended the query early raises MalformedAnswer if the response has no error."""
     with pytest.raises(MalformedAnswer, match=word):
         reported(status=word)
 
@@ -147,14 +147,14 @@ def test_invalid_responses(body: bytes) -> None:
     ],
 )
 def test_an_unknown_value(changes: dict[str, object]) -> None:
-    """A part of an unknown form becomes empty, and the rest of the response is read."""
+    """If a part has an unknown form, it is read as empty, and the rest of the response is read."""
     found = QUERY.decode(HttpResponse(200, json.dumps({"status": "success"} | changes).encode()))
 
     assert QueryMetaData(request_id="", client_context_id="", status=QueryStatus.SUCCESS) == found
 
 
 def test_a_warning_of_an_unknown_form() -> None:
-    """A warning of an unknown form keeps its readable parts, and the other warnings are read."""
+    """The readable parts of a warning with an unknown form are kept, and the other warnings are read."""
     warnings = [{"code": "x", "msg": "a"}, {"code": 7, "msg": None}, 5, {"code": 1, "msg": "b"}]
     found = QUERY.decode(HttpResponse(200, json.dumps({"status": "success", "warnings": warnings}).encode()))
 

@@ -91,13 +91,13 @@ KINDS: Mapping[str, Mapping[str, Rule]] = {
     "distance": {**FIELD, "distance": is_text, "location": is_point},
     "polygon_points": {**FIELD, "polygon_points": several(is_point)},
 }
-"""Permitted members of each kind of query, by the member that determines the kind."""
+"""Permitted members for each kind of query; the key is the member that determines the kind."""
 
 RANGES = ("min", "max", "start", "end")
 
 
 def is_range(value: Mapping[str, object]) -> bool:
-    """Return whether the value is a range of numbers, terms or dates, with at least one end."""
+    """Return whether the value is a range of numbers, terms or dates that has at least one end."""
     ends = [value[name] for name in ("min", "max") if name in value]
     dates = [value[name] for name in ("start", "end") if name in value]
     flags = [value[name] for name in value if name.startswith("inclusive_")]
@@ -149,7 +149,7 @@ FLAGS = st.none() | st.booleans()
 def _with_field(
     kind: Callable[..., q.SearchQuery], *arguments: st.SearchStrategy[Any], **options: st.SearchStrategy[Any]
 ) -> st.SearchStrategy[q.SearchQuery]:
-    """Return queries with or without a field and a boost."""
+    """Return a strategy for queries that may have a field and a boost."""
 
     def make(given: tuple[Any, ...], own: Mapping[str, Any], common: Mapping[str, Any]) -> q.SearchQuery:
         return kind(*given, **own, **common)
@@ -202,7 +202,7 @@ def _compound(parts: st.SearchStrategy[q.SearchQuery]) -> st.SearchStrategy[q.Se
 
 
 QUERIES: st.SearchStrategy[q.SearchQuery] = st.recursive(SIMPLE, _compound, max_leaves=8)
-"""Queries of all kinds, nested or not."""
+"""Strategy for queries of all kinds, which may be nested."""
 
 VECTORS: st.SearchStrategy[VectorSearch] = st.builds(
     VectorSearch,
@@ -220,4 +220,4 @@ VECTORS: st.SearchStrategy[VectorSearch] = st.builds(
     ),
     vector_query_combination=st.none() | st.sampled_from(VectorQueryCombination),
 )
-"""Vector searches with one or more queries."""
+"""Strategy for vector searches that have one or more vector queries."""

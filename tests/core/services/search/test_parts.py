@@ -1,4 +1,4 @@
-"""Common properties of all parts of a search, tested with two example parts."""
+"""Properties that all parts of a search share, tested with two example parts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_field_has_a_reader() -> None:
 
 
 def test_members() -> None:
-    """Parts become objects, enums their values, and fields their JSON names; None is omitted, except constants."""
+    """Parts are sent as objects, enums as their values, fields under their JSON names; only a constant may be null."""
     outer = Outer(Inner(1), (Inner(2), Inner(max=3)), 4, MatchOperator.AND, "a")
 
     assert outer.members() == {
@@ -81,7 +81,7 @@ def test_members() -> None:
 
 
 def test_fill() -> None:
-    """``fill`` also checks a part whose arguments are not its fields."""
+    """``fill`` also checks the arguments of a part whose constructor does not take the fields."""
     part = Inner()
     parts.fill(part, min=1, max=2)
 
@@ -99,19 +99,19 @@ def test_fill() -> None:
         ("word", {"inner": Inner(), "word": "c"}),
     ])  # fmt: skip
 def test_own_readers_take_precedence(parameter: str, options: Mapping[str, object]) -> None:
-    """A reader of the class takes precedence over the reader of the field's name."""
+    """A class that has a reader for a field uses that reader, and not the shared reader for fields of that name."""
     refused(parameter, Outer, **options)
 
 
 def test_require_one() -> None:
-    """One of the fields is enough; the error names all of them."""
+    """``require_one`` accepts a part with one of the fields; otherwise its error names all of them."""
     parts.require_one(Inner(max=1), "min", "max")
     with pytest.raises(errors.InvalidArgumentException, match="min or max"):
         parts.require_one(Inner(), "min", "max")
 
 
 def test_objects() -> None:
-    """A JSON object is copied as JSON types; anything else is refused."""
+    """A JSON object is copied and consists of JSON types only; any other value is refused."""
     given = {"a": (1, 2), "b": {"c": None}}
 
     assert {"a": [1, 2], "b": {"c": None}} == parts.read_json_object(given, "raw")

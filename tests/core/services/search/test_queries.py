@@ -143,7 +143,7 @@ OTHERS: tuple[Make, ...] = (
 
 @rows("make", WITH_FIELD + OTHERS)
 def test_boosts(make: Make) -> None:
-    """Every query accepts a boost of at least 0."""
+    """Every kind of query accepts a boost of 0 or more."""
     assert 0.5 == make(boost=0.5).members()["boost"]
     for boost in (-1, math.nan, math.inf, True, "2", 10**400):
         refused("boost", make, boost=boost)
@@ -151,7 +151,7 @@ def test_boosts(make: Make) -> None:
 
 @rows("make", WITH_FIELD)
 def test_fields(make: Make) -> None:
-    """Queries about one field accept its name."""
+    """Every kind of query about one field accepts the name of the field."""
     assert "a.b" == make(field="a.b").members()["field"]
     for field in ("", 5, b"f", "\ud800"):
         refused("field", make, field=field)
@@ -159,7 +159,7 @@ def test_fields(make: Make) -> None:
 
 @rows("make", WITH_FIELD + OTHERS)
 def test_queries_are_values(make: Make) -> None:
-    """A query is immutable, equal to another with the same arguments, and picklable."""
+    """A query is immutable and picklable, and is equal to a query with equal arguments."""
     query = make()
 
     assert query == make() == pickle.loads(pickle.dumps(query))  # noqa: S301  # our own bytes
@@ -169,7 +169,7 @@ def test_queries_are_values(make: Make) -> None:
 
 
 def test_lists_are_copied() -> None:
-    """A later change of the caller's list does not change the query."""
+    """If the caller changes a list after creating the query, the query does not change."""
     ids, raw = ["a"], {"ids": ["a"]}
     queries = (DocIdQuery(ids), RawQuery(raw))
     ids.append("b")
@@ -262,7 +262,7 @@ UNITS = (
 
 @rows("unit", UNITS)
 def test_units_of_distances(unit: str) -> None:
-    """All units of the service are accepted, and a distance without a unit."""
+    """A distance may have any unit of the service, or no unit."""
     for distance in (f"11{unit}", f"0.5{unit}", "19"):
         assert distance == GeoDistanceQuery(distance, (0, 0)).distance
 

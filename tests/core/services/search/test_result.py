@@ -57,7 +57,7 @@ ANSWER: dict[str, object] = {
 
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-"""Exceptions for a row of another form."""
+"""Exceptions that a row with an unknown form may raise."""
 
 
 def hit(**members: object) -> result.SearchRow:
@@ -92,7 +92,7 @@ def test_a_hit() -> None:
 
 
 def test_a_minimal_hit() -> None:
-    """Members that were not requested are empty or None."""
+    """Members of a hit that the service did not send are empty or None."""
     expected = result.SearchRow("i", "a")
 
     assert expected == result.decode_row(b'{"index":"i","id":"a"}')
@@ -109,7 +109,7 @@ def test_fields_that_do_not_fit(as_type: type[Any]) -> None:
 
 
 def test_no_fields_as_a_type() -> None:
-    """Missing fields can be converted only to a type without required members."""
+    """If a hit has no fields, they can be converted only to a type without required members."""
     assert {} == hit(fields=...).fields_as(dict[str, int])
     with pytest.raises(errors.DecodingFailureException):
         hit(fields=...).fields_as(Hotel)
@@ -160,11 +160,11 @@ def test_a_part_of_an_unknown_form(members: dict[str, object], expected: result.
 
 OBJECTS_MAX, PARTS_MAX = result.UNKNOWN_FORM_LIMITS.objects_max, result.UNKNOWN_FORM_LIMITS.parts_max
 FULL: list[tuple[bytes, int]] = [(b"{}", OBJECTS_MAX - 1), (b"0", PARTS_MAX - 3)]
-"""Items of a list, each with the number of items up to which a hit of an unknown form is within the limits."""
+"""Items of a list, each with the highest number of items in a hit of an unknown form that is still accepted."""
 
 
 def hit_with(item: bytes, count: int, index: bytes) -> bytes:
-    """Return a hit with a list of items in its fields."""
+    """Return a hit whose fields are a list of ``count`` copies of the item."""
     return b'{"index":%b,"id":"a","fields":[%b]}' % (index, b",".join([item] * count))
 
 
@@ -176,7 +176,7 @@ def answer_with(item: bytes, count: int, took: bytes) -> HttpResponse:
 
 @rows(("item", "count"), FULL)
 def test_unknown_hits_are_limited(item: bytes, count: int) -> None:
-    """A hit of an unknown form is refused above the limits, and a hit of the known form has no such limits."""
+    """A hit of an unknown form is refused above the limits; a hit of the known form is accepted above them."""
     assert "a" == result.decode_row(hit_with(item, count, b"7")).id
     assert "a" == result.decode_row(hit_with(item, count + 1, b'"i"')).id
     with pytest.raises(MalformedAnswer):
@@ -185,7 +185,7 @@ def test_unknown_hits_are_limited(item: bytes, count: int) -> None:
 
 @rows(("item", "count"), [(b"{}", OBJECTS_MAX - 2), (b"0", PARTS_MAX - 6)])
 def test_unknown_responses_are_limited(item: bytes, count: int) -> None:
-    """A response of an unknown form is refused above the limits, and a response of the known form is not."""
+    """A response of an unknown form is refused above the limits; one of the known form is accepted above them."""
     assert 0.0 == result.decode_meta_data(answer_with(item, count, b'"x"')).metrics.took
     assert 0.0 == result.decode_meta_data(answer_with(item, count + 1, b"0")).metrics.took
     with pytest.raises(MalformedAnswer):
@@ -248,7 +248,7 @@ def test_meta_data() -> None:
 
 @rows("members", [{"facets": ...}, {"facets": None}, {"facets": {}, "cost": ...}])
 def test_no_facets(members: dict[str, object]) -> None:
-    """A response without facets gives an empty mapping."""
+    """A response without facets is read with an empty mapping of facets."""
     assert {} == meta_data(**members).facets
 
 

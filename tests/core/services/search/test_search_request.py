@@ -51,7 +51,7 @@ def members_of(**options: object) -> Mapping[str, object]:
 
 
 def test_default_request() -> None:
-    """The default request has the query, no timeout without a deadline, and no echo of the request."""
+    """The default body has the query, no timeout if there is no deadline, and disables the echo of the request."""
     request = SearchQueryRequest(index="i", search=ALL)
 
     assert {"query": {"match_all": None}, "ctl": {}, "showrequest": False} == body_of(request)
@@ -66,7 +66,7 @@ def test_default_request() -> None:
         ("h%2f", "a.b%", "s%", "/api/bucket/a.b%25/scope/s%25/index/h%252f/query"),
     ])  # fmt: skip
 def test_paths(index: str, bucket: str | None, scope: str | None, path: str) -> None:
-    """The path has the index of the cluster, or of a scope; percent signs in names are encoded."""
+    """The path has the index of the cluster, or bucket, scope and index; percent signs in names are encoded."""
     request = SearchQueryRequest(index=index, search=ALL, bucket_name=bucket, scope_name=scope)
 
     assert path == request.encode(1).target
@@ -99,13 +99,13 @@ def test_paths(index: str, bucket: str | None, scope: str | None, path: str) -> 
         ({"raw": {"search_after": ["a"], "score_": None}}, {"search_after": ["a"], "score_": None}),
     ])  # fmt: skip
 def test_options(options: Mapping[str, object], expected: Mapping[str, object]) -> None:
-    """Each option has the RFC's members; of several mutations in one vbucket the newest is sent."""
+    """Each option has the RFC's members; if several mutations have one vbucket, only the newest is sent."""
     assert expected == members_of(**options)
 
 
 @rows(("remaining", "timeout"), [(75.0, 75_000), (0.0004, 1), (0.0, 1), (-1.0, 1), (1.0001, 1001), (1e9, 10**12)])
 def test_the_timeout_of_the_service(remaining: float, timeout: int) -> None:
-    """The timeout is the remaining time in whole milliseconds, and never 0, which would mean no limit."""
+    """The timeout is the remaining time in whole milliseconds, and at least 1, because 0 means no limit."""
     assert {"timeout": timeout} == body_of(SearchQueryRequest(index="i", search=ALL), remaining)["ctl"]
 
 
@@ -117,7 +117,7 @@ def test_the_timeout_of_the_service(remaining: float, timeout: int) -> None:
         (SearchRequest(TermQuery("x"), NEAR), {"query": {"term": "x"}, **KNN}),
     ])  # fmt: skip
 def test_search_requests(search: SearchRequest, expected: Mapping[str, object]) -> None:
-    """A search has a query, vectors, or both; vectors without a query get one that matches nothing."""
+    """A search has a query, vectors, or both; without a query it sends one that matches nothing."""
     assert expected == search.members()
 
 
@@ -132,7 +132,7 @@ def test_search_requests(search: SearchRequest, expected: Mapping[str, object]) 
         ("vector_search", lambda: ALL.with_vector_search(TermQuery("x"))),  # type: ignore[arg-type]
     ])  # fmt: skip
 def test_invalid_search_requests(parameter: str, make: Callable[[], object]) -> None:
-    """An empty search, a part of another type, and a second query or vector search are refused."""
+    """An empty search, a part of another type, a second query and a second vector search are refused."""
     refused(parameter, make)
 
 
@@ -157,13 +157,13 @@ NOT_NAMES = ("ab", 5, [1], [""], {"a": 1})
         ("raw", ([], "a", 5, {"size": 5}, {"ctl": {}})),
     ])  # fmt: skip
 def test_invalid_options(parameter: str, values: tuple[object, ...]) -> None:
-    """An invalid option, or a raw option with the name of a known one, raises an error that names it."""
+    """An invalid option raises an error that names the option; so does a raw option with the name of a known option."""
     for value in values:
         refused(parameter, SearchOptions, **{parameter: value})
 
 
 def test_consistency_is_set_once() -> None:
-    """``scan_consistency`` and ``consistent_with`` together are refused (SDK-RFC 0052)."""
+    """A search with both ``scan_consistency`` and ``consistent_with`` is refused (SDK-RFC 0052)."""
     refused(
         "scan_consistency",
         SearchOptions,
@@ -190,7 +190,7 @@ def test_raw_options_must_be_json() -> None:
         ("client_context_id", {"client_context_id": None}),
     ])  # fmt: skip
 def test_invalid_requests(parameter: str, options: Mapping[str, object]) -> None:
-    """An invalid argument, or a name that would change the path, raises an error that names it."""
+    """An invalid argument raises an error that names the argument; so does a name that would change the path."""
     refused(parameter, SearchQueryRequest, **{"index": "i", "search": ALL, **options})
 
 
@@ -206,7 +206,7 @@ def test_capabilities() -> None:
 
 
 def test_error_context() -> None:
-    """The error context has the index and its scope; neither it nor ``repr`` has the query."""
+    """The error context has the index and its scope; neither the context nor ``repr`` shows the query."""
     search = SearchRequest.create(TermQuery("secret"))
     request = SearchQueryRequest(
         index="i", search=search, bucket_name="b", scope_name="s", options=SearchOptions(raw={"a": "secret"})
@@ -228,7 +228,7 @@ def test_error_context() -> None:
 
 
 def test_decode() -> None:
-    """A response is decoded to the metadata of the search."""
+    """A successful response is decoded to the metadata of the search."""
     answer = HttpResponse(200, b'{"status":{"total":2,"failed":0,"successful":2},"total_hits":7,"hits":[]}')
 
     assert 7 == SearchQueryRequest(index="i", search=ALL).decode(answer).metrics.total_rows

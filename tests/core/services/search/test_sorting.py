@@ -33,7 +33,7 @@ def test_json_of_orders(order: sorting.Sort, expected: object) -> None:
 
 
 def test_units() -> None:
-    """The units of distances are those of the RFC."""
+    """The units of distances are exactly the units of the RFC."""
     units = ["meters", "miles", "centimeters", "millimeters", "nauticalmiles", "kilometers", "feet", "yards", "inch"]
 
     assert units == [unit.value for unit in sorting.SearchGeoDistanceUnits]

@@ -44,13 +44,13 @@ NEAR = VectorQuery("v", [0.5])
         ),
     ])  # fmt: skip
 def test_json_of_vector_searches(part: VectorQuery | VectorSearch, expected: object) -> None:
-    """Each vector search has the JSON of SDK-RFC 0052, with the vector in the given form."""
+    """Each vector search has the JSON of SDK-RFC 0052, with its vector as numbers or as base64 text."""
     assert expected == json.loads(msgspec.json.encode(part.members()))
 
 
 @rows("vector", [[0.5, 2], (0.5, 2.0), array("f", [0.5, 2]), iter([Fraction(1, 2), Decimal(2)]), range(1, 3)])
 def test_iterables_of_numbers(vector: Any) -> None:
-    """Any iterable of numbers is a vector, and is copied."""
+    """Any iterable of numbers is accepted as a vector, and the query keeps a copy."""
     query = VectorQuery("v", vector)
 
     assert query.vector in ((0.5, 2.0), (1.0, 2.0))
@@ -80,7 +80,7 @@ def test_invalid_arguments(parameter: str, make: Callable[..., object], values: 
 
 
 def test_the_largest_32_bit_floats() -> None:
-    """A vector may have the largest 32-bit floats of both signs."""
+    """A vector accepts the largest positive and negative 32-bit floats."""
     assert (FLOAT32_MAX, -FLOAT32_MAX) == VectorQuery("v", [FLOAT32_MAX, -FLOAT32_MAX]).vector
 
 

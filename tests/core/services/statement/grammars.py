@@ -31,10 +31,10 @@ HOSTILE = (
 """Pieces with a special meaning in one of the grammars."""
 
 NAMES = st.lists(st.sampled_from(HOSTILE) | st.characters(codec="utf-8"), min_size=1).map("".join)
-"""Names with any Unicode characters, most of them hostile, and never empty."""
+"""Names that are not empty and contain any Unicode characters, most of them special characters of a grammar."""
 
 Token = tuple[str, str]
-"""Kind and text; the text of an identifier is the name."""
+"""Kind and text of a token; the text of an identifier is its name."""
 
 SIMPLE = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
@@ -66,12 +66,12 @@ _ANALYTICS_TOKEN = re.compile(
 
 
 def query_tokens(statement: str) -> list[Token]:
-    """Return the tokens that the query service reads. Raise SyntaxFault if it refuses one."""
+    """Return the tokens that the query service reads. Raise SyntaxFault if the service refuses the statement."""
     return _tokens(_QUERY_TOKEN, statement.rstrip(), _query_name)
 
 
 def analytics_tokens(statement: str) -> list[Token]:
-    """Return the tokens that the analytics service reads. Raise SyntaxFault if it refuses one."""
+    """Return the tokens that the analytics service reads. Raise SyntaxFault if the service refuses the statement."""
     return _tokens(_ANALYTICS_TOKEN, _decoded(statement).rstrip(), _analytics_name)
 
 
@@ -115,5 +115,5 @@ def _decoded(statement: str) -> str:
 
 
 def _analytics_name(text: str) -> str:
-    """Return the name of an identifier that the lexer has matched as a whole."""
+    """Return the name of an identifier; the argument is the complete text that the lexer has matched."""
     return re.sub(r"``|\\(.)", lambda found: SIMPLE.get(found[1], found[1]) if found[1] else "`", text[1:-1])

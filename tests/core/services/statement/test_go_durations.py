@@ -31,13 +31,13 @@ from triclinium_core.services.statement.go_durations import SECONDS_MAX, go_dura
     ],
 )
 def test_reading(duration: str, seconds: float) -> None:
-    """All units are parsed, several in one duration, both micro signs, and other forms that Go accepts."""
+    """All units, several units in one duration, both micro signs, and the other forms that Go accepts are parsed."""
     assert math.isclose(seconds, seconds_of(duration), rel_tol=1e-12)
 
 
 @rows("text", ["", "-", "5", "s", "1 s", "1x", "1s!", "1e3s", "٣s", "1m" * 40, "00" * 500_000 + "s"])
 def test_invalid_durations(text: str) -> None:
-    """An invalid duration of any length raises an error with a short text."""
+    """An invalid duration of any length raises an error whose text is short."""
     with pytest.raises(ValueError, match="is not a duration") as caught:
         seconds_of(text)
 
@@ -56,13 +56,13 @@ def test_invalid_durations(text: str) -> None:
     ],
 )
 def test_writing(seconds: float, duration: str | None) -> None:
-    """A duration is written in whole milliseconds, rounded up; one too large for Go is not written."""
+    """A duration is written in whole milliseconds, rounded up; a duration that is too large for Go gives None."""
     assert duration == go_duration(seconds)
 
 
 @given(st.floats(0, 10_000_000))
 def test_round_trip(seconds: float) -> None:
-    """A written duration is parsed as the same time, or at most a millisecond more."""
+    """If a written duration is parsed, the result is the original time or at most a millisecond more."""
     duration = go_duration(seconds)
 
     assert duration is not None

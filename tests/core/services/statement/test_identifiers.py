@@ -1,4 +1,4 @@
-"""Identifiers of the query and the analytics service."""
+"""Identifiers in statements of the query and analytics services."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_hostile_name_is_one_identifier(name: str) -> None:
 
 @given(NAMES)
 def test_the_fake_service_reads_the_same_name(name: str) -> None:
-    """The fake's tokenizer reads the identifier of a hostile name as one name."""
+    """The fake's tokenizer reads the identifier of a hostile name as one token with that name."""
     tokens = tokens_of(f"DROP INDEX {query_identifier(name)} ON `b`")
     reader = SqlReader(tokens, ParameterValues({}, []))
     reader.expect("DROP", "INDEX")
@@ -54,7 +54,7 @@ def test_the_fake_service_reads_the_same_name(name: str) -> None:
     ],
 )
 def test_identifiers(name: str, of_query: str, of_analytics: str) -> None:
-    """A backslash is doubled for both services; a backtick is escaped for query and doubled for analytics."""
+    """Both services get a doubled backslash; query gets an escaped backtick and analytics a doubled backtick."""
     assert (of_query, of_analytics) == (query_identifier(name), analytics_identifier(name))
 
 
@@ -71,7 +71,7 @@ def test_identifiers(name: str, of_query: str, of_analytics: str) -> None:
     ],
 )
 def test_the_grammars(read: Callable[[str], list[Token]], statement: str, expected: list[Token] | None) -> None:
-    """The lexers of these tests read doubled backticks and escapes, and refuse the same text as each service."""
+    """Each test lexer reads doubled backticks and escapes, and refuses the text that its service refuses."""
     if expected is None:
         with pytest.raises(SyntaxFault):
             read(statement)

@@ -1,4 +1,4 @@
-"""Parameters and raw options, which are encoded when they are created."""
+"""Parameters and raw options: they are encoded when they are created."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.services.statement.parameters import Parameters, RawOptions
 
 
 def test_members() -> None:
-    """Positional parameters are in ``args``, and named ones have a dollar sign; both may be combined."""
+    """Positional parameters are sent in ``args`` and named ones with a dollar sign; a query may have both."""
     parameters = Parameters([1, "é", None], {"age": [30], "$name": {"first": "ada"}})
 
     assert {
@@ -26,7 +26,7 @@ def test_members() -> None:
 
 
 def test_values_are_copied() -> None:
-    """A later change of a value does not change the parameters."""
+    """If the caller changes a value after creating the parameters, the parameters do not change."""
     value = [1]
     parameters = Parameters(value, {"of": value})
     value.append(2)
@@ -35,7 +35,7 @@ def test_values_are_copied() -> None:
 
 
 def test_repr_shows_names_only() -> None:
-    """The ``repr`` of parameters and raw options has their names but no value."""
+    """The ``repr`` of parameters and raw options shows their names but no value."""
     parameters = Parameters(["s3cret"], {"password": "s3cret"})
 
     assert "Parameters($1, $password)" == repr(parameters)
@@ -82,7 +82,7 @@ OPTIONS = ("readonly", "metrics")
     ],
 )
 def test_keywords_that_are_parameters(statement: object, keyword: str) -> None:
-    """A keyword that occurs in the statement is accepted as its parameter, and any keyword if it is not a string."""
+    """A keyword is accepted if the statement uses it as a parameter, or if the statement is not a string."""
     check_keywords(statement, [keyword], OPTIONS)
 
 
@@ -97,7 +97,7 @@ def test_keywords_that_are_parameters(statement: object, keyword: str) -> None:
     ],
 )
 def test_keywords_that_are_slips(statement: str, keyword: str, hint: str) -> None:
-    """A keyword that is not in the statement is refused, with a hint to a similar option or to named parameters."""
+    """A keyword that the statement does not use is refused, with a hint to a similar option or to named parameters."""
     with pytest.raises(InvalidArgumentException, match=hint) as caught:
         check_keywords(statement, [keyword], OPTIONS)
 

@@ -42,7 +42,7 @@ from triclinium_core.services.views.options import (
         ({"raw": {"x": ""}}, {"x": ""}),
     ])  # fmt: skip
 def test_parameters(options: Mapping[str, object], expected: Mapping[str, str]) -> None:
-    """Each option has the parameter of SDK-RFC 0051; options that are not set are omitted."""
+    """Each option that is set has the parameter of SDK-RFC 0051; the query string omits the other options."""
     made = ViewOptions(**options)  # type: ignore[arg-type]
 
     assert expected == dict(made.parameters)
@@ -51,7 +51,7 @@ def test_parameters(options: Mapping[str, object], expected: Mapping[str, str]) 
 
 @rows(("keys", "expected"), [([], b"[]"), (["a", 5, None], b'["a",5,null]'), ((["a"], {}), b'[["a"],{}]')])
 def test_keys(keys: list[object], expected: bytes) -> None:
-    """Several keys are separate from the query string."""
+    """Several keys are not sent in the query string."""
     options = ViewOptions(keys=keys)
 
     assert expected == options.keys
@@ -59,7 +59,7 @@ def test_keys(keys: list[object], expected: bytes) -> None:
 
 
 def test_lists_are_copied() -> None:
-    """A later change of the caller's list does not change the options."""
+    """If the caller changes a list after creating the options, the options do not change."""
     keys, key = ["a"], ["b"]
     options = ViewOptions(keys=keys, key=key)
     keys.append("c")
@@ -95,7 +95,7 @@ def test_invalid_arguments(parameter: str, values: tuple[object, ...]) -> None:
 
 
 def test_invalid_raw_options() -> None:
-    """A raw option that is not text, or duplicates an option, is refused."""
+    """A raw option that is not text, or that has the name of another option, is refused."""
     refused("a name in raw", ViewOptions, raw={"": "x"})
     refused("raw['x']", ViewOptions, raw={"x": 5})
     refused("raw", ViewOptions, limit=5, raw={"limit": "6"})
@@ -111,10 +111,10 @@ def test_keys_must_be_json(parameter: str) -> None:
 
 
 def test_repr() -> None:
-    """The ``repr`` has only names, because keys may be personal data."""
+    """The ``repr`` of options shows only their names, because keys may be personal data."""
     assert "ViewOptions(limit, key, keys)" == repr(ViewOptions(limit=5, key="ada", keys=["ada"]))
 
 
 def test_namespaces() -> None:
-    """The namespaces are the prefixes of the names of design documents."""
+    """Each namespace is the prefix of the names of its design documents."""
     assert ["", "dev_"] == [namespace.value for namespace in DesignDocumentNamespace]

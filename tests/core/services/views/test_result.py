@@ -16,7 +16,7 @@ from triclinium_core.services.views.result import ViewError, ViewMetaData, ViewR
 from triclinium_core.shown import SERVER_TEXT_MAX
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-"""Exceptions for a row of another form."""
+"""Exceptions that a row of an unknown form may raise."""
 
 
 def meta_data(body: bytes) -> ViewMetaData:
@@ -25,7 +25,7 @@ def meta_data(body: bytes) -> ViewMetaData:
 
 
 def test_a_row() -> None:
-    """Key and value of a row are those the view emitted, or converted to a requested type."""
+    """A row has the key and value that the view emitted; both can be converted to a requested type."""
     row = decode_row(b'{"id":"ada","key":["uk",1815],"value":{"name":"Ada"}}')
 
     assert ("ada", ["uk", 1815], {"name": "Ada"}) == (row.id, row.key, row.value)
@@ -34,7 +34,7 @@ def test_a_row() -> None:
 
 
 def test_rows_of_nulls() -> None:
-    """Key and value may be null, and a row of a reduction has no document id."""
+    """A row may have null as key and value, and a row of a reduction has no document id."""
     row = decode_row(b'{"key":null,"value":null}')
 
     assert (None, None, None) == (row.id, row.key, row.value)
@@ -42,7 +42,7 @@ def test_rows_of_nulls() -> None:
 
 @rows("as_type", [int, dict[str, int], type("Own", (), {})])
 def test_values_of_another_type(as_type: type[Any]) -> None:
-    """A key or value that does not match the requested type raises an error with its name."""
+    """A key or value that does not match the requested type raises an error that names the key or value."""
     row = ViewRow(b'"a"', b"[1]")
 
     with pytest.raises(errors.DecodingFailureException, match="key"):
@@ -70,7 +70,7 @@ def test_invalid_rows(data: bytes) -> None:
     ],
 )
 def test_a_row_of_an_unknown_form(data: bytes, expected: ViewRow) -> None:
-    """A missing key or value of a row is null, and an id of another type becomes None."""
+    """A missing key or value is read as null, and an id of another type as None."""
     assert expected == decode_row(data)
 
 
@@ -87,7 +87,7 @@ FROM = "http://10.0.0.5:8092/_view_merge/?stale=ok"
         ),
     ])  # fmt: skip
 def test_meta_data(body: bytes, expected: ViewMetaData) -> None:
-    """The metadata has the number of rows, debug information, and the errors of nodes whose rows are missing."""
+    """The metadata has the number of rows, debug information, and the errors of the nodes whose rows are missing."""
     assert expected == meta_data(body)
 
 
@@ -98,12 +98,12 @@ def test_meta_data(body: bytes, expected: ViewMetaData) -> None:
         (b'{"errors":["down",{"from":7,"reason":"x"}]}', ViewMetaData(errors=(ViewError("", '"down"'), ViewError("",
     "x")))), ])  # fmt: skip
 def test_an_unknown_value(body: bytes, expected: ViewMetaData) -> None:
-    """A value of another type becomes None, and an error of another type is kept as JSON, because rows are missing."""
+    """A value of another type is read as None; an error of another type is kept as JSON, because rows are missing."""
     assert expected == meta_data(body)
 
 
 def test_long_errors() -> None:
-    """The texts of a node's error are shortened."""
+    """The texts of an error that a node sends are shortened."""
     reported = meta_data(json.dumps({"errors": [{"from": "x" * 5000, "reason": "y" * 5000}]}).encode()).errors[0]
 
     assert (SERVER_TEXT_MAX, SERVER_TEXT_MAX) == (len(reported.source), len(reported.reason))

@@ -1,4 +1,4 @@
-"""Requests for a view query: their target, the encoding of names, and invalid arguments."""
+"""View query requests: their target, the encoding of names, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def request(**options: object) -> ViewRequest:
 
 
 def test_default_request() -> None:
-    """The default request is a GET without parameters; the service has no timeout."""
+    """The default request is a GET without parameters and without a timeout, because the service accepts no timeout."""
     assert HttpRequest("GET", "/travel/_design/people/_view/by_name") == VIEW.encode(1)
 
 
@@ -40,7 +40,7 @@ def test_paths(options: Mapping[str, object], expected: str) -> None:
 
 
 def test_query_strings() -> None:
-    """Separators in a key are encoded, and a space is not a plus sign."""
+    """Separators in a key are percent-encoded, and a space is not encoded as a plus sign."""
     options = ViewOptions(limit=5, key="a&b=c d+é/")
 
     assert "limit=5&key=%22a%26b%3Dc%20d%2B%C3%A9%2F%22" == request(options=options).encode(1).target.partition("?")[2]
@@ -67,12 +67,12 @@ def test_several_keys() -> None:
         ("client_context_id", {"client_context_id": None}),
     ])  # fmt: skip
 def test_invalid_requests(parameter: str, options: Mapping[str, object]) -> None:
-    """An invalid argument, or a name that would change the path, raises an error that names it."""
+    """An invalid argument raises an error that names the argument; so does a name that would change the path."""
     refused(parameter, request, **options)
 
 
 def test_error_context() -> None:
-    """The error context has the view but no key, and the request goes only to nodes of its bucket."""
+    """The error context has the view but no key, and only nodes of the request's bucket may get the request."""
     asked = request(options=ViewOptions(keys=["secret"]), client_context_id="x")
 
     assert asked.error_context() == ErrorContext(
@@ -93,7 +93,7 @@ def test_error_context() -> None:
 
 
 def test_decode() -> None:
-    """A response is decoded to the metadata of the view query."""
+    """A successful response is decoded to the metadata of the view query."""
     assert 7 == VIEW.decode(HttpResponse(200, b'{"total_rows":7,"rows":[]}')).total_rows
 
 
@@ -105,7 +105,7 @@ JSON = st.recursive(
 
 @given(document=TEXTS, view=TEXTS, key=JSON, name=TEXTS, value=TEXTS)
 def test_names_and_values_are_encoded(document: str, view: str, key: object, name: str, value: str) -> None:
-    """The server decodes the names and values from an ASCII target without loss."""
+    """The target is ASCII, and the server decodes the original names and values from it."""
     assume(not {document, view} & {".", ".."} and name != "key")
     asked = request(design_document=document, view_name=view, options=ViewOptions(key=key, raw={name: value}))
     target = urlsplit(asked.encode(1).target)

@@ -9,7 +9,7 @@ from triclinium_core.retry.cassandra import RETHROW
 
 
 class Custom(Always):
-    """Custom policy that records its options."""
+    """Custom policy that stores its options."""
 
     def __init__(self, **options: object) -> None:
         super().__init__(RETHROW)
@@ -17,7 +17,7 @@ class Custom(Always):
 
 
 class Other(Custom):
-    """Another custom policy."""
+    """Custom policy of a second class."""
 
 
 def own(limit: int) -> Custom:
@@ -26,7 +26,7 @@ def own(limit: int) -> Custom:
 
 
 def raises(**options: object) -> Custom:
-    """Raise, as a class may do for options that contradict each other."""
+    """Raise an exception, as the constructor of a policy may do for options that contradict each other."""
     raise ZeroDivisionError("no")
 
 

@@ -1,4 +1,4 @@
-"""Durations with a unit."""
+"""Durations that are written as a number and a unit."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ NAMES = {
     3600.0: "h hour hours",
     86400.0: "d day days",
 }
-"""Names of HOCON's units, by seconds."""
+"""Names of the units of HOCON, with the number of seconds of each unit."""
 
 
 @rows(("seconds", "names"), list(NAMES.items()))
 def test_each_unit(seconds: float, names: str) -> None:
-    """Every name of a unit has its seconds, with and without whitespace, for integers and fractions."""
+    """A number with any name of a unit is read as seconds, with or without whitespace, as an integer or a fraction."""
     for name in names.split():
         assert seconds == read_duration(f"1{name}", "x", needs_unit=True)
         assert seconds == read_duration(f" 1  {name}\n", "x", needs_unit=True)
@@ -33,7 +33,7 @@ def test_each_unit(seconds: float, names: str) -> None:
 
 
 def test_no_other_units() -> None:
-    """The units are those of HOCON."""
+    """Only the units of HOCON are accepted."""
     assert {name for names in NAMES.values() for name in names.split()} == set(UNITS)
 
 
@@ -58,7 +58,7 @@ def test_no_other_units() -> None:
     ],
 )
 def test_an_invalid_duration(text: str) -> None:
-    """A text without a number, or with another unit, is refused with its path in the document."""
+    """A text without a number, or with an unknown unit, is refused, and the error has its path in the document."""
     with pytest.raises(ArgumentError) as caught:
         read_duration(text, "a.b", needs_unit=False)
 
@@ -74,7 +74,7 @@ def test_a_duration_without_its_unit(value: object, needs_unit: bool) -> None:
 
 @rows("value", [30, 0.5, math.inf, 0, timedelta(seconds=1), None, True, [1]])
 def test_other_values_stay_as_they_are(value: object) -> None:
-    """Values other than text are returned unchanged."""
+    """A value that is not text is returned unchanged."""
     assert value is read_duration(value, "a.b", needs_unit=False)
 
 
@@ -85,7 +85,7 @@ def test_values_that_need_no_unit(value: object) -> None:
 
 
 def test_the_longest_text() -> None:
-    """A text of the maximum length is read, and a longer one is refused."""
+    """A text of the maximum length is read, and a longer text is refused."""
     longest = f"{'9' * (TEXT_LENGTH_MAX - 1)}s"
 
     assert 1e63 == read_duration(longest, "a", needs_unit=True)

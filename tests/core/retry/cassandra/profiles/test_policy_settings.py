@@ -1,4 +1,4 @@
-"""Sharing and creation of the policies of profiles."""
+"""Policies of profiles: how they are created, and when profiles share a policy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SHARED: list[tuple[dict[str, object], dict[str, object], bool]] = [
 
 @rows(("first", "second", "shared"), SHARED)
 def test_one_policy_for_one_configuration(first: dict[str, object], second: dict[str, object], shared: bool) -> None:
-    """Profiles share a policy exactly if class and options are equal."""
+    """Two profiles share a policy if and only if its class and its options are equal in both."""
     profiles = ExecutionProfiles.from_mapping(
         {"profiles": {"first": {"retry_policy": first}, "second": {"retry_policy": second}}},
         policies={"Own": Custom, "Other": Other},
@@ -52,7 +52,7 @@ def test_one_policy_for_one_configuration(first: dict[str, object], second: dict
 
 
 def test_speculative_policies_are_shared_as_well() -> None:
-    """Each kind of policy is shared separately; a difference in one kind does not split the other."""
+    """Each kind of policy is shared separately, so two profiles may share one kind and differ in another."""
     profiles = ExecutionProfiles.from_toml(
         """
         profiles.a.speculative_execution_policy = { class = "constant", max_executions = 2, delay = 0.5 }
@@ -68,7 +68,7 @@ def test_speculative_policies_are_shared_as_well() -> None:
 
 
 def test_options_go_with_their_class() -> None:
-    """A profile with another policy class does not inherit the options of the first class (decision A11)."""
+    """A profile that sets another policy class does not inherit the options of the default class (decision A11)."""
     profiles = ExecutionProfiles.from_toml(
         """
         retry_policy = { class = "default", rethrow_cas_write_unknown = true }
@@ -87,7 +87,7 @@ def test_options_go_with_their_class() -> None:
 
 
 def test_a_custom_policy_is_created_once() -> None:
-    """Profiles with equal options share one custom policy, created with the options as keyword arguments."""
+    """Profiles with equal options share one custom policy, which is created with the options as keyword arguments."""
     made: list[dict[str, object]] = []
 
     def make(*, limit: int, patience: float = 1.0) -> Custom:
@@ -130,7 +130,7 @@ def test_options_that_are_nested_too_deeply() -> None:
     ],
 )
 def test_validation_precedes_creation(mistake: str) -> None:
-    """A mistake in the last profile prevents the creation of all policies."""
+    """If the last profile is invalid, no policy of any profile is created."""
     made: list[str] = []
 
     def counts() -> Custom:
@@ -148,7 +148,7 @@ def test_validation_precedes_creation(mistake: str) -> None:
 
 
 def positional(limit: int, /) -> Custom:
-    """Return a policy whose option is positional only."""
+    """Return a policy; its option cannot be passed as a keyword."""
     return Custom(limit=limit)
 
 
@@ -166,7 +166,7 @@ def positional(limit: int, /) -> Custom:
     ],
 )
 def test_options_that_the_class_refuses(tree: str, path: str, message: str) -> None:
-    """Options that a policy class does not accept are refused with their path and the reason."""
+    """If a policy class refuses its options, the error has their path and the reason."""
     with pytest.raises(ArgumentError) as caught:
         ExecutionProfiles.from_toml(
             f"[retry_policy]\n{tree}", policies={**OWN, "Positional": positional, "Refuses": refuses}
@@ -177,5 +177,5 @@ def test_options_that_the_class_refuses(tree: str, path: str, message: str) -> N
 
 
 def refuses(**options: object) -> Custom:
-    """Raise an ArgumentError for an option."""
+    """Raise an ArgumentError about an option."""
     raise ArgumentError("these do not go together", parameter="a")

@@ -1,4 +1,4 @@
-"""Execution profiles: lookup by name, documents, profiles created in code, and requests of a profile."""
+"""Execution profiles: lookup by name, documents, profiles created in code, and the requests of a profile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ request_timeout = 30.0
 
 
 def test_the_example_of_the_page() -> None:
-    """One profile has its own policy; the other shares the default policy and has its own timeout."""
+    """In the page's example, one profile has its own policy; the other has its own timeout and the default policy."""
     profiles = cassandra.ExecutionProfiles.from_toml(PAGE, policies={"CustomRetryPolicy": Custom})
 
     assert ("default", "custom-retries", "slow") == profiles.names
@@ -41,11 +41,11 @@ advanced.retry-policy.class = "DefaultRetryPolicy"
 profiles.custom-retries.advanced.retry-policy.class = "com.example.CustomRetryPolicy"
 profiles.slow.request.timeout = "30 seconds"
 """
-"""Example of the page, with its option names, its duration and a qualified class name."""
+"""Example of the driver's page, with its option names, its duration and a qualified class name."""
 
 
 def test_the_example_with_the_names_of_the_page() -> None:
-    """The option names, durations and qualified class names of the page work as triclinium's names do."""
+    """A document with the option names, durations and class names of the page gives the profiles that it describes."""
     profiles = cassandra.ExecutionProfiles.from_toml(AS_PRINTED, policies={"com.example.CustomRetryPolicy": Custom})
 
     assert ("default", "custom-retries", "slow") == profiles.names
@@ -95,7 +95,7 @@ def test_an_unknown_profile(name: Any) -> None:
     ],
 )
 def test_invalid_toml(text: str) -> None:
-    """Any error of the TOML parser becomes one ArgumentError, with the parser's error as its cause."""
+    """Any error of the TOML parser raises an ArgumentError whose cause is the parser's error."""
     with pytest.raises(ArgumentError, match="^text is not TOML: ") as caught:
         cassandra.ExecutionProfiles.from_toml(text)
 
@@ -104,7 +104,7 @@ def test_invalid_toml(text: str) -> None:
 
 
 def test_bytes_are_refused() -> None:
-    """``from_toml`` refuses bytes, and the error suggests to decode them first."""
+    """``from_toml`` refuses bytes, and the error suggests decoding them first."""
     with pytest.raises(ArgumentError, match=r"^text=b'' must be a string; decode it first$"):
         cassandra.ExecutionProfiles.from_toml(b"")  # type: ignore[arg-type]
 
@@ -126,7 +126,7 @@ async def made_later() -> Custom:
     ],
 )
 def test_invalid_custom_policies(policies: Any, message: str) -> None:
-    """A reserved name, a policy instance, an async factory, and anything but a mapping are refused."""
+    """Custom policies with a reserved name, a policy instance or an async factory are refused; so is a non-mapping."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.ExecutionProfiles.from_toml("", policies=policies)
 
@@ -149,7 +149,7 @@ def test_invalid_custom_policies(policies: Any, message: str) -> None:
     ],
 )
 def test_an_invalid_profile(arguments: Any, message: str) -> None:
-    """A profile created in code is validated as one of a document is."""
+    """A profile that is created in code has the checks of a profile in a document."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.ExecutionProfile(**arguments)
 
@@ -171,7 +171,7 @@ def test_profiles_created_in_code() -> None:
 
 
 def test_invalid_collections_of_profiles() -> None:
-    """Two profiles of one name, and an object that is not a profile, are refused."""
+    """Two profiles with one name raise an error, and so does an object that is not a profile."""
     with pytest.raises(ArgumentError, match="^profiles: .*'slow'"):
         cassandra.ExecutionProfiles(cassandra.ExecutionProfile(name="slow"), cassandra.ExecutionProfile(name="slow"))
     with pytest.raises(ArgumentError, match="^profiles: 'slow' is not an ExecutionProfile$"):
@@ -179,7 +179,7 @@ def test_invalid_collections_of_profiles() -> None:
 
 
 def test_derived() -> None:
-    """A derived profile keeps the name and the policies, and changes other options."""
+    """A derived profile keeps the name and the policies of the original, and changes the given options."""
     base = cassandra.ExecutionProfile(
         name="slow", retry_policy=Custom(), request_timeout=30.0, default_idempotence=True
     )
@@ -202,7 +202,7 @@ def test_derived() -> None:
 
 
 def test_requests() -> None:
-    """A request takes the statement's options first, then the profile's; a PREPARE has no consistency level."""
+    """A request has the statement's options, and for missing ones the profile's; a PREPARE has no consistency level."""
     policy, speculation = Custom(), cassandra.ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)
     profile = cassandra.ExecutionProfile(
         retry_policy=policy,

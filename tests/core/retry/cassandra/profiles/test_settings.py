@@ -1,4 +1,4 @@
-"""Documents of profiles: inheritance, and errors of an invalid document."""
+"""Documents of profiles: inheritance of options, and errors of an invalid document."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CHANGES: list[tuple[str, Any, Any]] = [
 
 @rows(("option", "value", "expected"), CHANGES)
 def test_each_option_is_inherited_alone(option: str, value: object, expected: object) -> None:
-    """A profile that sets one option inherits all others from the default profile."""
+    """If a profile sets one option, it inherits all other options from the default profile."""
     document: Any = {**FULL, "profiles": {"other": {option: value}, "same": {}}}
     profiles = cassandra.ExecutionProfiles.from_mapping(document)
 
@@ -60,7 +60,7 @@ def test_each_option_is_inherited_alone(option: str, value: object, expected: ob
 
 
 def test_every_option_is_tried() -> None:
-    """The rows above change every option."""
+    """The rows of ``CHANGES`` change every option."""
     assert set(OPTIONS) == {option for option, _, _ in CHANGES}
 
 
@@ -91,7 +91,7 @@ DRIVER: list[tuple[str, str, object]] = [
 @rows("where", ["", "datastax-java-driver."])
 @rows(("text", "option", "expected"), DRIVER)
 def test_an_option_of_the_driver(where: str, text: str, option: str, expected: object) -> None:
-    """The driver's option names set options of the default profile, and of any other profile."""
+    """An option name of the driver sets its option in the default profile and in any other profile."""
     default = cassandra.ExecutionProfiles.from_toml(where + text).default
     other = cassandra.ExecutionProfiles.from_toml(f'{where}profiles."eu.west".{text}').find("eu.west")
 
@@ -100,12 +100,12 @@ def test_an_option_of_the_driver(where: str, text: str, option: str, expected: o
 
 
 def test_every_option_has_a_name_of_the_driver() -> None:
-    """Every option has a name of the driver, and the rows above cover all of them."""
+    """Every option has an option name of the driver, and the rows of ``DRIVER`` cover every option."""
     assert set(OPTIONS) == set(DRIVER_NAMES.values()) == {option for _, option, _ in DRIVER}
 
 
 def test_dotted_keys_and_tables_are_merged() -> None:
-    """A dotted key adds to the table that another key defines."""
+    """A dotted key adds its value to the table that another key defines."""
     document: Any = {
         "datastax-java-driver.advanced.retry-policy.class": "Own",
         "retry_policy": {"limit": 1},
@@ -221,7 +221,7 @@ WRONG: list[tuple[str, str, str]] = [
 @rows("where", ["", 'profiles."a.b c".'])
 @rows(("text", "path", "message"), WRONG)
 def test_an_invalid_document(where: str, text: str, path: str, message: str) -> None:
-    """The error has the path in the document, the value, and the valid values, in any profile."""
+    """In any profile, the error for an invalid value has its path in the document, the value, and the valid values."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.ExecutionProfiles.from_toml(where + text, policies=OWN)
 
@@ -270,7 +270,7 @@ def test_an_invalid_document(where: str, text: str, path: str, message: str) -> 
     ],
 )
 def test_an_invalid_mapping(document: Any, path: str, message: str) -> None:
-    """Mappings that TOML cannot express are refused with the same detail."""
+    """An invalid mapping that TOML cannot express is refused, with the details that an invalid document has."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.ExecutionProfiles.from_mapping(document, policies=OWN)
 
@@ -320,7 +320,7 @@ names = st.sampled_from(["a", "b", "slow"])
 
 @given(top=good_tables, tables=st.dictionaries(names, good_tables))
 def test_good_documents(top: Any, tables: Any) -> None:
-    """Each profile has its own options and inherits the others; equal policies are shared (liveness)."""
+    """Each profile has its own options, inherits all further options, and shares equal policies (liveness)."""
     document: Any = {**top, "profiles": tables}
     profiles = cassandra.ExecutionProfiles.from_mapping(document, policies={"Own": Custom})
 

@@ -1,4 +1,4 @@
-"""Requests and errors for tests."""
+"""Requests and errors that the tests of Cassandra requests share."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def prepare(policy: cassandra.RetryPolicy = DEFAULT) -> cassandra.CassandraReque
 def submitted(
     asked: cassandra.CassandraRequest, plan: Sequence[Hashable] = ("n1", "n2", "n3")
 ) -> cassandra.RequestMachine:
-    """Return the machine of a request submitted at START; attempt 0 goes to the first node."""
+    """Return the machine of a request that was submitted at START; attempt 0 was sent to the first node."""
     machine = cassandra.RequestMachine(asked, plan)
     machine.handle(cassandra.RequestStarted(), START)
     return machine
@@ -58,7 +58,7 @@ def submitted(
 def hear(
     machine: cassandra.RequestMachine, *events: cassandra.CassandraEvent, at: float = START
 ) -> list[cassandra.CassandraAction]:
-    """Pass the events to the machine. Return the actions after the last one."""
+    """Pass the events to the machine. Return the actions that follow the last event."""
     actions: Sequence[cassandra.CassandraAction] = ()
     for event in events:
         actions = machine.handle(event, at)
@@ -66,11 +66,11 @@ def hear(
 
 
 def sends(actions: Sequence[cassandra.CassandraAction]) -> list[cassandra.Send]:
-    """Return the Send actions."""
+    """Return only the Send actions."""
     return [action for action in actions if isinstance(action, cassandra.Send)]
 
 
 def error_of(actions: Sequence[cassandra.CassandraAction]) -> cassandra.CassandraError:
-    """Return the error of the failed request."""
+    """Return the error of the request's Fail action."""
     assert isinstance(actions[-1], cassandra.Fail), actions
     return actions[-1].error

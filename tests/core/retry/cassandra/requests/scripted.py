@@ -1,4 +1,4 @@
-"""A driver without a network, which executes the actions of a request machine on scripted nodes."""
+"""Driver without a network: it executes the actions of a request machine on scripted nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS = "rows"
 MISSING = "missing"
 """The node has no connection."""
 UNSENT = "unsent"
-"""The connection closes before a byte is written."""
+"""The connection closes before the driver has written a byte."""
 SILENCE = "silence"
 """The node sends no response."""
 
@@ -23,13 +23,13 @@ Script = Sequence[Answer] | Callable[[cassandra.Send | cassandra.Reprepare], Ans
 
 @dataclass(slots=True)
 class ScriptedCluster:
-    """Nodes by name; each sends the responses of its list, then rows, or calls its function."""
+    """Nodes by name. Each node sends the responses of its list and then rows, or calls its function."""
 
     nodes: Mapping[Hashable, Script]
     sent: list[cassandra.Send | cassandra.Reprepare] = field(default_factory=list)
 
     def answer(self, order: cassandra.Send | cassandra.Reprepare) -> list[cassandra.CassandraEvent]:
-        """Return the driver's events for an attempt."""
+        """Return the events that the driver reports for an attempt."""
         script = self.nodes.get(order.node, ())
         earlier = sum(other.node == order.node for other in self.sent)
         self.sent.append(order)
@@ -58,7 +58,7 @@ class ScriptedCluster:
                 return [written, cassandra.ResultReceived(attempt, answer)]
 
     def counts(self, *nodes: Hashable, consistency: cassandra.ConsistencyLevel | None = None) -> tuple[int, ...]:
-        """Return how many requests each node received, at one level or in total."""
+        """Return how many requests each node received, at one consistency level or in total."""
         return tuple(
             sum(
                 order.node == node and (consistency is None or order.consistency is consistency)
@@ -71,7 +71,7 @@ class ScriptedCluster:
 
 @dataclass(slots=True)
 class Run:
-    """Result of a request."""
+    """Everything that a request did until ``play`` returned."""
 
     machine: cassandra.RequestMachine
     cluster: ScriptedCluster
@@ -79,7 +79,7 @@ class Run:
 
     @property
     def end(self) -> cassandra.CassandraAction | None:
-        """Final action of the request; None if it is still running."""
+        """The final action of the request, or None if the request is still running."""
         ends = [
             action
             for action in self.actions
@@ -90,25 +90,25 @@ class Run:
 
     @property
     def result(self) -> object:
-        """Result; None without rows."""
+        """The rows of the request, or None if it completed without rows."""
         end = self.end
         assert isinstance(end, cassandra.Complete | cassandra.CompleteEmpty), end
         return end.result if isinstance(end, cassandra.Complete) else None
 
     @property
     def ending(self) -> object:
-        """Result, None without rows, or the class of the error."""
+        """The rows, None without rows, or the class of the error that failed the request."""
         return type(self.error) if isinstance(self.end, cassandra.Fail) else self.result
 
     @property
     def error(self) -> cassandra.CassandraError:
-        """Error of the request."""
+        """The error that failed the request."""
         assert isinstance(self.end, cassandra.Fail), self.end
         return self.end.error
 
     @property
     def info(self) -> cassandra.ExecutionInfo:
-        """Execution info of the request."""
+        """The execution info of the result or the error."""
         end = self.end
         assert end is not None
         if isinstance(end, cassandra.Fail):
@@ -120,7 +120,7 @@ class Run:
 def play(
     request: cassandra.CassandraRequest, nodes: Mapping[Hashable, Script], *, plan: Iterable[Hashable] | None = None
 ) -> Run:
-    """Run a request until it ends or all its attempts wait for a silent node; no time passes."""
+    """Run a request until it ends or all its attempts wait for a silent node. The clock stands still."""
     machine, cluster = cassandra.RequestMachine(request, list(nodes) if plan is None else plan), ScriptedCluster(nodes)
     run = Run(machine, cluster, [])
     events: list[cassandra.CassandraEvent] = [cassandra.RequestStarted()]

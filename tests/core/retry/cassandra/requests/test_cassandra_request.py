@@ -37,7 +37,7 @@ def test_defaults() -> None:
 def test_a_prepare_may_be_repeated(
     kind: cassandra.RequestKind, idempotent: bool, may_repeat: bool, may_speculate: bool
 ) -> None:
-    """A PREPARE may be repeated but not sent speculatively; a statement needs idempotency for both."""
+    """A PREPARE may be repeated but not sent speculatively; a statement must be idempotent for either."""
     request = cassandra.CassandraRequest(policy=cassandra.DefaultRetryPolicy(), kind=kind, idempotent=idempotent)
 
     assert (may_repeat, may_speculate) == (request.may_repeat, request.may_speculate)
@@ -58,7 +58,7 @@ def test_a_prepare_may_be_repeated(
     ],
 )
 def test_invalid_arguments(parameter: str, value: Any) -> None:
-    """An invalid argument raises an error that names it and its value."""
+    """An invalid argument raises an error with the name and the value of the argument."""
     arguments: dict[str, Any] = {"policy": cassandra.DefaultRetryPolicy(), parameter: value}
     with pytest.raises(ArgumentError, match=f"{parameter}=") as caught:
         cassandra.CassandraRequest(**arguments)
@@ -69,7 +69,7 @@ def test_invalid_arguments(parameter: str, value: Any) -> None:
 
 @pytest.mark.parametrize("parameter", ["consistency", "serial_consistency"])
 def test_a_prepare_has_no_level(parameter: str) -> None:
-    """A PREPARE with a consistency level is refused."""
+    """A PREPARE that has a consistency level is refused."""
     level: dict[str, Any] = {parameter: cassandra.ConsistencyLevel.SERIAL}
     with pytest.raises(ArgumentError, match=f"{parameter}=SERIAL") as caught:
         cassandra.CassandraRequest(policy=cassandra.DefaultRetryPolicy(), kind=cassandra.RequestKind.PREPARE, **level)

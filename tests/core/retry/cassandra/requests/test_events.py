@@ -1,4 +1,4 @@
-"""Events of attempts: their properties and their validation."""
+"""Events of attempts: their properties, and errors for invalid fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.retry import cassandra
 
 @rows(("handed_over", "is_unsent"), [(0, True), (1, False), (10_000, False), (None, False)])
 def test_zero_bytes_mean_unsent(handed_over: int | None, is_unsent: bool) -> None:
-    """An attempt is unsent only if zero bytes were handed over; an unknown number counts as sent."""
+    """An attempt is unsent only if no byte was handed over; if the number is unknown, the attempt counts as sent."""
     assert is_unsent is cassandra.AttemptAborted(0, cassandra.ClosedConnection(), handed_over).is_unsent
 
 
@@ -28,7 +28,7 @@ def test_handed_over_is_a_count(handed_over: Any) -> None:
 
 @rows("error", [cassandra.RequestAborted(), cassandra.FrameTooLong(), cassandra.RequestThrottled()])
 def test_errors_that_abort(error: Any) -> None:
-    """An attempt can be aborted with any error that is not a response."""
+    """An attempt can be aborted with any error of the driver that is not a response."""
     assert error is cassandra.AttemptAborted(0, error).error
 
 
@@ -36,7 +36,7 @@ def test_errors_that_abort(error: Any) -> None:
     "error", [cassandra.ServerError(), cassandra.NodeUnavailable(), OSError("reset"), None, cassandra.ClosedConnection]
 )
 def test_other_errors_do_not_abort(error: Any) -> None:
-    """A response, or an exception of another library, is refused with a hint to use ``__cause__``."""
+    """An abort with a response or with an exception of another library is refused, with a hint to use ``__cause__``."""
     with pytest.raises(ArgumentError, match="__cause__") as caught:
         cassandra.AttemptAborted(0, error)
 
@@ -45,7 +45,7 @@ def test_other_errors_do_not_abort(error: Any) -> None:
 
 @rows("error", [cassandra.ClosedConnection(), OSError("reset"), None, 0x1001])
 def test_only_coordinator_errors_are_responses(error: Any) -> None:
-    """ErrorReceived refuses anything but a CoordinatorError."""
+    """ErrorReceived accepts only a CoordinatorError."""
     with pytest.raises(ArgumentError, match="must be a CoordinatorError") as caught:
         cassandra.ErrorReceived(0, error)
 

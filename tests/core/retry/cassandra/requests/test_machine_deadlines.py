@@ -1,4 +1,4 @@
-"""The timeout of an execution covers all its attempts, and its error states whether a write may have been applied."""
+"""Deadline of an execution: it covers all attempts, and its error states whether a write may have been applied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors
 
 
 def test_one_timeout_covers_all_attempts() -> None:
-    """The timeout starts at the submission and covers all attempts."""
+    """The timeout starts when the request is submitted and covers all attempts."""
     downgrading = Always(cassandra.RetryVerdict(cassandra.RetryDecision.RETRY_NEXT, Level.ONE))
     machine = request_cases.submitted(request_cases.request(downgrading, consistency=Level.QUORUM, timeout=2.0))
     request_cases.hear(
@@ -110,7 +110,7 @@ def test_ambiguity(events: Sequence[cassandra.CassandraEvent], expected: bool) -
 
 
 def test_no_ambiguity_before_the_first_send() -> None:
-    """A statement that is not submitted, or that finds no node, is not ambiguous."""
+    """A statement is not ambiguous before it is submitted, and not if there is no node for it."""
     machine = cassandra.RequestMachine(request_cases.request(idempotent=False), [])
     before = machine.is_ambiguous
     request_cases.hear(machine, cassandra.RequestStarted())
@@ -136,7 +136,7 @@ def test_the_timeout_error_states_the_ambiguity(events: Sequence[cassandra.Cassa
 
 
 def test_no_retry_after_the_deadline() -> None:
-    """A retry decided after the deadline is not sent, even if the timeout event has not arrived yet."""
+    """If the policy decides to retry after the deadline, nothing is sent, even if no timer event has arrived."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_NEXT)))
     request_cases.hear(machine, cassandra.RequestWritten(0))
     actions = request_cases.hear(

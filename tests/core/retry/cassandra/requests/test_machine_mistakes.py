@@ -38,7 +38,7 @@ def test_an_unknown_attempt_is_refused(attempt: Any, settled: bool) -> None:
     ],
 )
 def test_an_invalid_event_is_refused(event: Any) -> None:
-    """Anything but an event, for instance an action, raises InvalidEvent and changes nothing."""
+    """An object that is not an event, for instance an action, raises InvalidEvent and changes nothing."""
     machine = request_cases.submitted(request_cases.request())
     with pytest.raises(InvalidEvent):
         request_cases.hear(machine, event)
@@ -48,7 +48,7 @@ def test_an_invalid_event_is_refused(event: Any) -> None:
 
 @rows("now", [request_cases.START - 1, math.nan, math.inf, -math.inf, None, "now", True])
 def test_an_invalid_time_is_refused(now: Any) -> None:
-    """A time that is not a finite number, or goes back, raises an error and changes nothing."""
+    """A time that is not a finite number, or is before the previous time, raises an error and changes nothing."""
     machine = request_cases.submitted(request_cases.request())
     with pytest.raises(ArgumentError, match=f"now={now!r} must be") as caught:
         machine.handle(cassandra.ResultReceived(0), now)
@@ -58,7 +58,7 @@ def test_an_invalid_time_is_refused(now: Any) -> None:
 
 
 def test_a_mistake_does_not_move_the_clock() -> None:
-    """A refused event does not advance the time."""
+    """If the machine refuses an event, the time of that event does not advance the clock."""
     machine = request_cases.submitted(request_cases.request())
     request_cases.hear(machine, cassandra.RequestWritten(0))
     with pytest.raises(InvalidEvent):
@@ -70,7 +70,7 @@ def test_a_mistake_does_not_move_the_clock() -> None:
 
 
 def test_a_plan_that_fails() -> None:
-    """A query plan that raises later fails the request, with its exception as the cause."""
+    """If the query plan raises for a later node, the request fails, and the exception is the cause."""
 
     def plan() -> Iterator[str]:
         yield "n1"
@@ -88,7 +88,7 @@ def test_a_plan_that_fails() -> None:
 
 
 def test_a_plan_that_fails_first() -> None:
-    """A query plan that raises for the first node fails the request at the submission."""
+    """If the query plan raises for the first node, the request fails when it is submitted."""
     nodes: Any = iter([["n1"]])
     machine = cassandra.RequestMachine(request_cases.request(), nodes)
 

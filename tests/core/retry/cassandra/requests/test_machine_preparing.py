@@ -1,4 +1,4 @@
-"""A node that has forgotten a prepared statement gets a PREPARE and then the request again; no retry is counted."""
+"""Repreparation: a node without the prepared statement gets a PREPARE and then the request again, without a retry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ idempotent_or_not = rows("idempotent", [True, False])
 
 
 def preparing(*, idempotent: bool = False) -> cassandra.RequestMachine:
-    """Return a request whose statement is prepared again on n1, as attempt 1."""
+    """Return a request whose statement is being prepared again on n1, as attempt 1."""
     machine = request_cases.submitted(
         request_cases.request(request_cases.NEVER_ASKED, idempotent=idempotent, consistency=Level.ONE)
     )
@@ -30,7 +30,7 @@ def preparing(*, idempotent: bool = False) -> cassandra.RequestMachine:
 
 
 def test_a_new_statement_id_fails_the_request() -> None:
-    """If the node returns another statement id, the request fails and the application has to prepare again."""
+    """If the node returns another statement id, the request fails and the application must prepare it again."""
     error = request_cases.error_of(request_cases.hear(preparing(), cassandra.StatementPrepared(1, b"other")))
 
     assert isinstance(error, errors.RepreparationFailed)
@@ -41,7 +41,7 @@ def test_a_new_statement_id_fails_the_request() -> None:
 
 
 def test_an_unknown_statement_fails_the_request() -> None:
-    """If the driver lacks the statement's text, the request fails and the application has to prepare again."""
+    """If the driver lacks the statement's text, the request fails and the application must prepare it again."""
     error = request_cases.error_of(request_cases.hear(preparing(), cassandra.StatementForgotten(1)))
 
     assert isinstance(error, errors.RepreparationFailed)
@@ -55,7 +55,7 @@ def test_an_unknown_statement_fails_the_request() -> None:
     [errors.InvalidQuery("no"), errors.AlreadyExists("no"), errors.FunctionFailure("no"), errors.ProtocolError("no")],
 )
 def test_an_error_of_the_statement_is_raised(error: errors.CoordinatorError) -> None:
-    """An error of the statement itself during the PREPARE is raised without trying another node."""
+    """If the PREPARE fails with an error of the statement, the error is raised and no other node is tried."""
     assert error is request_cases.error_of(request_cases.hear(preparing(), cassandra.ErrorReceived(1, error)))
 
 
@@ -85,13 +85,13 @@ def test_other_errors_try_the_next_node(event: cassandra.AttemptEvent, idempoten
 def play_on(
     machine: cassandra.RequestMachine, actions: Sequence[cassandra.CassandraAction]
 ) -> list[cassandra.CassandraAction]:
-    """Pass the Send action to a cluster that returns rows. Return the machine's actions."""
+    """Pass the Send action to a cluster that returns rows. Return the actions of the machine."""
     (order,) = (action for action in actions if isinstance(action, cassandra.Send))
     return [action for event in ScriptedCluster({}).answer(order) for action in machine.handle(event, 200.0)]
 
 
 def test_connection_lost_between_prepare_and_resend() -> None:
-    """If the connection closes before the resend, the next node gets the request."""
+    """If the connection closes between the PREPARE and the request, the next node gets the request."""
     machine = preparing()
 
     assert [cassandra.Send(3, 0, "n2", Level.ONE)] == request_cases.hear(
@@ -100,7 +100,7 @@ def test_connection_lost_between_prepare_and_resend() -> None:
 
 
 def test_connection_lost_before_prepare_of_a_retry() -> None:
-    """If the connection of a retry closes before the PREPARE, its node is recorded as unavailable."""
+    """If the connection for the PREPARE of a retry is missing, the node has NodeUnavailable on record."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME)))
     request_cases.hear(
         machine,
@@ -119,7 +119,7 @@ def test_connection_lost_before_prepare_of_a_retry() -> None:
 
 
 def test_a_node_that_always_forgets() -> None:
-    """A node that always forgets a statement gets ``REPREPARATIONS_MAX`` PREPAREs; then the next node is tried."""
+    """A node that always lacks the statement gets ``REPREPARATIONS_MAX`` PREPAREs, and then the next node is tried."""
 
     def forgets(order: cassandra.Send | cassandra.Reprepare) -> Answer:
         return request_cases.UNPREPARED if isinstance(order, cassandra.Send) else "prepared"

@@ -1,4 +1,4 @@
-"""Properties of every history of a request: no wrong action (safety), and always an end (liveness)."""
+"""Properties that every history of a request has: no wrong action (safety), and always an end (liveness)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNPREPARED = errors.Unprepared(statement_id=b"id")
 
 
 def fresh(error: Error) -> Error:
-    """Return a copy of an error without execution info, as a driver creates one for each response."""
+    """Return a copy of an error that has no execution info, as a driver creates one for each response."""
     twin = copy(error)
     twin.execution_info = None
     return twin
@@ -86,7 +86,7 @@ class RequestHistories(RuleBasedStateMachine):
         executions_max: int,
         delay: float,
     ) -> None:
-        """Submit a request of any kind, with a plan of any length."""
+        """Submit a request of any kind with a query plan of any length."""
         policy = Always(cassandra.RETRY_NEXT)
         request = cassandra.CassandraRequest(
             policy=policy,
@@ -114,7 +114,7 @@ class RequestHistories(RuleBasedStateMachine):
     @precondition(lambda self: self.is_open)
     @rule(data=st.data())
     def write(self, data: st.DataObject) -> None:
-        """Report that an attempt is completely written."""
+        """Report that the driver has written an attempt completely."""
         unwritten = [seen.order for seen in self.witness.executions if seen.order and not seen.is_written]
         if unwritten:
             self.witness.feed(cassandra.RequestWritten(data.draw(st.sampled_from(unwritten), label="attempt").attempt))
@@ -135,7 +135,7 @@ class RequestHistories(RuleBasedStateMachine):
     @precondition(lambda self: self.is_open)
     @rule(data=st.data(), error=aborts, handed_over=handed_over, answer=answers)
     def abort(self, data: st.DataObject, error: errors.RequestAborted, handed_over: int | None, answer: Any) -> None:
-        """Report a closed connection, with any number of bytes handed over."""
+        """Report that a connection has closed, with any number of bytes handed over."""
         self.witness.policy.answer = answer
         self.witness.feed(cassandra.AttemptAborted(self.pick(data).attempt, error, handed_over))
 
@@ -150,7 +150,7 @@ class RequestHistories(RuleBasedStateMachine):
     @precondition(lambda self: self.is_open)
     @rule(data=st.data(), seldom=st.integers(0, 4), right=st.booleans())
     def answer_well(self, data: st.DataObject, seldom: int, right: bool) -> None:
-        """Report a result or a prepared statement, sometimes with another id."""
+        """Report a result or a prepared statement, sometimes with a different statement id."""
         order = self.pick(data)
         if isinstance(order, cassandra.Reprepare):
             good = cassandra.StatementPrepared(order.attempt, order.statement_id)
@@ -164,7 +164,7 @@ class RequestHistories(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def tell_late(self, data: st.DataObject) -> None:
-        """Report an event of an attempt that has ended, which changes nothing."""
+        """Report an event of an attempt that has ended, and check that it changes nothing."""
         over = set(range(len(self.witness.owners))) - {order.attempt for order in self.witness.live}
         if over:
             attempt = data.draw(st.sampled_from(sorted(over)), label="attempt")
@@ -178,7 +178,7 @@ class RequestHistories(RuleBasedStateMachine):
 
     @rule()
     def tell_nonsense(self) -> None:
-        """Report an event of an unknown attempt, which is refused and changes nothing."""
+        """Report an event of an unknown attempt, and check that the machine refuses it and changes nothing."""
         before = (self.witness.machine.state, self.witness.machine.wakeup)
         with pytest.raises(InvalidEvent, match="never ordered"):
             self.witness.machine.handle(cassandra.ResultReceived(len(self.witness.owners)), self.witness.now)
@@ -187,14 +187,14 @@ class RequestHistories(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.0, 0.001, 0.01, 0.3]))
     def let_time_pass(self, seconds: float) -> None:
-        """Advance the clock, independently of the machine's wakeup."""
+        """Advance the clock to a time that does not depend on the machine's wakeup."""
         self.witness.now += seconds
         self.witness.feed(cassandra.TimerFired())
 
     @precondition(lambda self: self.is_open and math.isfinite(self.witness.machine.wakeup))
     @rule(seldom=st.integers(0, 2))
     def wake(self, seldom: int) -> None:
-        """Advance the clock to the wakeup; to the deadline less often."""
+        """Advance the clock to the wakeup; if the wakeup is the deadline, do so only sometimes."""
         wakeup = self.witness.machine.wakeup
         if wakeup < self.witness.deadline or seldom == 0:
             self.witness.now = max(self.witness.now, wakeup)
@@ -203,7 +203,7 @@ class RequestHistories(RuleBasedStateMachine):
     @precondition(lambda self: self.is_open)
     @rule(seldom=st.integers(0, 9))
     def leave(self, seldom: int) -> None:
-        """Abandon the request, now and then."""
+        """Sometimes abandon the request."""
         if seldom == 0:
             self.witness.feed(cassandra.RequestAbandoned())
 
@@ -232,17 +232,17 @@ class RequestHistories(RuleBasedStateMachine):
             self.witness.feed(cassandra.ResultReceived(order.attempt, "rows"))
 
     def end_badly(self) -> None:
-        """Respond with an error; the policy continues with the next node."""
+        """Respond with an error, after which the policy continues with the next node."""
         self.witness.policy.answer = cassandra.RETRY_NEXT
         self.witness.feed(cassandra.ErrorReceived(self.witness.live[0].attempt, errors.Overloaded("busy")))
 
     def end_late(self) -> None:
-        """Advance the clock to the next wakeup, without a response."""
+        """Advance the clock to the next wakeup and send no response."""
         self.witness.now = max(self.witness.now, self.witness.machine.wakeup)
         self.witness.feed(cassandra.TimerFired())
 
     def judge_end(self, mood: int) -> None:
-        """Check that the end fits the behavior of the nodes."""
+        """Check that the nodes behaved in a way that permits this end of the request."""
         (end,) = self.witness.ends
         timed_out = isinstance(end, cassandra.Fail) and isinstance(end.error, errors.DriverTimeout)
         match mood:

@@ -1,4 +1,4 @@
-"""Parallel executions: their start, their shared state, and their common end."""
+"""Speculative executions of one request: when they start, the state that they share, and how the request ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEADLINE = request_cases.START + 2.0
 
 
 class Says:
-    """Policy that always returns the same delay, or raises it."""
+    """Speculation policy that always returns the same delay, or raises it if it is an exception."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -44,7 +44,7 @@ def two_running(
 
 
 def test_the_delay_starts_with_the_write() -> None:
-    """The delay starts when the first attempt is written; after it, the next node gets the request as well."""
+    """The delay starts when the first attempt is written; after the delay the request is also sent to the next node."""
     machine = request_cases.submitted(request_cases.request(speculation=THREE, consistency=Level.TWO))
     assert DEADLINE == machine.wakeup
     request_cases.hear(machine, cassandra.RequestWritten(0), at=request_cases.START + 0.5)
@@ -57,7 +57,7 @@ def test_the_delay_starts_with_the_write() -> None:
 
 
 def test_one_at_a_time() -> None:
-    """Each written execution schedules the next one, until the policy returns no delay."""
+    """After each execution is written, the policy is called for the next one, until it returns no delay."""
     policy = Says(0.1)
     machine = request_cases.submitted(request_cases.request(speculation=policy), ["n1", "n2", "n3", "n4"])
     request_cases.hear(machine, cassandra.RequestWritten(0))
@@ -72,7 +72,7 @@ def test_one_at_a_time() -> None:
 
 
 def test_an_unsent_attempt_schedules_nothing() -> None:
-    """Only an attempt that is written starts the delay, even if it is not the first one."""
+    """The delay starts with the first attempt that is written, even if earlier attempts were not sent."""
     machine = request_cases.submitted(request_cases.request(speculation=THREE))
     request_cases.hear(machine, cassandra.ConnectionMissed(0), cassandra.AttemptAborted(1, request_cases.CLOSED, 0))
     assert DEADLINE == machine.wakeup
@@ -82,7 +82,7 @@ def test_an_unsent_attempt_schedules_nothing() -> None:
 
 
 def test_retries_schedule_nothing() -> None:
-    """An execution schedules the next one once, however often it is retried."""
+    """An execution calls the policy once, however often the execution is retried."""
     policy = Says(None)
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME), speculation=policy))
     request_cases.hear(
@@ -105,7 +105,7 @@ def test_retries_schedule_nothing() -> None:
 
 
 def test_a_partial_write_schedules_nothing() -> None:
-    """An attempt that was only partly written, and its retry, schedule no further execution."""
+    """If an attempt was written only in part, neither it nor its retry starts another execution."""
     policy = Says(0.1)
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME), speculation=policy))
     request_cases.hear(machine, cassandra.AttemptAborted(0, request_cases.CLOSED, 1), cassandra.RequestWritten(1))
@@ -114,7 +114,7 @@ def test_a_partial_write_schedules_nothing() -> None:
 
 
 def test_a_new_execution_keeps_the_original_level() -> None:
-    """A new execution has the consistency level at its scheduling, not that of a later verdict."""
+    """A new execution has the consistency level at the time it was scheduled, not the level of a later retry."""
     machine = request_cases.submitted(
         request_cases.request(
             Always(cassandra.RetryVerdict(cassandra.RetryDecision.RETRY_SAME, Level.ONE)),
@@ -131,7 +131,7 @@ def test_a_new_execution_keeps_the_original_level() -> None:
 
 @rows(("winner", "loser", "node"), [(0, 1, "n1"), (1, 0, "n2")])
 def test_the_faster_one_wins(winner: int, loser: int, node: str) -> None:
-    """The first result completes the request, cancels the other attempt, and its late response is ignored."""
+    """The first result completes the request and cancels the other attempt, whose late response is ignored."""
     machine = two_running()
     actions = request_cases.hear(machine, cassandra.ResultReceived(winner, "rows"), at=SOON)
 
@@ -147,7 +147,7 @@ CLOSED_ANSWER = errors.Overloaded("busy")
 
 
 def test_the_last_execution_fails_the_request() -> None:
-    """An execution without a node ends silently; the last one fails the request with all errors in order."""
+    """An execution without a node ends silently; the last execution fails the request with all errors in order."""
     machine = two_running(plan=("n1", "n2"))
     first = request_cases.hear(machine, cassandra.ErrorReceived(1, CLOSED_ANSWER), at=SOON)
     assert machine.state is cassandra.RequestState.RUNNING
@@ -164,7 +164,7 @@ def test_the_last_execution_fails_the_request() -> None:
 
 
 def test_a_new_execution_without_a_node() -> None:
-    """A new execution that finds no node ends immediately, and the first one continues."""
+    """If there is no node for a new execution, that execution ends immediately, and the first one continues."""
     machine = request_cases.submitted(request_cases.request(speculation=THREE), ["n1"])
     request_cases.hear(machine, cassandra.RequestWritten(0))
     actions = request_cases.hear(machine, cassandra.TimerFired(), at=SOON)
@@ -177,7 +177,7 @@ def test_a_new_execution_without_a_node() -> None:
 
 @rows("answer", [ZeroDivisionError("raise me"), -1.0, math.nan, "soon"])
 def test_a_policy_that_fails(answer: object) -> None:
-    """A speculation policy that raises or returns nonsense fails the request and cancels the written attempt."""
+    """If a speculation policy raises or returns an invalid value, the request fails and the attempt is cancelled."""
     speculation: cassandra.SpeculativeExecutionPolicy = Says(answer)
     actions = request_cases.hear(
         request_cases.submitted(request_cases.request(speculation=speculation)), cassandra.RequestWritten(0)
@@ -191,7 +191,7 @@ def test_a_policy_that_fails(answer: object) -> None:
 
 
 def test_a_failing_policy_with_an_early_response() -> None:
-    """A speculation policy also fails the request if the response arrives before the write is reported."""
+    """If a response arrives before the write is reported, a speculation policy that raises still fails the request."""
     machine = request_cases.submitted(request_cases.request(speculation=Says(-1)))
 
     assert isinstance(

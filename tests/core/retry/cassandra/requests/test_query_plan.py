@@ -1,4 +1,4 @@
-"""The query plan returns each node once, as late as possible, and refuses an invalid plan."""
+"""Query plan: it returns each node once, as late as possible, and refuses invalid nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_in_order_and_then_none() -> None:
 
 
 def test_a_generator_is_advanced_late() -> None:
-    """A generator is advanced only for nodes that are taken."""
+    """A generator is advanced only when the next node is needed."""
     made: list[int] = []
 
     def nodes() -> Iterator[int]:
@@ -48,7 +48,7 @@ def test_a_generator_is_advanced_late() -> None:
     ],
 )
 def test_invalid_plans(nodes: Any, text: str) -> None:
-    """An invalid plan, or an invalid first node, raises an error."""
+    """A query plan that is invalid, or whose first node is invalid, raises an error."""
     with pytest.raises(ArgumentError, match=text) as caught:
         QueryPlan(nodes)
 
@@ -56,7 +56,7 @@ def test_invalid_plans(nodes: Any, text: str) -> None:
 
 
 def test_a_generator_that_fails_is_over() -> None:
-    """A generator with an invalid node raises once, and the plan has no nodes after that."""
+    """If a generator yields an invalid node, the plan raises once, and then has no more nodes."""
 
     def nodes() -> Iterator[Any]:
         yield "n1"

@@ -1,4 +1,4 @@
-"""One execution over its plan: its requests, counts, records and result."""
+"""One execution of a request over its query plan: its attempts, counts, records and result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors
 
 
 def test_a_result() -> None:
-    """The node's result is returned unchanged, with the execution info."""
+    """The request completes with the node's result unchanged, and with the execution info."""
     machine = cassandra.RequestMachine(request_cases.request(consistency=Level.QUORUM), ["n1", "n2"])
     result = object()
 
@@ -27,7 +27,7 @@ def test_a_result() -> None:
 
 
 def test_a_response_before_the_write_report() -> None:
-    """A response that is reported before the completed write is accepted."""
+    """If a response is reported before the completed write, the machine accepts the response."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME)))
 
     assert [cassandra.Send(1, 0, "n1", None)] == request_cases.sends(
@@ -37,7 +37,7 @@ def test_a_response_before_the_write_report() -> None:
 
 
 def test_the_last_node_fails() -> None:
-    """A retry on the next node fails with AllNodesFailed, not with the node's error, if the plan has no more nodes."""
+    """If the policy retries on the next node and the plan has no more nodes, the request fails with AllNodesFailed."""
     run = play(request_cases.request(Always(cassandra.RETRY_NEXT)), {"n1": [request_cases.UNAVAILABLE]})
 
     assert {"n1": (request_cases.UNAVAILABLE,)} == (
@@ -49,7 +49,7 @@ def test_the_last_node_fails() -> None:
 
 
 def test_the_level_of_the_last_node() -> None:
-    """If the plan is exhausted, the execution info has the consistency level of the last verdict."""
+    """If the query plan has no more nodes, the execution info has the consistency level of the policy's last retry."""
     policy = Always(cassandra.RetryVerdict(cassandra.RetryDecision.RETRY_NEXT, Level.TWO))
     run = play(request_cases.request(policy, consistency=Level.QUORUM), {"n1": [request_cases.UNAVAILABLE]})
 
@@ -58,7 +58,7 @@ def test_the_level_of_the_last_node() -> None:
 
 
 def test_rethrow() -> None:
-    """A rethrown error has the earlier errors in its execution info, but not itself."""
+    """The execution info of a rethrown error has the earlier errors but not the rethrown error."""
     error = errors.ReadTimeout(consistency=Level.ONE, block_for=1, received=0, data_present=False)
     met = errors.ServerError("no")
     run = play(request_cases.request(), {"n1": [met], "n2": [error]})
@@ -69,7 +69,7 @@ def test_rethrow() -> None:
 
 
 def test_ignore() -> None:
-    """An ignored error completes the request without rows, and is not among its errors."""
+    """If the policy ignores an error, the request completes without rows, and the error is not on record."""
     run = play(request_cases.request(Always(cassandra.IGNORE)), {"n1": [MISSING], "n2": [request_cases.WRITE]})
     (_, missing), *others = run.info.errors
 
@@ -83,7 +83,7 @@ def test_ignore() -> None:
 
 
 def test_one_count_for_all_kinds_of_errors() -> None:
-    """A server error on one node uses up the retry for a read timeout on the next node."""
+    """A retry after a server error on one node uses up the retry for a read timeout on the next node."""
     late = errors.ReadTimeout(consistency=Level.QUORUM, block_for=2, received=2, data_present=False)
 
     assert play(request_cases.request(), {"n1": [late]}).result == ROWS
@@ -91,7 +91,7 @@ def test_one_count_for_all_kinds_of_errors() -> None:
 
 
 def test_only_verdicts_increase_the_retry_count() -> None:
-    """The retry count of the policy increases only by verdicts to retry."""
+    """The retry count that the policy gets increases only when the policy decides to retry."""
     policy = Always(cassandra.RETRY_NEXT)
     play(
         request_cases.request(policy),
@@ -118,7 +118,7 @@ def test_only_verdicts_increase_the_retry_count() -> None:
     ],
 )
 def test_not_idempotent(error: errors.CassandraError) -> None:
-    """A non-idempotent request that may have been executed is not retried, and the policy is not consulted."""
+    """If a non-idempotent request may have been executed, it is not retried and the policy is not called."""
     run = play(request_cases.request(request_cases.NEVER_ASKED, idempotent=False), {"n1": [error], "n2": []})
 
     assert type(error) is run.ending
@@ -127,7 +127,7 @@ def test_not_idempotent(error: errors.CassandraError) -> None:
 
 @rows("error", [request_cases.READ, request_cases.UNAVAILABLE])
 def test_not_idempotent_and_not_executed(error: errors.CassandraError) -> None:
-    """A read timeout and Unavailable reach the policy even for a non-idempotent statement."""
+    """The policy decides about a read timeout and Unavailable even if the statement is not idempotent."""
     assert (
         ROWS
         == play(request_cases.request(Always(cassandra.RETRY_NEXT), idempotent=False), {"n1": [error], "n2": []}).result
@@ -137,7 +137,7 @@ def test_not_idempotent_and_not_executed(error: errors.CassandraError) -> None:
 @rows("answer", [MISSING, UNSENT, errors.Bootstrapping("joining")])
 @rows("idempotent", [True, False])
 def test_certainly_not_executed(answer: str | errors.CassandraError, idempotent: bool) -> None:
-    """The next node gets a request that was certainly not executed; the error is recorded and no retry is counted."""
+    """A request that was certainly not executed goes to the next node; its error is recorded, but not as a retry."""
     run = play(request_cases.request(request_cases.NEVER_ASKED, idempotent=idempotent), {"n1": [answer], "n2": []})
 
     assert ROWS == run.result
@@ -162,7 +162,7 @@ def test_a_pinned_node() -> None:
 
 @rows(("handed_over", "is_unsent"), [(0, True), (1, False), (None, False)])
 def test_a_write_that_fails(handed_over: int | None, is_unsent: bool) -> None:
-    """An attempt is unsent only if no byte was handed over; otherwise it may have been executed."""
+    """An attempt is unsent only if no byte was handed over; otherwise the node may have executed it."""
     machine = request_cases.submitted(request_cases.request(request_cases.NEVER_ASKED, idempotent=False))
     actions = request_cases.hear(machine, cassandra.AttemptAborted(0, request_cases.CLOSED, handed_over))
 
@@ -183,7 +183,7 @@ def test_a_completed_write_stays_sent() -> None:
 
 
 def test_connection_lost_before_a_retry() -> None:
-    """If the connection closes before a retry on the same node, the next node gets it and no error is added."""
+    """If the connection closes before a retry on the same node, the next node gets the retry and no error is added."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME)))
     request_cases.hear(machine, cassandra.RequestWritten(0), cassandra.ErrorReceived(0, request_cases.SERVER))
     actions = request_cases.hear(machine, cassandra.ConnectionMissed(1))
@@ -199,7 +199,7 @@ def test_connection_lost_before_a_retry() -> None:
 def test_client_side_errors_bypass_the_policy(
     error: errors.FrameTooLong | errors.RequestThrottled, handed_over: int | None
 ) -> None:
-    """A frame that is too long, or a throttled request, raises its error without a decision of the policy."""
+    """A frame that is too long and a throttled request raise their errors, and the policy is not called."""
     raised = request_cases.error_of(
         request_cases.hear(
             request_cases.submitted(request_cases.request(request_cases.NEVER_ASKED)),
@@ -221,7 +221,7 @@ def test_client_side_errors_bypass_the_policy(
     ],
 )
 def test_final_errors_bypass_the_policy(error: errors.CassandraError) -> None:
-    """An error that every node would return is raised without a decision of the policy."""
+    """An error that every node would return is raised, and the policy is not called."""
     run = play(request_cases.request(request_cases.NEVER_ASKED), {"n1": [error], "n2": []})
 
     assert run.error is error
@@ -239,7 +239,7 @@ def test_an_authentication_error_becomes_a_protocol_error() -> None:
 
 
 def test_requests_of_one_connection_raise_copies() -> None:
-    """Each request of a closed connection raises its own copy of the error, with its own info and the same cause."""
+    """Each request of a closed connection raises a copy of the error with its own info and the original cause."""
     closed = errors.ClosedConnection("closed")
     closed.__cause__ = OSError("reset")
     one = request_cases.error_of(
@@ -264,7 +264,7 @@ def test_requests_of_one_connection_raise_copies() -> None:
 
 
 def test_reports() -> None:
-    """Each failure is reported before its consequence, with the policy's verdict if the policy was consulted."""
+    """Each failure is reported before the next action, with the policy's decision if the policy was called."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_NEXT)))
     (unsent, _) = request_cases.hear(machine, cassandra.AttemptAborted(0, request_cases.CLOSED, 0))
     (asked, _) = request_cases.hear(
@@ -282,12 +282,12 @@ def test_reports() -> None:
 
 @rows("error", [errors.ServerError("no"), errors.Overloaded("no"), request_cases.CLOSED, errors.CdcWriteFailure("no")])
 def test_prepare_is_idempotent(error: errors.CassandraError) -> None:
-    """A PREPARE is always idempotent, so the policy decides on each error."""
+    """A PREPARE is always idempotent, so the policy decides about each of its errors."""
     assert ROWS == play(request_cases.prepare(Always(cassandra.RETRY_NEXT)), {"n1": [error], "n2": []}).result
 
 
 def test_an_error_of_a_prepare_is_not_ignored() -> None:
-    """A verdict to ignore an error of a PREPARE fails the request with PolicyFailed."""
+    """If the policy ignores an error of a PREPARE, the request fails with PolicyFailed."""
     run = play(request_cases.prepare(Always(cassandra.IGNORE)), {"n1": [request_cases.SERVER]})
 
     assert errors.PolicyFailed is run.ending
@@ -330,7 +330,7 @@ class Unspeakable(Exception):
     [ZeroDivisionError("raise me"), Unspeakable(), None, "RETRY_SAME", cassandra.RetryDecision.RETRY_SAME, True],
 )
 def test_a_policy_that_fails(answer: object) -> None:
-    """An exception of the policy, or a result that is not a verdict, fails the request and does not propagate."""
+    """If the policy raises or returns an invalid value, the request fails and the exception does not propagate."""
     run = play(request_cases.request(Always(answer)), {"n1": [request_cases.SERVER]})
 
     assert (errors.PolicyFailed, cassandra.RequestState.FAILED) == (run.ending, run.machine.state)
@@ -339,7 +339,7 @@ def test_a_policy_that_fails(answer: object) -> None:
 
 
 def test_a_completed_machine_is_freed() -> None:
-    """The machine of a completed request is freed with its last reference, without garbage collection."""
+    """After its request has completed, the machine is freed with its last reference, without garbage collection."""
     machine = request_cases.submitted(request_cases.request())
     request_cases.hear(machine, cassandra.ResultReceived(0))
     seen = weakref.ref(machine)

@@ -1,4 +1,4 @@
-"""Speculation policies: their delays, and invalid settings and results."""
+"""Speculation policies: their delays, and errors for invalid settings and results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium_core.shown import shown
 
 
 class Says:
-    """Policy that always returns the same delay."""
+    """Speculation policy whose delay is constant."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -33,7 +33,7 @@ def test_the_default_starts_nothing() -> None:
 
 @rows("delay", [0, 0.25])
 def test_constant(delay: float) -> None:
-    """The constant policy returns the same delay until ``max_executions`` executions run, the first one included."""
+    """The constant policy returns its delay until ``max_executions`` executions run, including the first."""
     policy = ConstantSpeculativeExecutionPolicy(max_executions=3, delay=delay)
 
     assert [delay, delay, None, None] == [policy.next_execution(node="n1", running=running) for running in (1, 2, 3, 4)]
@@ -57,14 +57,14 @@ def test_invalid_settings(parameter: str, value: Any) -> None:
 
 @rows("answer", [-1.0, math.nan, math.inf, 10**400, "soon", True])
 def test_an_invalid_delay(answer: Any) -> None:
-    """An invalid delay of a policy raises TypeError."""
+    """If a policy returns an invalid delay, TypeError is raised."""
     with pytest.raises(TypeError, match="next_execution of Says "):
         next_delay(Says(answer), node="n1", running=1)
 
 
 @rows("answer", [0, 0.5, 3, None])
 def test_a_valid_delay(answer: float | None) -> None:
-    """A valid delay or None of a policy is returned unchanged."""
+    """If a policy returns a valid delay or None, it is used unchanged."""
     assert answer == next_delay(Says(answer), node="n1", running=1)
 
 

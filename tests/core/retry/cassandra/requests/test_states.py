@@ -1,4 +1,4 @@
-"""State tables of requests and executions: complete, and valid for the machine in every pair of state and event."""
+"""State tables of requests and executions: they are complete, and the machine follows them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WAYS: dict[ExecutionState, list[cassandra.CassandraEvent]] = {
     E.PREPARING: [cassandra.RequestWritten(0), cassandra.ErrorReceived(0, UNPREPARED)],
     E.ENDED: [cassandra.ResultReceived(0)],
 }
-"""Events that bring the first execution into a state; its attempt is number 1 in PREPARING, otherwise 0."""
+"""Events that put the first execution into each state; its attempt is number 1 in PREPARING, otherwise 0."""
 
 POLICIES = [
     cassandra.RETRY_SAME,
@@ -68,7 +68,7 @@ def machines(*, with_empty_plan: bool = False) -> list[cassandra.RequestMachine]
 
 
 def in_state(state: cassandra.RequestState) -> list[cassandra.RequestMachine]:
-    """Return machines of all kinds that are in a state."""
+    """Return machines of all kinds that are in the state."""
     found = []
     for machine in machines(with_empty_plan=True):
         if state is not R.NEW:
@@ -86,7 +86,7 @@ def in_state(state: cassandra.RequestState) -> list[cassandra.RequestMachine]:
 
 
 def test_every_state_has_its_row() -> None:
-    """Both tables have all states and events, and only final states have no transition to another state."""
+    """The tables have all states and events, and in the request table only a final state has no other next state."""
     assert set(REQUEST_TRANSITIONS) == set(R)
     assert set(EXECUTION_TRANSITIONS) == set(E)
     assert set(get_args(cassandra.CassandraEvent)) <= {event for row in REQUEST_TRANSITIONS.values() for event in row}
@@ -99,12 +99,12 @@ def test_every_state_has_its_row() -> None:
 
 @rows(("state", "kind"), list(itertools.product(R, EVENTS)))
 def test_every_pair_of_a_request(state: cassandra.RequestState, kind: type[cassandra.CassandraEvent]) -> None:
-    """An event leads to the state of the table; any other event raises and changes nothing; final states ignore all."""
+    """A permitted event leads to the table's state; any other raises and changes nothing; final states ignore all."""
     allowed = REQUEST_TRANSITIONS[state].get(kind)
     for event in EVENTS[kind]:
         for machine in in_state(state):
             if state in {R.FAILED, R.COMPLETED, R.ABANDONED} and hasattr(event, "attempt"):
-                continue  # whether that attempt exists depends on the plan
+                continue  # whether the attempt of the event exists depends on the plan
             try:
                 actions = machine.handle(event, 100.0)
             except InvalidEvent:
@@ -122,7 +122,7 @@ def test_every_pair_of_a_request(state: cassandra.RequestState, kind: type[cassa
 
 
 def in_execution_state(state: ExecutionState) -> list[cassandra.RequestMachine]:
-    """Return machines of all kinds whose first execution is in a state."""
+    """Return machines of all kinds whose first execution is in the state."""
     found = []
     for machine in machines():
         if state is E.PREPARING and machine.request.is_prepare:
@@ -136,7 +136,7 @@ def in_execution_state(state: ExecutionState) -> list[cassandra.RequestMachine]:
 
 @rows(("state", "kind"), list(itertools.product(E, get_args(cassandra.AttemptEvent))))
 def test_every_pair_of_an_execution(state: ExecutionState, kind: type[cassandra.AttemptEvent]) -> None:
-    """An execution accepts the events of its table, and ignores all events after its end."""
+    """An execution accepts the events that its state permits, and ignores all events after its end."""
     is_allowed = state is E.ENDED or kind in EXECUTION_TRANSITIONS[state]
     for event in EVENTS[kind]:
         for machine in in_execution_state(state):

@@ -1,4 +1,4 @@
-"""A witness that follows a request machine by its events and actions, and checks each action."""
+"""Checker of a request machine: it follows the events and actions, and checks each action."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra.requests.request_machine import REPREPARATIONS_MAX
 
 NOT_EXECUTED = (cassandra.Unavailable, cassandra.ReadTimeout, cassandra.Bootstrapping, cassandra.Unprepared)
-"""Error responses which prove that nothing was changed."""
+"""Error responses which prove that the node changed nothing."""
 
 
 @dataclass(slots=True)
@@ -21,9 +21,9 @@ class Seen:
     level: cassandra.ConsistencyLevel | None
     node: Hashable = None
     count: int = 0
-    """Number of verdicts to retry."""
+    """Number of the policy's decisions to retry."""
     order: cassandra.Send | cassandra.Reprepare | None = None
-    """Attempt in flight."""
+    """Send or Reprepare of the attempt in flight, or None."""
     is_written: bool = False
     returns: bool = False
     repreparations: int = 0
@@ -31,7 +31,7 @@ class Seen:
 
 @dataclass(slots=True)
 class ExecutionWitness:
-    """Passes events to the machine, and checks its actions."""
+    """Checker that passes events to the machine and checks the resulting actions."""
 
     machine: cassandra.RequestMachine
     policy: Always
@@ -40,10 +40,10 @@ class ExecutionWitness:
     now: float
     deadline: float = math.inf
     taken: int = 0
-    """Number of nodes of the plan that were tried."""
+    """Number of nodes of the query plan that were tried."""
     executions: list[Seen] = field(default_factory=list)
     owners: list[Seen] = field(default_factory=list)
-    """Execution of each attempt."""
+    """For each attempt, the execution to which it belongs."""
     errors: list[tuple[Hashable, cassandra.CassandraError | type[cassandra.NodeUnavailable]]] = field(
         default_factory=list
     )
@@ -54,7 +54,7 @@ class ExecutionWitness:
 
     @property
     def live(self) -> list[cassandra.Send | cassandra.Reprepare]:
-        """Attempts in flight."""
+        """Send and Reprepare actions whose attempts are in flight."""
         return [seen.order for seen in self.executions if seen.order is not None]
 
     def feed(self, event: cassandra.CassandraEvent) -> None:
@@ -75,7 +75,7 @@ class ExecutionWitness:
         self._judge_afterwards(event, actions)
 
     def _note(self, event: cassandra.AttemptEvent) -> Seen | None:
-        """Record the event. Return the execution of its attempt; None if the attempt has ended."""
+        """Record the event. Return the execution of its attempt, or None if the attempt has ended."""
         execution = self.owners[event.attempt]
         order = execution.order
         if order is None or order.attempt != event.attempt:
@@ -92,7 +92,7 @@ class ExecutionWitness:
         return execution
 
     def _judge_question(self, execution: Seen | None, asked_before: int) -> cassandra.RetryVerdict | None:
-        """Check the call of the policy, and return its verdict."""
+        """Check the call of the policy, if there was one, and return the policy's verdict."""
         asked = self.policy.asked[asked_before:]
         assert len(asked) <= 1
         if not asked:
@@ -111,13 +111,13 @@ class ExecutionWitness:
     def _note_error(
         self, event: cassandra.CassandraEvent, execution: Seen | None, actions: Sequence[cassandra.CassandraAction]
     ) -> None:
-        """Record the error if the request continues after it, or runs out of nodes or time."""
+        """Record the error if the request then continues, or fails because it has no more nodes or time."""
         if execution is None or not isinstance(
             event, cassandra.ConnectionMissed | cassandra.AttemptAborted | cassandra.ErrorReceived
         ):
             return
         if isinstance(event, cassandra.ConnectionMissed):
-            # A missing connection counts as an error of the node only if the request did not return to that node.
+            # The machine has already recorded an error of this node if the execution was about to retry on it.
             if not execution.returns:
                 self.errors.append((execution.node, cassandra.NodeUnavailable))
             return
@@ -188,7 +188,7 @@ class ExecutionWitness:
         if execution.returns:
             assert execution.node == send.node
         else:
-            # All executions together take each node once, in order.
+            # All executions take their nodes from one plan, in order and each node once.
             assert self.plan[self.taken] == send.node
             self.taken += 1
             execution.node, execution.repreparations = send.node, 0

@@ -1,4 +1,4 @@
-"""Responses of the HTTP services, built from the rows of the tables."""
+"""Responses of the HTTP services that match the rows of the error tables."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from triclinium_core.retry.couchbase.tables.error_rows import ErrorRow
 from triclinium_core.retry.couchbase.tables.service_errors import SERVICE_ERRORS
 
 ROWS: list[tuple[Service, ErrorRow]] = [(service, row) for service, table in SERVICE_ERRORS.items() for row in table]
-"""All rows, with their services."""
+"""Each row of the tables, with its service."""
 
 
 def error_class(name: str) -> type[CouchbaseException]:
-    """Return the exception class for a name without its suffix."""
+    """Return the exception class whose name without the suffix is ``name``."""
     found: type[CouchbaseException] = getattr(errors, f"{name}Exception")
     return found
 
 
 def body_of(code: object, message: object = "", **more: object) -> str:
-    """Return a body of query or analytics with ``code`` in its first error."""
+    """Return a response body of query or analytics whose first error has ``code``."""
     return json.dumps({"errors": [{"code": code, "msg": message, **more}]})
 
 
 def answers_to(service: Service, row: ErrorRow) -> Iterator[ServiceResponse]:
-    """Yield responses that match the row exactly: one for each of its operations and codes."""
+    """Yield one response that matches the row for each of its operations and codes."""
     text = row.body or " it ".join(row.words) or ("default:a.b.c" if row.names_collection else "")
     codes = {row.codes[len(row.codes) // 2], row.codes[-1]} if row.codes else {None}
     for code in sorted(codes, key=str):
@@ -55,4 +55,4 @@ numbered = st.builds(
     st.dictionaries(keys, json_values, max_size=3).map(lambda more: {k: v for k, v in more.items() if k != "errors"}),
 )
 bodies = json_values.map(json.dumps) | numbered | st.text() | st.binary()
-"""Bodies of a service, a proxy or an unknown server, from valid errors to random bytes."""
+"""Strategy for bodies of a service, a proxy or an unknown server, from valid errors to random bytes."""

@@ -1,4 +1,4 @@
-"""The KV error map: both versions, schedules, hostile documents, and the store of all nodes' maps."""
+"""KV error map: both versions of the format, schedules, hostile documents, and the store with each node's map."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def row(*attributes: object, **more: object) -> dict[str, object]:
 
 
 def retry_of(retry: object) -> RetrySpecification | None:
-    """Return the parsed ``retry`` object."""
+    """Return the schedule that the parser reads from a ``retry`` object."""
     return couchbase.parse_entry(row("auto-retry", retry=retry)).retry
 
 
 def test_version_2() -> None:
-    """Version 2 of the format has additional attributes."""
+    """Attributes that only version 2 of the format has are read."""
     errors = {
         "0": {"name": "FINE", "desc": "All is well.", "attrs": ["success"]},
         "9": {"name": "SHUT", "desc": "Somebody holds it.", "attrs": ["item-locked", "item-only", "retry-now"]},
@@ -84,7 +84,7 @@ def test_version_2() -> None:
 
 
 def test_the_attributes_are_those_of_both_versions() -> None:
-    """The known attributes are exactly those of the RFC and of version 2."""
+    """The known attributes are exactly the attributes of the RFC and of version 2."""
     assert ATTRIBUTES_OF_RFC_0013 | ATTRIBUTES_OF_VERSION_2 == {str(attribute) for attribute in Attribute}
     assert {"retry-now", "retry-later", "auto-retry"} == set(RETRY_ATTRIBUTES)
     assert 2 == couchbase.ERROR_MAP_VERSION_MAX
@@ -92,14 +92,14 @@ def test_the_attributes_are_those_of_both_versions() -> None:
 
 @rows("attribute", Attribute)
 def test_indicates_retry(attribute: Attribute) -> None:
-    """Three attributes permit a retry, and ``temp`` is not among them (decision C13)."""
+    """Three attributes permit a retry; ``temp`` does not (decision C13)."""
     expected = attribute in {"retry-now", "retry-later", "auto-retry"}
 
     assert expected is couchbase.parse_entry(row(attribute, "temp")).indicates_retry
 
 
 def test_the_examples_of_the_rfc() -> None:
-    """The examples of RFC 0013 are parsed; the third has its fields outside ``retry``, so it has no schedule."""
+    """The examples of RFC 0013 are parsed; the third has no schedule, because its fields are not inside ``retry``."""
     both = frozenset({A.AUTO_RETRY, A.TEMP})
     attrs = ["auto-retry", "temp"]
     parsed = couchbase.parse_error_map(
@@ -166,12 +166,12 @@ def test_delays(specification: RetrySpecification, delays_ms: list[int]) -> None
 @rows("algorithm", [LINEAR, EXPONENTIAL])
 @rows("retry_attempts", [63, 64, 65, 10**4, 10**9])
 def test_schedules_do_not_overflow(algorithm: RetryAlgorithm, retry_attempts: int) -> None:
-    """Without a ceiling the largest numbers give a delay of one day; with a ceiling they give the ceiling."""
+    """For the largest numbers the delay is one day without a ceiling, and the ceiling if there is one."""
     largest = 2**63 - 1
 
     assert 86_400.0 == RetrySpecification(algorithm, largest, largest).delay(retry_attempts)
     assert 0.25 == RetrySpecification(algorithm, largest, largest, ceil_ms=250).delay(retry_attempts)
-    # Even with the smallest growing interval, the delay reaches the largest ceiling before the exponent is clamped.
+    # The smallest interval that grows reaches the largest ceiling before the exponent is clamped.
     assert largest / 1000 == RetrySpecification(EXPONENTIAL, 2, 0, ceil_ms=largest).delay(retry_attempts)
 
 
@@ -199,7 +199,7 @@ def test_schedules_do_not_overflow(algorithm: RetryAlgorithm, retry_attempts: in
     ],
 )
 def test_retry_objects(retry: object, expected: RetrySpecification) -> None:
-    """Optional fields may be missing, 0 for max-duration means no limit, and ``floor`` is ignored (decision C15)."""
+    """Optional fields may be missing, a max-duration of 0 means no limit, and ``floor`` is ignored (decision C15)."""
     assert expected == retry_of(retry)
 
 
@@ -225,7 +225,7 @@ GOOD_RETRY = {"strategy": "linear", "interval": 10, "after": 10, "max-duration":
     ],
 )
 def test_an_invalid_schedule_is_dropped(retry: object) -> None:
-    """One invalid field makes the schedule unusable, but the attributes still count (decision C16)."""
+    """If one field of a schedule is invalid, the entry has no schedule but keeps its attributes (decision C16)."""
     entry = couchbase.parse_entry(row("auto-retry", retry=retry))
 
     assert (None, True) == (entry.retry, entry.indicates_retry)
@@ -248,21 +248,21 @@ def test_an_invalid_schedule_is_dropped(retry: object) -> None:
     ],
 )
 def test_unknown_algorithms(retry: object, expected: str | None) -> None:
-    """An unknown name is kept as printable text; an absent or incomplete object has no name (decision C16)."""
+    """An unknown algorithm is kept as printable text; a missing or incomplete object gives no name (decision C16)."""
     entry = couchbase.parse_entry(row("auto-retry", retry=retry))
 
     assert (expected, True) == (entry.unknown_algorithm, entry.indicates_retry)
 
 
 def test_a_long_name_of_an_algorithm_is_cut() -> None:
-    """The name of an unknown algorithm has at most as many characters as any text of a server."""
+    """The name of an unknown algorithm is cut to the maximum length of texts from a server."""
     entry = couchbase.parse_entry(row("auto-retry", retry={"strategy": "x" * 10**6}))
 
     assert SERVER_TEXT_MAX == len(entry.unknown_algorithm or "")
 
 
 def test_unknown_things_are_ignored() -> None:
-    """Unknown attributes and fields do not make a map invalid."""
+    """A map with unknown attributes and fields is valid."""
     errors = {"7ff0": row("temp", "no-such-attribute", "", "TEMP", more=[1, 2], retry={**GOOD_RETRY, "more": {}})}
     parsed = couchbase.parse_error_map(document(errors, more={"x": None}))
 
@@ -271,7 +271,7 @@ def test_unknown_things_are_ignored() -> None:
 
 
 def test_optional_parts() -> None:
-    """Only the attributes of an entry are required; a map may be empty, and may be bytes."""
+    """An entry needs only its attributes; a map may be empty, and its text may be bytes."""
     assert couchbase.ErrorMapEntry("", "", frozenset({A.TEMP})) == couchbase.parse_entry({"attrs": ["temp", "temp"]})
     assert couchbase.ErrorMap(1, 4, {}) == couchbase.parse_error_map(document({}, version=1, revision=4).encode())
 
@@ -281,7 +281,7 @@ def test_optional_parts() -> None:
     [("0", 0), ("00", 0), ("7fff", 0x7FFF), ("8000", 0x8000), ("fff2", 0xFFF2), ("FFF2", 0xFFF2), ("ffff", 0xFFFF)],
 )
 def test_codes(code: str, status: int) -> None:
-    """Codes are unsigned hexadecimal numbers of 16 bits."""
+    """A code is an unsigned hexadecimal number of at most 16 bits."""
     assert [status] == list(couchbase.parse_error_map(document({code: row()})).entries)
 
 
@@ -329,7 +329,7 @@ def other(**fields: object) -> str:
     ],
 )
 def test_corrupt_maps(text: str, where: str) -> None:
-    """A corrupt map is refused entirely, and the error has the path or the value in one short line."""
+    """A corrupt map is refused completely, and the error has the path or the value in one short line."""
     with pytest.raises(couchbase.MalformedErrorMap) as caught:
         couchbase.parse_error_map(text)
 
@@ -368,7 +368,7 @@ def entries(count: int) -> str:
 
 
 def test_limits() -> None:
-    """A map of the maximum size or number of entries is accepted, and a larger one is refused before it is parsed."""
+    """A map of the maximum size or number of entries is accepted; a larger map is refused before it is parsed."""
     padded = document() + " " * (ERROR_MAP_SIZE_BYTES_MAX - len(document()))
 
     assert couchbase.ErrorMap(2, 9, {}) == couchbase.parse_error_map(padded)
@@ -383,7 +383,7 @@ def test_limits() -> None:
 
 
 def test_texts_are_cut() -> None:
-    """The name and the description of a status are shortened."""
+    """If the name or the description of a status is too long, it is shortened."""
     entry = couchbase.parse_entry({"name": "N" * 10_000, "desc": "d" * 10_000, "attrs": []})
 
     assert (one_line("N" * 10_000), one_line("d" * 10_000)) == (entry.name, entry.description)
@@ -421,7 +421,7 @@ documents = st.fixed_dictionaries(
 
 @given(documents.map(json.dumps) | json_values.map(json.dumps) | st.text() | st.binary(), st.integers(0, 10**9))
 def test_only_documented_errors(text: str | bytes, retry_attempts: int) -> None:
-    """Any document is refused as corrupt, or gives a map that is valid in every part."""
+    """Any document is either refused as corrupt or gives a map whose parts are all valid."""
     try:
         parsed = couchbase.parse_error_map(text)
     except couchbase.MalformedErrorMap as error:
@@ -443,7 +443,7 @@ def error_map(revision: int, name: str = "NEWS") -> couchbase.ErrorMap:
 
 
 def test_store_by_node() -> None:
-    """Each node has its own map, and a status is looked up in the map of the node that sent it."""
+    """Each node has its own map, and the store looks a status up in the map of the node that sent the status."""
     store = couchbase.ErrorMapStore()
     store.load("a:11210", error_map(1, "of a"))
     store.load("b:11210", error_map(1, "of b"))
@@ -457,7 +457,7 @@ def test_store_by_node() -> None:
 
 @rows(("first", "second", "kept"), [(1, 2, "second"), (2, 1, "first"), (2, 2, "second"), (-1, 0, "second")])
 def test_store_by_revision(first: int, second: int, kept: str) -> None:
-    """The store keeps the map with the higher revision of each node, and of equal ones the newer (decision C19)."""
+    """For each node the store keeps the map with the higher revision, or the newer of equal ones (decision C19)."""
     store = couchbase.ErrorMapStore()
     store.load("a:11210", error_map(first, "first"))
     store.load("a:11210", error_map(second, "second"))

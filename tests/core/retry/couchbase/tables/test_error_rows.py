@@ -43,7 +43,7 @@ def row(**named: object) -> ErrorRow:
     ],
 )
 def test_rows_of_a_query(named: dict[str, object], fits: bool) -> None:
-    """A row matches if all its conditions hold; its words must be in the first error's text, in order."""
+    """A row matches if all its conditions hold; its words must occur in the text of the first error, in order."""
     assert fits is row(**named).fits(QUERY)
 
 
@@ -60,18 +60,18 @@ def test_rows_of_a_query(named: dict[str, object], fits: bool) -> None:
     ],
 )
 def test_rows_of_management(named: dict[str, object], fits: bool) -> None:
-    """A row matches on the operation, and on the body without surrounding blanks, quotes and full stop."""
+    """A row of management matches the operation and the body without its outer blanks, quotes and full stop."""
     assert fits is row(**named).fits(MANAGEMENT)
 
 
 def test_operations_do_not_match_a_proxy() -> None:
-    """A 404 page of a proxy does not match a row with an operation."""
+    """A row with an operation does not match the 404 page of a proxy."""
     assert row(operations=("get_user",)).fits(MANAGEMENT)
     assert not row(operations=("get_user",)).fits(PAGE)
 
 
 def test_the_first_matching_row_decides() -> None:
-    """The first row that matches decides; without a match there is no row."""
+    """If several rows match, the first one decides; if no row matches, ``first_fitting`` returns None."""
     narrow, wide = row(http_status=400, words=("red",)), row(http_status=400)
     table = error_table([row(http_status=500), narrow, wide])
 
@@ -89,7 +89,7 @@ def test_the_first_matching_row_decides() -> None:
     ],
 )
 def test_duplicate_rows_are_refused(pair: tuple[dict[str, object], dict[str, object]]) -> None:
-    """Two rows for the same response raise ValueError, even if their errors differ."""
+    """If two rows are for the same response, the table raises ValueError, even if their errors differ."""
     first, second = (row(**named) for named in pair)
     other = ErrorRow(
         error=TimeoutException,

@@ -1,4 +1,4 @@
-"""Idempotent operations, compared with the RFC's list."""
+"""Idempotent operations, compared with the list of the RFC."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ LIST_OF_THE_RFC: dict[str, set[str]] = {
     "Replica Get Request": {"get_replica"},
     "Subdoc Lookup": {"lookup_in", "lookup_in_replica", "subdoc_get", "subdoc_exists", "subdoc_get_count"},
 }
-"""SDK-RFC 0049 "Idempotent Operation List", KV, with triclinium's names of the operations."""
+"""KV part of SDK-RFC 0049 "Idempotent Operation List", with the names that triclinium gives the operations."""
 
 BEYOND_THE_RFC = {"exists"}
-"""Operations that decision C34 adds."""
+"""Operations that decision C34 adds to the RFC's list."""
 
 ABOUT_INDEXES = (
     *("upsert_search_index", "get_search_index", "get_all_search_indexes", "drop_search_index"),
     *("get_indexed_documents_count", "analyze_document", "pause_ingest", "resume_ingest"),
     *("allow_querying", "disallow_querying", "freeze_plan", "unfreeze_plan"),
 )
-"""Management operations of the search service."""
+"""Management operations of the search service, which are about indexes."""
 
 IDEMPOTENT_KV = BEYOND_THE_RFC.union(*LIST_OF_THE_RFC.values())
 
@@ -59,7 +59,7 @@ NOT_IDEMPOTENT_KV = [
 
 
 def test_the_rows_are_those_of_the_rfc() -> None:
-    """The KV rows are the RFC's operations and ``exists``; each service has a row, and search has some for indexes."""
+    """KV has rows for the RFC's operations and ``exists``; each service has a row, and search has more for indexes."""
     rows = {(row.service, row.operation): row.idempotency for row in IDEMPOTENT_OPERATIONS}
     expected = {(Service.KV, operation): Idempotency.ALWAYS for operation in IDEMPOTENT_KV} | {
         (Service.QUERY, "*"): Idempotency.IF_READONLY,
@@ -76,7 +76,7 @@ def test_the_rows_are_those_of_the_rfc() -> None:
 
 @rows("row", IDEMPOTENT_OPERATIONS)
 def test_every_row_has_its_clause(row: IdempotentOperation) -> None:
-    """The clause of each row is the service's part of the RFC's list, or a decision."""
+    """The clause of each row is a decision or the part of the RFC's list for the row's service."""
     heading = {
         Service.KV: ("KV: ", "decision C34"),
         Service.QUERY: ("Query: ",),
@@ -100,19 +100,19 @@ def test_every_row_has_its_clause(row: IdempotentOperation) -> None:
     ],
 )
 def test_services(service: Service, readonly: bool, method: str, expected: bool) -> None:
-    """A query is idempotent if it is readonly, search and views always, and management for GET only."""
+    """A query is idempotent if it is readonly, search and views are always, and management is only for GET."""
     assert expected is is_idempotent(service, "query", readonly=readonly, method=method)
 
 
 @rows("operation", ABOUT_INDEXES)
 def test_indexes_of_the_search_service(operation: str) -> None:
-    """A management operation of the search service is idempotent for GET only."""
+    """A management operation of the search service is idempotent only if it is a GET."""
     assert is_idempotent(Service.SEARCH, operation, method="GET")
     assert not is_idempotent(Service.SEARCH, operation, method="DELETE")
 
 
 @rows("operation", NOT_IDEMPOTENT_KV)
 def test_other_kv_operations(operation: str) -> None:
-    """A KV operation that is not listed is not idempotent, even if it is readonly or a GET."""
+    """A KV operation that the list does not have is not idempotent, even if it is readonly or a GET."""
     assert not is_idempotent(Service.KV, operation, readonly=True, method="GET")
     assert idempotent_row(Service.KV, operation) is None

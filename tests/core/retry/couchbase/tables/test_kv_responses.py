@@ -1,4 +1,4 @@
-"""Verdicts on KV responses: the RFC's list, its exclusions, and the error map for unknown statuses."""
+"""Classification of KV responses: the RFC's list, its exclusions, and the error map for unknown statuses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIST_OF_THE_RFC: dict[int, tuple[couchbase.RetryReason, set[str]]] = {
     0xA2: (R.KV_SYNC_WRITE_IN_PROGRESS, set()),
     0xA4: (R.KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS, set()),
 }
-"""SDK-RFC 0049 "Response Code Retry List", KV, with the exclusions of the RFC and of decisions C9 to C11."""
+"""KV part of SDK-RFC 0049 "Response Code Retry List", with the exclusions of the RFC and of decisions C9 to C11."""
 
 OPERATIONS = [
     "get",
@@ -54,7 +54,7 @@ EVERYTHING = entry(*Attribute)
 
 
 def test_the_list_is_that_of_the_rfc() -> None:
-    """The list has the RFC's six lines with reasons and exclusions, and one for counters (decision D25)."""
+    """The list has the RFC's six statuses with reasons and exclusions, and one status for counters (decision D25)."""
     actual = {status: (line.reason, set(line.excluded)) for status, line in couchbase.RETRYABLE_STATUSES.items()}
 
     assert LIST_OF_THE_RFC | {0x05: (R.KV_TEMPORARY_FAILURE, set())} == actual
@@ -65,7 +65,7 @@ def test_the_list_is_that_of_the_rfc() -> None:
 @rows("operation", OPERATIONS)
 @rows("status", LIST_OF_THE_RFC)
 def test_listed(status: int, operation: str) -> None:
-    """A listed status is retried, except for excluded operations, for any entry of the error map."""
+    """A listed status is retried unless the operation is excluded, and the error map does not affect this."""
     reason, excluded = LIST_OF_THE_RFC[status]
     expected = None if operation in excluded else reason
 
@@ -81,7 +81,7 @@ def test_listed(status: int, operation: str) -> None:
 @rows("operation", DCP_OPERATIONS)
 @rows("status", LIST_OF_THE_RFC)
 def test_dcp_is_excluded(status: int, operation: str) -> None:
-    """A DCP command is not retried for a listed status; it fails with the status's own error."""
+    """A DCP command with a listed status is not retried, and fails with the error of that status."""
     verdict = kv_responses.classify(operation, status, None)
 
     assert verdict.reason is None
@@ -90,7 +90,7 @@ def test_dcp_is_excluded(status: int, operation: str) -> None:
 
 @rows("operation", ["increment", "decrement", *OPERATIONS])
 def test_a_counter_that_lost_a_race(operation: str) -> None:
-    """Only counters are retried on NOT_STORED, as a temporary failure (decision D25)."""
+    """On NOT_STORED only a counter is retried, as a temporary failure (decision D25)."""
     is_counter = operation in {"increment", "decrement"}
 
     for mapped in (None, EVERYTHING):
@@ -101,12 +101,12 @@ def test_a_counter_that_lost_a_race(operation: str) -> None:
 
 
 IMPOSSIBLE = (0xA6, 0xA7, 0xCC, 0xCD, 0xD3)
-"""Success statuses that only scans and sub-document operations have."""
+"""Success statuses that only scans and sub-document operations can have."""
 
 
 @rows("status", sorted(set(couchbase.KV_STATUSES) - set(LIST_OF_THE_RFC) - set(IMPOSSIBLE)))
 def test_known_and_not_listed(status: int) -> None:
-    """A known status that is not listed is not retried, for any entry of the error map."""
+    """A known status that is not listed is not retried, and the error map does not affect this."""
     for mapped in (None, EVERYTHING):
         verdict = kv_responses.classify("get", status, mapped)
         assert verdict.reason is None
@@ -131,14 +131,14 @@ def test_known_and_not_listed(status: int) -> None:
 def test_successes_of_some_operations(
     operation: str, status: int, expected: type[errors.CouchbaseException] | None
 ) -> None:
-    """Failed paths are part of a lookup's result, and a missing document is a success for ``exists`` only."""
+    """For a lookup, failed paths are part of a success; for ``exists``, a missing document is a success."""
     assert (expected is None) is kv_responses.is_success(operation, status)
     assert expected is kv_responses.classify(operation, status, EVERYTHING).error
 
 
 @rows("status", IMPOSSIBLE)
 def test_impossible_success_statuses(status: int) -> None:
-    """A success status of another operation fails only this request, with DecodingFailureException."""
+    """A response whose success status belongs to another operation fails its request with DecodingFailureException."""
     verdict = kv_responses.classify("get", status, EVERYTHING)
     names = ("lookup_in", "mutate_in", "range_scan_continue")
     owners = [
@@ -150,13 +150,13 @@ def test_impossible_success_statuses(status: int) -> None:
 
 
 def test_connection_invalidating() -> None:
-    """Four statuses close the connection: missing bucket, wrong opaque, and stale or missing authentication."""
+    """Four statuses close the connection: for a missing bucket, a wrong opaque, and stale or missing authentication."""
     assert {0x08, 0x0B, 0x1F, 0x25} == set(kv_responses.CONNECTION_INVALIDATING)
 
 
 @rows("status", [UNKNOWN, 0x0010, 0x8000, 0xFF00, 0xFFFF, *ERRORS_WITHOUT_A_MAP])
 def test_unknown_without_an_entry(status: int) -> None:
-    """An unknown status without an entry is not retried; five such statuses have their own class (decision C13)."""
+    """An unknown status without an entry is not retried; five named ones have their own error class (decision C13)."""
     verdict = kv_responses.classify("get", status, None)
 
     assert (
@@ -169,7 +169,7 @@ def test_unknown_without_an_entry(status: int) -> None:
 @rows("status", [UNKNOWN, *ERRORS_WITHOUT_A_MAP])
 @rows("attribute", Attribute)
 def test_single_attributes(status: int, attribute: Attribute) -> None:
-    """Only the three retry attributes permit a retry; ``temp`` alone does not (decision C13)."""
+    """An entry permits a retry if it has one of the three retry attributes; ``temp`` alone does not (decision C13)."""
     may_retry = attribute in {"retry-now", "retry-later", "auto-retry"}
     verdict = kv_responses.classify("upsert", status, entry(attribute))
 
@@ -198,7 +198,7 @@ def test_single_attributes(status: int, attribute: Attribute) -> None:
     ],
 )
 def test_error_by_attribute(attributes: list[Attribute], expected: type[errors.CouchbaseException]) -> None:
-    """The error class of an unknown status is that of the first of four attributes (decision C31)."""
+    """For an unknown status, the first of four attributes in the entry selects the error class (decision C31)."""
     mapped = entry(*attributes)
 
     assert expected is kv_responses.error_of_entry(mapped)
@@ -210,14 +210,14 @@ def test_error_by_attribute(attributes: list[Attribute], expected: type[errors.C
 
 @rows("operation", [*OPERATIONS, *DCP_OPERATIONS])
 def test_the_map_decides_for_every_operation(operation: str) -> None:
-    """The exclusions belong to known statuses, so the error map decides on an unknown one for every operation."""
+    """The error map decides about an unknown status of every operation; exclusions are for known statuses only."""
     assert (
         R.KV_ERROR_MAP_RETRY_INDICATED is kv_responses.classify(operation, UNKNOWN, entry(Attribute.RETRY_NOW)).reason
     )
 
 
 def test_one_entry_with_three_effects() -> None:
-    """One entry can cause a retry, a topology refresh and a closed connection."""
+    """One entry can cause a retry, a refresh of the topology, and a closed connection."""
     mapped = entry(Attribute.RETRY_LATER, Attribute.FETCH_CONFIG, Attribute.CONN_STATE_INVALIDATED, Attribute.TEMP)
     verdict = kv_responses.classify("get", UNKNOWN, mapped)
 
@@ -240,7 +240,7 @@ def test_one_entry_with_three_effects() -> None:
     st.frozensets(st.sampled_from(Attribute)),
 )
 def test_every_status_has_a_verdict(operation: str, status: int, attributes: Iterable[Attribute]) -> None:
-    """Every status of every operation has a verdict, and a verdict to retry also has an error."""
+    """Every status of every operation is classified, and a status that is retried also has an error."""
     for mapped in (None, entry(*attributes)):
         verdict = kv_responses.classify(operation, status, mapped)
         assert verdict.reason is None or verdict.error is not None

@@ -1,4 +1,4 @@
-"""KV statuses and their exceptions, compared with the protocol's list and SDK-RFC 0058."""
+"""KV statuses and their exceptions, compared with the list of the protocol and SDK-RFC 0058."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ STATUSES = {
     0xD7: ("SUBDOC_DELETED_DOCUMENT_CANNOT_HAVE_VALUE", "InvalidArgument"),
     0xD8: ("SUBDOC_FIELD_NOT_BINARY", "DocumentNotJson"),
 }
-"""Number, name, and exception class without its suffix."""
+"""Number, name, and name of the exception class without its suffix."""
 
 LEFT_TO_THE_MAP = {
     0x0C: ("WOULD_THROTTLE", "TemporaryFailure"),
@@ -104,7 +104,7 @@ LEFT_TO_THE_MAP = {
     0x82: ("OUT_OF_MEMORY", "TemporaryFailure"),
     0x85: ("BUSY", "TemporaryFailure"),
 }
-"""Statuses with a name but without a row (decision C13), with their classes for a node without an error map."""
+"""Named statuses that the tables leave to the error map (decision C13), with their class if the node sent no map."""
 
 OF_OPERATION: dict[int, dict[str, str | None]] = {
     0x01: {"exists": None},
@@ -120,17 +120,17 @@ OF_OPERATION: dict[int, dict[str, str | None]] = {
     0xCC: {"mutate_in": "Couchbase"},
     0xD3: {"mutate_in": "Couchbase"},
 }
-"""Classes by operation: decision C11 for a lock, D25 for a counter, RFC 0053 "MutateIn" for a path."""
+"""Exception classes for some operations: decision C11 for locks, D25 for counters, RFC 0053 "MutateIn" for paths."""
 
 ONLY_OF = {
     **dict.fromkeys((0xA6, 0xA7), frozenset({"range_scan_continue"})),
     **dict.fromkeys((0xCC, 0xCD, 0xD3), frozenset({"lookup_in", "lookup_in_replica", "mutate_in"})),
 }
-"""Statuses that only some operations have, with these operations."""
+"""For each status that only some operations can have, these operations."""
 
 
 def error_class(name: str | None) -> type[errors.CouchbaseException] | None:
-    """Return the exception class for a name without its suffix."""
+    """Return the exception class whose name without the suffix is ``name``."""
     if name is None:
         return None
     found: type[errors.CouchbaseException] = getattr(errors, f"{name}Exception")
@@ -138,14 +138,14 @@ def error_class(name: str | None) -> type[errors.CouchbaseException] | None:
 
 
 def test_every_status_has_its_name() -> None:
-    """Numbers and names are exactly the protocol's."""
+    """The enum has exactly the names and numbers that the protocol defines."""
     expected = {number: name for number, (name, _) in (STATUSES | LEFT_TO_THE_MAP).items()}
 
     assert expected == {int(status): status.name for status in Status}
 
 
 def test_five_statuses_are_left_to_the_map() -> None:
-    """Every other status has a row; these five have a class for a node without an error map."""
+    """Five statuses have no row but a class for a node without an error map; every other status has a row."""
     assert set(STATUSES) == set(KV_STATUSES)
     assert {
         number: error_class(name) for number, (_, name) in LEFT_TO_THE_MAP.items()
@@ -154,7 +154,7 @@ def test_five_statuses_are_left_to_the_map() -> None:
 
 @rows("number", STATUSES)
 def test_row(number: int) -> None:
-    """Each status has its exception class, and the exceptions by operation of the list."""
+    """Each status has the exception class of the list, and for some operations the exception of that operation."""
     row = KV_STATUSES[number]
     expected = {operation: error_class(name) for operation, name in OF_OPERATION.get(number, {}).items()}
 
@@ -169,12 +169,12 @@ def test_row(number: int) -> None:
     [(0x86, "TEMPORARY_FAILURE"), (0x0D, "CONFIG_ONLY"), (0x7FF0, None), (0xFFFF, None), (-1, None)],
 )
 def test_status_name(status: int, expected: str | None) -> None:
-    """A status that the protocol does not define has no name."""
+    """``status_name`` returns None for a status that the protocol does not define."""
     assert expected == status_name(status)
 
 
 def test_a_duplicate_number_fails_at_import() -> None:
-    """A second name for one number fails at import."""
+    """If two statuses have the same number, the import of the module fails."""
     line = "    TOO_BIG = 0x03, errors.ValueTooLargeException\n"
     with pytest.raises(ValueError, match="TOO_LARGE"):
         import_with(kv_status, line, line + "    TOO_LARGE = 0x03, None\n")
@@ -185,7 +185,7 @@ CONTEXT = ErrorContext(operation="mutate_in", key="ada", status=0xCC, status_nam
 
 @rows("status", [status for status in KV_STATUSES if status >= 0xC0])
 def test_statuses_of_paths(status: int) -> None:
-    """A failed path has the exception of its status."""
+    """The error of a failed path is the exception of its status."""
     expected = KV_STATUSES[status].error or errors.CouchbaseException
 
     assert expected is FailedPath(0, "a", status).error
@@ -196,12 +196,12 @@ def test_statuses_of_paths(status: int) -> None:
     [(0x24, errors.XattrNoAccessException), (0x87, errors.CouchbaseException), (0x7FF0, errors.CouchbaseException)],
 )
 def test_other_statuses(status: int, error: type[errors.CouchbaseException]) -> None:
-    """NO_ACCESS at a path raises XattrNoAccessException, and an unknown status CouchbaseException."""
+    """NO_ACCESS at a path gives XattrNoAccessException, and an unknown status gives CouchbaseException."""
     assert error is FailedPath(0, "a", status).error
 
 
 def test_the_text_of_a_failed_path() -> None:
-    """The text has the index, the path and the status, and replaces the server's text of the operation."""
+    """The text has the index, path and status of the failed path, in place of the server's text for the operation."""
     failed = FailedPath(2, "a.b", 0xC0)
 
     assert "specs[2], path 'a.b': SUBDOC_PATH_NOT_FOUND [0xc0]" == str(failed)
@@ -214,7 +214,7 @@ def test_the_text_of_a_failed_path() -> None:
 
 
 def test_context() -> None:
-    """The context has the index, the path and the status as fields."""
+    """The error context has the index, the path and the status as fields."""
     context = at_path(CONTEXT, FailedPath(2, "a.b", 0xC0)).context
 
     assert (2, "a.b", 0xC0, "ada") == (context.path_index, context.path, context.path_status, context.key)

@@ -1,4 +1,4 @@
-"""Errors of the cluster manager's responses, by operation, compared with SDK-RFC 0054."""
+"""Errors for responses of the cluster manager, by operation, compared with SDK-RFC 0054."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ EXPECTED: list[tuple[str, int, str, str]] = [
 
 @rows(("operation", "http_status", "body", "name"), EXPECTED)
 def test_errors(operation: str, http_status: int, body: str, name: str) -> None:
-    """Each operation fails with the RFC's exception for the texts of the cluster manager."""
+    """For each text of the cluster manager, each operation fails with the exception of the RFC."""
     assert error_class(name) is error_row(read_answer(Service.MANAGEMENT, http_status, body, operation)).error
 
 
 def test_rows_name_existing_operations() -> None:
-    """Every operation of a row exists, and no operation is listed twice."""
+    """Every operation that a row names exists, and ``MANAGEMENT_OPERATIONS`` has no operation twice."""
     named = {operation for row in MANAGEMENT_ERRORS for operation in row.operations}
 
     assert set() == named - set(MANAGEMENT_OPERATIONS)
@@ -78,7 +78,7 @@ def requests_of(base: type[ServiceRequest]) -> Iterator[type[ServiceRequest]]:
 
 
 def test_requests_have_the_names_of_the_rows() -> None:
-    """The names of the management requests are exactly the operations of the tables."""
+    """The tables have exactly the names of the management requests as operations."""
     for module in pkgutil.iter_modules(management.__path__):
         importlib.import_module(f"{management.__name__}.{module.name}")
     names = {

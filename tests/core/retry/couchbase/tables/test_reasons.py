@@ -1,4 +1,4 @@
-"""The retry reasons, compared with the RFC's table."""
+"""Retry reasons, compared with the table of the RFC."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TABLE_OF_THE_RFC = """
 | SCOPE_NOT_FOUND                     | todo                 | todo         |
 | COLLECTION_NOT_FOUND                | todo                 | todo         |
 """
-"""SDK-RFC 0049 rev 16 "RetryReason"."""
+"""The table of SDK-RFC 0049 rev 16 "RetryReason"."""
 
 ROWS = [
     (name, NO_YES[non_idempotent], NO_YES[always])
@@ -60,7 +60,7 @@ def test_the_rows_are_those_of_the_rfc() -> None:
 
 @rows(("name", "non_idempotent", "always"), ROWS)
 def test_flags(name: str, non_idempotent: bool | None, always: bool | None) -> None:
-    """Both flags are the RFC's; "todo" means that nothing was sent, so a retry is allowed (decision C5)."""
+    """Both flags equal the RFC's; a "todo" in the RFC counts as True, because nothing was sent (decision C5)."""
     reason = RetryReason[name]
 
     assert (True if non_idempotent is None else non_idempotent) is reason.allows_non_idempotent_retry
@@ -69,7 +69,7 @@ def test_flags(name: str, non_idempotent: bool | None, always: bool | None) -> N
 
 @each_reason
 def test_pickles_as_itself(reason: RetryReason) -> None:
-    """An unpickled reason is the same object."""
+    """Pickling and unpickling a reason returns the original object."""
     assert reason is pickle.loads(pickle.dumps(reason))  # noqa: S301
 
 
@@ -82,14 +82,14 @@ def test_meanings_differ() -> None:
 
 
 def test_a_duplicate_name_fails_at_import() -> None:
-    """A second row with the same name fails at import."""
+    """If a second row has the same name, the import fails."""
     row = '    TLS_ERROR = "TLS_ERROR", True, False, "TLS could not be established"\n'
     with pytest.raises(TypeError, match="TLS_ERROR"):
         import_with(reasons, row, row + row)
 
 
 def test_a_duplicate_value_fails_at_import() -> None:
-    """A second name with the same value fails at import."""
+    """If a second name has the same value, the import fails."""
     row = '    TLS_ERROR = "TLS_ERROR", True, False, "TLS could not be established"\n'
     with pytest.raises(ValueError, match="TLS_FAILURE"):
         import_with(reasons, row, row + row.replace("TLS_ERROR =", "TLS_FAILURE ="))

@@ -1,4 +1,4 @@
-"""Parsed responses of the HTTP services, for any body."""
+"""Parser for responses of the HTTP services, with any body."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = (
 
 @rows("service", [QUERY, ANALYTICS])
 def test_errors_with_numbers(service: Service) -> None:
-    """The first error decides (decision C22); the codes of the others are listed."""
+    """The first error decides (decision C22), and the codes of the further errors are listed."""
     body = {
         "errors": [
             {"code": 12009, "msg": "DML Error", "reason": {"code": 12033}, "retry": False},
@@ -57,7 +57,7 @@ def test_errors_with_numbers(service: Service) -> None:
     ],
 )
 def test_errors_without_a_number(body: str) -> None:
-    """An error without a valid code is a failure, even with status 200, and has no code."""
+    """A response whose error has no valid code is a failure, even with status 200, and has no code."""
     answer = read_answer(QUERY, 200, body)
 
     assert answer.is_failure
@@ -84,7 +84,7 @@ def test_errors_without_a_number(body: str) -> None:
     ],
 )
 def test_failures(service: Service, http_status: int, body: str, is_failure: bool) -> None:
-    """A body with an error, or from another server, is a failure for any HTTP status."""
+    """A response is a failure for any HTTP status if its body has an error or is from another server."""
     for given_body in (body, body.encode()):
         assert is_failure is read_answer(service, http_status, given_body).is_failure
 
@@ -107,13 +107,13 @@ def test_failures(service: Service, http_status: int, body: str, is_failure: boo
     ],
 )
 def test_the_text_of_an_error(service: Service, body: str, reported: str) -> None:
-    """The text is the server's error, from the member that each service uses; a foreign body has no text."""
+    """The error's text comes from the member that the service uses for it; a foreign body gives no text."""
     assert reported == read_answer(service, 400, body).error_text
 
 
 @rows("service", Service)
 def test_a_foreign_body(service: Service) -> None:
-    """The page of a proxy is foreign; an empty body is not."""
+    """The page of a proxy is a foreign body; an empty body is not."""
     assert read_answer(service, 502, b" \n<!doctype html>").is_foreign
     assert not read_answer(service, 502, b" \n").is_foreign
     assert (service is MANAGEMENT) is not read_answer(service, 502, b"Bad Gateway").is_foreign
@@ -121,7 +121,7 @@ def test_a_foreign_body(service: Service) -> None:
 
 
 def test_listed_codes_are_limited() -> None:
-    """The number of further codes is at most ``CODES_TOLD_MAX``."""
+    """At most ``CODES_TOLD_MAX`` codes of further errors are listed."""
     body = json.dumps({"errors": [{"code": number} for number in range(10_000)]})
 
     assert tuple(range(1, CODES_REPORTED_MAX + 1)) == read_answer(QUERY, 400, body).more_codes
@@ -129,7 +129,7 @@ def test_listed_codes_are_limited() -> None:
 
 @given(st.sampled_from(Service), st.integers(100, 599), bodies)
 def test_any_body_is_parsed(service: Service, http_status: int, body: bytes | str) -> None:
-    """No body raises, and the text of any body is one printable line of limited length."""
+    """For any body the parser raises nothing, and the text is one printable line of limited length."""
     answer = read_answer(service, http_status, body)
 
     assert answer.is_failure or http_status < 300
@@ -143,7 +143,7 @@ PASSWORD = "s3cret>password?"
 
 @rows("shown", range(len(PASSWORD) + 5))
 def test_a_password_at_the_read_limit(shown: int) -> None:
-    """A text whose reading ends within an echoed password does not show its beginning."""
+    """If the size limit cuts an echoed password in two, the text does not show the first part of the password."""
     secrets = Secrets(passwords=(PASSWORD,))
     text = f"{' ' * (TEXT_READ_MAX - shown - 1)} {PASSWORD} is wrong"
     page = read_answer(QUERY, 502, f"<html>{text}").body_start(secrets)

@@ -45,7 +45,7 @@ QUERY_CODES: dict[int, str] = {
     13014: "AuthenticationFailure",
     **dict.fromkeys((-4040, 0, 1, 1001, 1190, 1195, 3001, 3999, 6000, 9999, 11000, 13000, 15000, 17012), "Couchbase"),
 }
-"""Errors of codes without a text: SDK-RFC 0058 "Raised When", copied by hand, and decision D37."""
+"""Errors of codes that need no text: SDK-RFC 0058 "Raised When", copied by hand, and decision D37."""
 
 QUERY_TEXTS: list[tuple[int, str, str]] = [
     (1065, "Unrecognized parameter in request: query_context", "FeatureNotAvailable"),
@@ -115,14 +115,14 @@ def answer_of(response: couchbase.ServiceResponse) -> ServiceAnswer:
 
 @rows(("code", "name"), QUERY_CODES.items())
 def test_codes_of_query(code: int, name: str) -> None:
-    """The code of a query error decides, for any HTTP status."""
+    """The code of a query error selects the exception, whatever the HTTP status."""
     for http_status in (200, 400, 404, 500, 503):
         assert error_class(name) is service_errors.error_row(read_answer(QUERY, http_status, body_of(code))).error
 
 
 @rows(("code", "message", "name"), QUERY_TEXTS)
 def test_texts_of_query(code: int, message: str, name: str) -> None:
-    """The code and the text of a query error decide together."""
+    """For some query errors, the code and the text together select the exception."""
     assert error_class(name) is service_errors.error_row(read_answer(QUERY, 400, body_of(code, message))).error
 
 
@@ -131,7 +131,7 @@ def test_texts_of_query(code: int, message: str, name: str) -> None:
     [(12033, "CasMismatch"), (17014, "DocumentNotFound"), (17012, "DocumentExists"), (1, "DmlFailure")],
 )
 def test_causes_of_a_dml_failure(cause: int, name: str) -> None:
-    """The cause of a DML failure, if the server sends one, selects the exception."""
+    """If the server sends the cause of a DML failure, the cause selects the exception."""
     body = body_of(12009, "DML Error", reason={"code": cause})
 
     assert error_class(name) is service_errors.error_row(read_answer(QUERY, 400, body)).error
@@ -139,20 +139,20 @@ def test_causes_of_a_dml_failure(cause: int, name: str) -> None:
 
 @rows(("code", "name"), ANALYTICS_CODES.items())
 def test_codes_of_analytics(code: int, name: str) -> None:
-    """The code of an analytics error decides, for any HTTP status."""
+    """The code of an analytics error selects the exception, whatever the HTTP status."""
     for http_status in (200, 400, 503):
         assert error_class(name) is service_errors.error_row(read_answer(ANALYTICS, http_status, body_of(code))).error
 
 
 @rows(("service", "http_status", "body", "name"), BY_STATUS)
 def test_statuses(service: couchbase.Service, http_status: int, body: str, name: str) -> None:
-    """Without a code the HTTP status and the text decide."""
+    """If a response has no code, the HTTP status and the text select the exception."""
     assert error_class(name) is service_errors.error_row(read_answer(service, http_status, body)).error
 
 
 @rows("service", service_errors.SERVICE_ERRORS)
 def test_a_successful_proxy_page(service: couchbase.Service) -> None:
-    """The page of a proxy with status 200 is a DecodingFailureException."""
+    """The page of a proxy with status 200 gives DecodingFailureException."""
     assert (
         errors.DecodingFailureException
         is service_errors.error_row(read_answer(service, 200, "<html>Sign in</html>")).error
@@ -176,13 +176,13 @@ KEYSPACE_TEXTS: list[tuple[str, str]] = [
 
 @rows(("message", "name"), KEYSPACE_TEXTS)
 def test_missing_keyspaces(message: str, name: str) -> None:
-    """A missing keyspace of three names is a collection, and any other one is a bucket."""
+    """If the missing keyspace has three names, the error is about a collection, and otherwise about a bucket."""
     assert error_class(name) is service_errors.error_row(read_answer(QUERY, 404, body_of(12003, message))).error
 
 
 @rows("message", ["Keyspace not found in CB datastore: default:gone", ""])
 def test_a_missing_keyspace_in_a_query_context(message: str) -> None:
-    """With a query context, a missing keyspace is a collection, for any text."""
+    """If the query has a query context, the error for a missing keyspace is about a collection, whatever the text."""
     answer = read_answer(QUERY, 404, body_of(12003, message), has_query_context=True)
 
     assert error_class("CollectionNotFound") is service_errors.error_row(answer).error
@@ -190,7 +190,7 @@ def test_a_missing_keyspace_in_a_query_context(message: str) -> None:
 
 @rows(("scope", "name"), [(None, "BucketNotFound"), ("inventory", "CollectionNotFound")])
 def test_the_query_context_of_a_machine(scope: str | None, name: str) -> None:
-    """The machine takes the query context from the annotation of its request."""
+    """The machine reads from the annotation of its request whether the query has a query context."""
     request = replace(annotation(service=QUERY, operation="query"), error_context=ErrorContext(scope=scope))
     error = error_of(
         hear(machine_of(request), couchbase.ResponseReceived(couchbase.ServiceResponse(QUERY, 404, body_of(12003))))
@@ -220,7 +220,7 @@ ENDINGS: list[tuple[int, str, str]] = [
 @rows("service", [QUERY, ANALYTICS])
 @rows(("http_status", "body", "name"), ENDINGS)
 def test_endings_without_a_code(service: couchbase.Service, http_status: int, body: str, name: str) -> None:
-    """A statement with a status of early end is a failure, and the status "timeout" is a timeout."""
+    """A statement that ended early, according to its status, is a failure; the status "timeout" means a timeout."""
     answer = read_answer(service, http_status, body)
 
     assert answer.is_failure
@@ -229,7 +229,7 @@ def test_endings_without_a_code(service: couchbase.Service, http_status: int, bo
 
 @rows("service", [QUERY, ANALYTICS])
 def test_a_code_beside_the_status_of_a_timeout(service: couchbase.Service) -> None:
-    """An error with a code takes precedence over the status of the body."""
+    """If the body has an error with a code, the code takes precedence over the status in the body."""
     code, name = (3000, "ParsingFailure") if service is QUERY else (24000, "ParsingFailure")
     body = f'{{"errors":[{{"code":{code}}}],"status":"timeout"}}'
 
@@ -238,13 +238,13 @@ def test_a_code_beside_the_status_of_a_timeout(service: couchbase.Service) -> No
 
 @rows("service", [SEARCH, VIEWS, MANAGEMENT])
 def test_the_body_status_of_other_services(service: couchbase.Service) -> None:
-    """The status in the body of other services is ignored."""
+    """Search, views and management ignore the status in the body."""
     assert not read_answer(service, 200, '{"status":"timeout"}').is_failure
 
 
 @rows(("service", "row"), ROWS)
 def test_every_row_is_reached(service: couchbase.Service, row: ErrorRow) -> None:
-    """No row is hidden by an earlier one, and each has its clause."""
+    """For the responses of each row, that row is the first match, and each row has its clause."""
     assert row.clause.startswith("RFC ")
     for response in answers_to(service, row):
         assert row is service_errors.error_row(answer_of(response))
@@ -252,7 +252,7 @@ def test_every_row_is_reached(service: couchbase.Service, row: ErrorRow) -> None
 
 @rows(("service", "row"), ROWS)
 def test_every_row_ends_a_request(service: couchbase.Service, row: ErrorRow) -> None:
-    """With fail-fast, the machine fails a request with the exception of its row."""
+    """With fail-fast, the machine fails each request with the exception of the row that its response matches."""
     for response in answers_to(service, row):
         expected = service_errors.error_row(answer_of(response)).error
         request = annotation(couchbase.FailFastRetryStrategy(), service=service, operation=response.operation)
@@ -265,7 +265,7 @@ def test_every_row_ends_a_request(service: couchbase.Service, row: ErrorRow) -> 
 
 @rows(("service", "row"), ROWS)
 def test_a_retried_response_may_end_in_success(service: couchbase.Service, row: ErrorRow) -> None:
-    """After a response that is retried, the success of the next attempt completes the request."""
+    """If a response is retried, the success of the next attempt completes the request."""
     for response in answers_to(service, row):
         machine = machine_of(
             annotation(couchbase.BestEffortRetryStrategy(), service=service, operation=response.operation)
@@ -296,7 +296,7 @@ def test_a_retried_response_may_end_in_success(service: couchbase.Service, row: 
 def test_a_timeout_of_the_service(
     service: couchbase.Service, body: str, idempotent: bool, expected: type[errors.TimeoutException]
 ) -> None:
-    """A timeout of the service is unambiguous for an idempotent request, and ambiguous otherwise."""
+    """If a service times out, the timeout is unambiguous for an idempotent request, and ambiguous otherwise."""
     request = annotation(service=service, operation="query", idempotent=idempotent)
     error = error_of(
         hear(machine_of(request), couchbase.ResponseReceived(couchbase.ServiceResponse(service, 200, body)))
@@ -306,14 +306,14 @@ def test_a_timeout_of_the_service(
 
 
 def test_a_duplicate_row_fails_at_import() -> None:
-    """Two rows for the same code fail at import."""
+    """If two rows have the same code, the import fails."""
     with pytest.raises(ValueError, match="two rows"):
         import_with(service_errors, "codes=code(2120)", "codes=code(3000)")
 
 
 @given(st.sampled_from(sorted(service_errors.SERVICE_ERRORS)), st.integers(300, 599), bodies)
 def test_every_failure_has_a_row(service: couchbase.Service, http_status: int, body: bytes | str) -> None:
-    """Every failed response has a row."""
+    """Every response that is a failure has a row."""
     assert issubclass(
         service_errors.error_row(read_answer(service, http_status, body)).error, errors.CouchbaseException
     )

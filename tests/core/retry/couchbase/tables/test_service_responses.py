@@ -1,4 +1,4 @@
-"""Verdicts on responses of the HTTP services, compared with the RFC's list."""
+"""Classification of responses of the HTTP services, compared with the list of the RFC."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ ERROR_CODES_OF_THE_RFC: dict[tuple[Service, int], tuple[RetryReason, str, str]] 
 """Lines of SDK-RFC 0049 "Response Code Retry List", with the classes of SDK-RFC 0058."""
 
 VIEW_STATUSES_OF_THE_RFC = [300, 301, 303, 307, 401, 408, 409, 412, 416, 417, 501, 502, 503, 504]
-"""Statuses without 302, which has its own line (decision C20), and without 404 and 500, which depend on the body."""
+"""Statuses except 302, which has its own line (decision C20), and except 404 and 500, for which the body decides."""
 
 TEXT_404 = '"reason":"missing"'
 
 
 def reason(service: Service, http_status: int, body: bytes | str = b"") -> RetryReason | None:
-    """Return the reason of the verdict."""
+    """Return the retry reason of the response, or None."""
     return classify(service, http_status, body).reason
 
 
 def test_the_error_codes_are_those_of_the_rfc() -> None:
-    """The list has exactly the RFC's seven codes, with reasons and words."""
+    """The list has exactly the seven codes of the RFC, with their reasons and words."""
     actual = {key: (line.reason, line.message_contains) for key, line in RETRYABLE_ERROR_CODES.items()}
     expected = {key: (why, words) for key, (why, _, words) in ERROR_CODES_OF_THE_RFC.items()}
 
@@ -54,7 +54,7 @@ def test_the_error_codes_are_those_of_the_rfc() -> None:
 
 
 def test_the_http_statuses_are_those_of_the_rfc() -> None:
-    """The list has the RFC's status for search, and its statuses for views."""
+    """The list has the status for search and the statuses for views that the RFC has."""
     expected = {
         (SEARCH, 429): R.SEARCH_TOO_MANY_REQUESTS,
         (VIEWS, 302): R.VIEWS_NO_ACTIVE_PARTITION,
@@ -69,7 +69,7 @@ def test_the_http_statuses_are_those_of_the_rfc() -> None:
 @rows("http_status", [200, 400, 404, 500, 503])
 @rows(("service", "code"), ERROR_CODES_OF_THE_RFC)
 def test_listed_codes(service: Service, code: int, http_status: int) -> None:
-    """A listed code is retried with any HTTP status, even with 200."""
+    """A listed code is retried whatever the HTTP status, even if it is 200."""
     why, error, words = ERROR_CODES_OF_THE_RFC[service, code]
     message = f"about {words} and more"
     verdict = classify(service, http_status, body_of(code, message))
@@ -90,14 +90,14 @@ def test_listed_codes(service: Service, code: int, http_status: int) -> None:
         *((QUERY, [{"code": code}], None, "") for code in (4060, 4080, 4090, 23000, -4040)),
         *((ANALYTICS, [{"code": code}], None, "") for code in (4040, 23001)),
         (QUERY, [{"code": 4040, "msg": ["stale"]}], R.QUERY_PREPARED_STATEMENT_FAILURE, ""),
-        # Decision C22: the code and the text of the first error decide.
+        # Decision C22: only the code and the text of the first error decide.
         (QUERY, [{"code": 4040, "msg": "stale"}, {"code": 3000}], R.QUERY_PREPARED_STATEMENT_FAILURE, "stale"),
         (QUERY, [{"code": 3000, "msg": "syntax"}, {"code": 4040, "msg": "stale"}], None, "syntax"),
         (QUERY, [{"code": 5000, "msg": "x"}, {"code": 5000, "msg": "queryport.indexNotFound"}], None, "x"),
     ],
 )
 def test_other_codes(service: Service, errors_: object, expected: RetryReason | None, text: str) -> None:
-    """A code that is not listed for the service, or lacks the words, is not retried, whatever the HTTP status."""
+    """A code is not retried if the service does not list it or the text lacks the words, whatever the HTTP status."""
     for http_status in (200, 400, 503):
         verdict = classify(service, http_status, json.dumps({"errors": errors_, "metrics": {"x": 1}}))
         assert (expected, text) == (verdict.reason, verdict.text)
@@ -125,7 +125,7 @@ def test_other_codes(service: Service, errors_: object, expected: RetryReason | 
     ],
 )
 def test_bodies_without_errors(service: Service, body: bytes) -> None:
-    """The HTTP status decides on a body without errors; a body that is not a JSON object is never a success."""
+    """If a body has no error, the HTTP status decides; a body that is not a JSON object is never a success."""
     foreign = (bool(body) and not body.startswith(b"{")) or len(body) > 5000
     success, failure = classify(service, 299, body), classify(service, 300, body)
 
@@ -138,7 +138,7 @@ def test_bodies_without_errors(service: Service, body: bytes) -> None:
 @rows("service", [SEARCH, VIEWS, MANAGEMENT])
 @rows("body", [b"", b"<html>", b'{"error":"x","reason":"badarg"}', TEXT_404, body_of(4040)])
 def test_statuses(service: Service, body: bytes | str) -> None:
-    """Search retries 429, views retry their list, and management retries nothing."""
+    """Search retries status 429, views retry the statuses of their list, and management retries no status."""
     listed = {
         (SEARCH, 429): R.SEARCH_TOO_MANY_REQUESTS,
         (VIEWS, 302): R.VIEWS_NO_ACTIVE_PARTITION,
@@ -169,7 +169,7 @@ def test_statuses(service: Service, body: bytes | str) -> None:
     ],
 )
 def test_views_404(body: str, retried: bool) -> None:
-    """A 404 is temporary if its reason is "missing": in the JSON field, or else in the text (decision C21)."""
+    """A view's 404 is temporary if its reason is "missing", in the JSON field or in other text (decision C21)."""
     for given_body in (body, body.encode()):
         verdict = classify(VIEWS, 404, given_body)
         assert (R.VIEWS_TEMPORARY_FAILURE if retried else None) is verdict.reason
@@ -204,7 +204,7 @@ def test_views_404(body: str, retried: bool) -> None:
     ],
 )
 def test_views_500(body: str, retried: bool) -> None:
-    """A 500 is temporary unless its error is the missing view or the bad argument (decision C21)."""
+    """A view's 500 is temporary unless its error is the missing view or the bad argument (decision C21)."""
     for given_body in (body, body.encode()):
         verdict = classify(VIEWS, 500, given_body)
         assert (R.VIEWS_TEMPORARY_FAILURE if retried else None) is verdict.reason
@@ -213,7 +213,7 @@ def test_views_500(body: str, retried: bool) -> None:
 
 
 def test_the_details_of_a_verdict() -> None:
-    """The verdict has the details of the response, or the start of a foreign page."""
+    """The classification has the details of the response, or the beginning of a foreign page."""
     body = {"errors": [{"code": 3000, "msg": "syntax\nerror", "retry": True}, {"code": 4040}]}
     reported, page = classify(QUERY, 400, json.dumps(body)), classify(QUERY, 502, "<html>\n" + "x" * 100_000)
 
@@ -224,13 +224,13 @@ def test_the_details_of_a_verdict() -> None:
         reported.server_permits_retry,
         reported.body_start,
     )
-    assert reported.reason is None  # the permission of the server is not in the list
+    assert reported.reason is None  # the server permits a retry, but the list does not have the code
     assert ("", None, SERVER_TEXT_MAX) == (page.text, page.code, len(page.body_start))
     assert page.body_start.startswith("<html> xxx")
 
 
 def test_the_operation_decides_about_management() -> None:
-    """One management response has different errors for different operations."""
+    """The same management response has different errors for different operations."""
     reported = {name: classify(MANAGEMENT, 404, "", name) for name in ("get_user", "get_group", "get_all_users")}
 
     assert [errors.UserNotFoundException, errors.GroupNotFoundException, errors.CouchbaseException] == [
@@ -241,7 +241,7 @@ def test_the_operation_decides_about_management() -> None:
 
 @given(st.sampled_from(Service), st.integers(100, 599), bodies)
 def test_any_response_has_a_verdict(service: Service, http_status: int, body: bytes | str) -> None:
-    """No response raises, a verdict to retry has an error, and every error has its clause."""
+    """Any response is classified; one that is retried has an error, and each error has its clause."""
     verdict = classify(service, http_status, body)
 
     assert verdict.reason is None or verdict.error is not None
