@@ -28,7 +28,7 @@ COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthC
 settings.register_profile("dev", COMMON, max_examples=25)
 settings.register_profile("ci", COMMON, derandomize=True, database=None, max_examples=200)
 settings.register_profile("fuzz", COMMON, database=None, max_examples=FUZZ_INPUTS)
-# Profiles for planted bugs: one for the gate's own examples, one for shrinking.
+# These profiles are for planted bugs: "find" uses the examples of CI, and "shrink" reduces a failing example.
 settings.register_profile(
     "find", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate], report_multiple_bugs=False
 )
@@ -45,7 +45,7 @@ keep_bytecode()
 def pytest_configure() -> None:
     """Bind the decoder before any test module is imported, check stages, and restore Ctrl-C."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # Shells make background processes ignore it, and child processes of tests would inherit that.
+        # Restore SIGINT, which shells make background processes ignore: child processes of tests would inherit this.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     check_stages()
     try:

@@ -1,4 +1,4 @@
-"""Decoder faults in tests: raised, unless a test checks how the client contains them."""
+"""Handling of decoder faults in tests, which raises them unless a test checks how the client contains them."""
 
 from __future__ import annotations
 

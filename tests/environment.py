@@ -11,15 +11,15 @@ from typing import NoReturn
 import pytest
 
 IN_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
-"""Whether this run is the project's gate, in which nothing may be missing."""
+"""Whether this run is the project's gate, in which a missing program or package is a failure."""
 
 NEEDS_PYTHON: Mapping[str, tuple[int, int]] = {
     "core/adapters/test_smithy_core.py": (3, 12),
 }
 """Tests of packages that need a newer Python than the oldest supported one, by path, with their oldest version.
 
-They are not collected on an older one, and the header of the run lists them. ``tests/wasm/run`` always has them: its
-Python is newer than all of them, and a missing package there is a failure.
+An older Python does not collect them, and the header of the run lists them. ``tests/wasm/run`` always collects them:
+its Python is newer, and a missing package there is a failure.
 """
 
 

@@ -1,4 +1,4 @@
-"""Full events: the maximum of data in one ``BytesReceived``, and in the document that it completes."""
+"""Full events, with the maximum amount of data in one ``BytesReceived``, and in the document that it completes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class FullEvent(NamedTuple):
 
     @property
     def machine(self) -> ClientMachine:
-        """Client that handles it."""
+        """Client machine that handles the event."""
         return self.simulation.clients[0]
 
     def handle(self) -> list[Action]:
@@ -66,7 +66,7 @@ def cut(data: bytes) -> Iterator[bytes]:
 
 
 def chunk(content: bytes) -> bytes:
-    """Return one chunk."""
+    """Return one HTTP chunk with this data."""
     return b"%x\r\n%b\r\n" % (len(content), content)
 
 
@@ -260,7 +260,7 @@ FULL_EVENTS: Mapping[str, Callable[[], FullEvent]] = {
 """Functions that return an event, by name."""
 
 ROW_PARTS = decoded_limits.OBJECTS_PARTS_MAX - 10_000
-"""Number of parts in a row of some megabytes, whose bytes count as well."""
+"""Number of parts in a row of some megabytes, which is limited by its size, too."""
 
 FULL_ROWS: Mapping[str, Callable[[], bytes]] = {
     "keys": lambda: keys(ROW_PARTS),

@@ -1,4 +1,4 @@
-"""Strategy for tests that need the first failure."""
+"""Strategy that refuses every retry, with which a test gets the first failure of an operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Public objects of the client."""
+"""Public objects of the client, which other tests check one by one."""
 
 from __future__ import annotations
 

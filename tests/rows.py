@@ -1,4 +1,4 @@
-"""Tables that a test iterates by itself, because pytest's overhead of a case would exceed the case."""
+"""Tables whose rows one test iterates, because pytest takes longer to set up a case than the case takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Test: TypeAlias = Callable[..., Any]
 
 @contextmanager
 def collected(failures: list[BaseException], row: Sequence[Any]) -> Iterator[None]:
-    """Add an exception of the block to ``failures``, with its row."""
+    """Add an exception that the block raises to ``failures``, with a note that has the row."""
     try:
         yield
     except (Exception, pytest.fail.Exception) as error:
@@ -26,7 +26,7 @@ def collected(failures: list[BaseException], row: Sequence[Any]) -> Iterator[Non
 
 
 def tell(failures: list[BaseException], count: int) -> None:
-    """Raise the failures of ``count`` rows."""
+    """Raise the failure, or a group of several failures, of ``count`` rows."""
     if len(failures) == 1:
         raise failures[0]
     if failures:
@@ -34,7 +34,7 @@ def tell(failures: list[BaseException], count: int) -> None:
 
 
 def rows(names: str | Sequence[str], table: Iterable[Any]) -> Callable[[Test], Test]:
-    """Make a test, synchronous or not, iterate a table: like ``pytest.mark.parametrize``, but as one test.
+    """Let a test, synchronous or not, iterate a table, like ``pytest.mark.parametrize`` but as one test.
 
     All rows are run, and failed ones are named. Rows share the fixtures of the test, so a test that changes one needs
     separate cases.

@@ -1,4 +1,4 @@
-"""Architecture of the sources: permitted imports, names that the core must not use, and the shape of files.
+"""Architecture of the sources, which is permitted imports, names that the core must not use, and the shape of files.
 
 The rules are in ``tests/architecture``, each with a planted violation; their data are in ``policy.py``.
 """
@@ -158,7 +158,7 @@ def test_imports_follow_the_layers() -> None:
 
 
 def test_the_policy_names_existing_modules() -> None:
-    """Every module in the policy exists, because a rule about a missing module would always hold."""
+    """Every module that the policy names exists. A rule about a missing module would always hold."""
     named = {
         *(name for layer in policy.LAYERS for name in layer),
         *(name for pair in policy.STRANGERS for name in pair),
@@ -180,7 +180,7 @@ def test_imports_have_no_cycles(distribution: policy.Distribution) -> None:
 
 
 def test_independent_packages_stay_independent() -> None:
-    """The connection is independent of the topology, and the retry traditions are independent of each other."""
+    """Packages that the policy lists as independent, such as the kinds of retry rules, do not import each other."""
     assert [] == import_rules.strangers_meeting(SOURCES[policy.CORE], policy.STRANGERS)
 
 
@@ -265,7 +265,7 @@ def test_exports_are_correct() -> None:
 
 @pytest.mark.parametrize("owner", policy.WRITTEN_BY_THEMSELVES)
 def test_some_classes_own_their_attributes(owner: str) -> None:
-    """The attributes of these classes are written only in their own module."""
+    """Only the module of a class that the policy lists writes the attributes of the class."""
     assert [] == shape_rules.foreign_writes(SOURCES[policy.CORE], owner)
 
 

@@ -1,4 +1,4 @@
-"""Guard of decoders in tests."""
+"""Guard around decoders, as tests use it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_defects_are_raised_by_default() -> None:
 
 @pytest.mark.usefixtures("contain_decoder_faults")
 def test_defects_are_contained_on_demand() -> None:
-    """On demand, a test gets the fault that programs get, with the traceback of the exception."""
+    """If a test contains decoder faults, it gets the fault that programs get, with the exception's traceback."""
     fault = decoder_faults.unexpected(decoder_faults.Decoder.ROWS, KeyError("planted"))
 
     assert isinstance(fault, decoder_faults.DecoderFault)

@@ -24,7 +24,7 @@ def name_of(distribution: Distribution) -> str:
 
 @each_distribution
 def test_all_packages_have_one_version(distribution: Distribution) -> None:
-    """The version of each package is that of its distribution and of the others."""
+    """Each package has the version of its distribution, which all distributions share."""
     assert __version__ == import_module(distribution.package).__version__
     assert __version__ == version(name_of(distribution))
     assert ["version"] == project_of(distribution)["dynamic"]

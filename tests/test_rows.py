@@ -1,4 +1,4 @@
-"""A test with a table runs all rows, and names those that failed."""
+"""Tables of tests, which run all rows and name the failed ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.rows import rows
 
 
 def test_every_row_is_run() -> None:
-    """Two tables give every pair of rows, and the remaining parameters are fixtures."""
+    """A test with two tables runs for every pair of rows, and its remaining parameters are fixtures."""
     walked = []
 
     @rows("left", [1, 2])
@@ -25,7 +25,7 @@ def test_every_row_is_run() -> None:
 
 
 def test_one_failed_row_is_raised() -> None:
-    """A failed row is named, and the rows after it still run."""
+    """If one row fails, its exception is raised with the row as a note, and the rows after it still run."""
     walked = []
 
     @rows("number", [1, 2, 3])
@@ -40,7 +40,7 @@ def test_one_failed_row_is_raised() -> None:
 
 
 async def test_an_async_test_runs_all_rows() -> None:
-    """Each row of an async test is awaited, and a failed one is named."""
+    """An async test is awaited for each row, and the exception of a failed row names the row."""
     walked = []
 
     @rows("number", [1, 2, 3])
@@ -57,7 +57,7 @@ async def test_an_async_test_runs_all_rows() -> None:
 
 
 def test_all_failed_rows_are_named() -> None:
-    """A row that lacks the expected exception fails as well."""
+    """If several rows fail, here for lack of an exception, a group has the failure of each with its row."""
 
     @rows("text", ["1", "x", "2"])
     def walk(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Types that the garbage collector skips: the rule is in ``triclinium_core.contract.couchbase.actions``."""
+"""Types that the garbage collector skips, by the rule in ``triclinium_core.contract.couchbase.actions``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RELEASED: Mapping[str, str] = {
     "CompleteOperation.result": "MachineDriver._handle, for which alone it exists",
     "transcoder": "ClusterDriver.perform, which deletes the operation before it waits",
 }
-"""Fields that may hold a task or a user object, with the frames that release it; ``transcoder`` of any operation."""
+"""Fields that may hold a task or a user object, and the functions that release it. Operations have ``transcoder``."""
 EXPECTED_MIN = 30
 """Minimum number of untracked types; with fewer the search is broken."""
 
@@ -65,7 +65,7 @@ def is_harmless(annotation: object) -> bool:
         return is_harmless(annotation.__supertype__)
     origin = get_origin(annotation)
     if origin is type:
-        # A class of this library, which lives as long as the program.
+        # A class of this library is harmless, because it lives as long as the program.
         return all(each.__module__.startswith("triclinium_core.") for each in get_args(annotation))
     if origin in CONTAINERS or origin in (Union, UnionType):
         return all(each is Ellipsis or is_harmless(each) for each in get_args(annotation))

@@ -1,8 +1,8 @@
-"""Program that imports modules and refuses some names to them, regardless of the modules' text.
+"""Program that imports modules, and reports each refused import at run time, whatever the source text looks like.
 
 Usage: ``python import_guard.py PREFIX REFUSED[,REFUSED...] EXCUSED[,EXCUSED...] MODULE [MODULE ...]``
 
-Only imports in modules below PREFIX are refused; the standard library and other packages may import anything. EXCUSED
+Only imports by modules below PREFIX are refused; the standard library and other packages may import anything. EXCUSED
 pairs, ``importer:imported``, are permitted. The exit status is 1 if there was a refusal, with one line for each.
 """
 
@@ -33,7 +33,7 @@ def main(prefix: str, refused: frozenset[str], excused: frozenset[str], modules:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> object:
-        # An extension module that imports uses the globals of its caller, and passes a list.
+        # Ignore an import by an extension module: it has its caller's globals, and passes a list for ``fromlist``.
         if level == 0 and not isinstance(fromlist, list):
             check((globals or sys._getframe(1).f_globals).get("__name__"), name)
         return genuine_import(name, globals, locals, fromlist or (), level)

@@ -25,7 +25,7 @@ def refused_imports(
 
 
 def refused_uses(sources: Sequence[SourceFile], refused: Mapping[str, str]) -> list[str]:
-    """Find uses of the clock, the terminal or the disk, under any alias."""
+    """Find uses of refused names, such as those of the clock, the terminal or the disk, under any alias."""
     return [
         f"{source.path}:{line}: uses {name} ({refused[name]})"
         for source in sources
@@ -100,7 +100,7 @@ def _reached(start: str, beneath: Mapping[str, set[str]]) -> set[str]:
 
 
 def strangers_meeting(sources: Sequence[SourceFile], strangers: Sequence[tuple[str, str]]) -> list[str]:
-    """Find imports between two packages that must be independent."""
+    """Find imports of one package in the other, in both directions: the two must be independent."""
     all_imports = list(imports(sources, names_of(sources)))
     return [
         f"{found.place}: {here} does not know {there}"
@@ -154,7 +154,7 @@ def _is_private(dotted: str) -> bool:
 def decisions_taken(
     sources: Sequence[SourceFile], provider: Sequence[SourceFile], package: str, may_name: frozenset[str], exempt: str
 ) -> list[str]:
-    """Find imports from ``package``, directly or through a re-export, of names that are not permitted."""
+    """Find imports of names of ``package`` that are not permitted, also if another module re-exports the name."""
     modules, by_name = names_of(provider), {source.module: source for source in provider}
     findings = []
     for found in imports(sources, modules):
@@ -222,7 +222,7 @@ def requirement_names(requirements: Iterable[str], imported_as: Mapping[str, str
 
 
 def mentions(sources: Sequence[SourceFile], word: str) -> list[str]:
-    """Find the word in string constants."""
+    """Find string constants that contain the word."""
     return [
         f"{source.path}:{node.lineno}: mentions {word}"
         for source in sources

@@ -1,4 +1,4 @@
-"""Data of the architecture rules, which are in the same folder.
+"""Data of the architecture rules. The modules in the same folder implement the rules.
 
 An exception is a row here with its reason. A row that excuses nothing fails the test as well.
 """
@@ -34,7 +34,7 @@ CLIENT = Distribution("trio_client", "triclinium")
 EXTENSION = Distribution("c_ext", "triclinium_c")
 DISTRIBUTIONS = (CORE, CLIENT, EXTENSION)
 
-# -- The core performs no I/O: time, entropy and bytes arrive as data, and its reports leave as actions.
+# -- The core performs no I/O: it gets time, entropy and bytes as data, and returns its reports as actions.
 
 REFUSED_IN_CORE: Mapping[str, str] = {
     "_thread": "threads",
@@ -63,7 +63,7 @@ REFUSED_IN_CORE: Mapping[str, str] = {
     "trio": "an event loop",
     "uuid": "randomness and the clock",
 }
-"""Modules that the core must not import, with what they would bring in."""
+"""Modules that the core must not import, each with the kind of I/O that it offers."""
 
 MAY_IMPORT: Mapping[tuple[str, str], str] = {
     (
@@ -71,7 +71,7 @@ MAY_IMPORT: Mapping[tuple[str, str], str] = {
         "importlib",
     ): "loads what a package offers when that is asked for; the rules see the imports of type checkers",
 }
-"""Intended imports of refused modules, by importing and imported module, with the reason."""
+"""Intended imports of refused modules: the reason, by importing and imported module."""
 
 REFUSED_NAMES_IN_CORE: Mapping[str, str] = {
     "__import__": "imports that no rule sees",
@@ -131,7 +131,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
         "triclinium_core.retry",
         "triclinium_core.shown",
     ),
-    # These three serve any program and raise no exception of Couchbase's: they must not import its errors.
+    # The next three packages serve any program and raise no exceptions of Couchbase's, so they must not import them.
     "triclinium_core.retry.cassandra": (
         "triclinium_core.argument_error",
         "triclinium_core.checks",
@@ -268,7 +268,7 @@ STRANGERS: Sequence[tuple[str, str]] = (
 """Pairs that must be independent, in both directions."""
 
 WRITTEN_BY_THEMSELVES: Sequence[str] = ("triclinium_core.runtime.kv.connection.connection.Connection",)
-"""Classes whose attributes other modules must not write: they call methods instead."""
+"""Classes whose attributes other modules must not write. Other modules call methods instead."""
 
 # -- The C module is imported by one module only.
 
@@ -276,7 +276,7 @@ C_MODULE = "triclinium_c"
 C_MODULE_DOOR = "triclinium_core._speedups"
 
 IMPLEMENTATION_VARIABLE = "TRICLINIUM_IMPL"
-"""Read in tests/conftest.py only; a library must not depend on its caller's environment."""
+"""Environment variable that only tests/conftest.py reads: a library must not depend on its caller's environment."""
 
 # -- The driver makes no decisions.
 
@@ -314,21 +314,21 @@ DRIVER_MAY_NAME = frozenset(
         "StandardRetryStrategy",
         "TokenScope",
         "attempts_of",
-        # Conversion of a Couchbase strategy into one for calls of any function.
+        # These names convert a Couchbase strategy into a strategy that retries any function.
         "AnyCallStrategy",
         "DeciderKind",
         "call_strategy",
         "kind_of",
         "exponential",
-        # Check of an argument: whether it is a strategy, of a kind that operations accept.
+        # These names check whether an argument is a strategy that operations accept.
         "check_integer",
         "check_type",
         "require_strategy",
-        # Facts of an HTTP request, and the rules of its user, which judge it.
+        # These names are the facts of an HTTP request, and the user's rules that decide about it.
         "HttpFailure",
         "HttpRequestFacts",
         "HttpRetryRules",
-        # Retries of any function: the machine, its events, and the two answers that are actions.
+        # These names retry any function: the machine, its events, and its two decisions that are actions.
         "AwaitStrategy",
         "CallMachine",
         "CallTerms",
@@ -347,7 +347,7 @@ executes like ``ClientMachine``.
 """
 
 DECIDES: Sequence[str] = ("triclinium_core.explain", "triclinium_core.retry")
-"""Packages that choose between outcomes, or explain the choice."""
+"""Packages that decide about retries, or explain a decision."""
 DECIDES_FOR_PEOPLE = "triclinium._cli"
 """The commands explain decisions, so they may use the tables; they run operations only through the public client."""
 

@@ -10,7 +10,7 @@ from tests.architecture.source import Definition, SourceFile, definitions, expor
 
 
 def too_long(sources: Sequence[SourceFile], function_lines_max: int, excused: Iterable[str]) -> list[str]:
-    """Find functions over the limit, and unneeded excuses."""
+    """Find functions that are longer than the limit, and excuses that no function needs."""
     over: dict[str, str] = {}
     for source in sources:
         for name, node in definitions(source.tree):
@@ -23,7 +23,7 @@ def too_long(sources: Sequence[SourceFile], function_lines_max: int, excused: It
 
 
 def long_files(sources: Sequence[SourceFile], file_lines_max: int) -> list[str]:
-    """Find files over the limit."""
+    """Find files that are longer than the limit."""
     return [
         f"{source.path}: {lines} lines, more than {file_lines_max}"
         for source in sources
@@ -57,7 +57,7 @@ def missing_docstrings(sources: Sequence[SourceFile]) -> list[str]:
 
 
 def _public_definitions(parent: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple[str, Definition]]:
-    """Yield what a caller can use: nothing nested in functions, no overloads, no setters."""
+    """Yield the definitions that a caller can use. Leave out overloads, setters, and definitions inside functions."""
     for node in statements(parent.body):
         if not isinstance(node, Definition) or node.name.startswith("_"):
             continue
@@ -117,7 +117,7 @@ def _bindings(tree: ast.Module) -> tuple[set[str], set[str]]:
 
 
 def foreign_writes(sources: Sequence[SourceFile], owner: str) -> list[str]:
-    """Find assignments to attributes of a class, or of their values, outside of its module.
+    """Find assignments, outside of the module of a class, to attributes of its objects or to those attributes' values.
 
     An object of the class is recognised by the annotation of its parameter or variable, and by its name: that of the
     class in lower case.

@@ -1,4 +1,4 @@
-"""Modules as the architecture rules see them: parsed text, including every branch and function."""
+"""Modules in the form that the architecture rules check: the parsed text with every branch and function."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Import:
 
 
 def parse(module: str, text: str, *, path: str | None = None, is_package: bool = False) -> SourceFile:
-    """Return the module as the rules see it."""
+    """Parse the file, and return the module that the rules check."""
     return SourceFile(module, path or f"{module}.py", text, ast.parse(text), is_package)
 
 
@@ -172,7 +172,7 @@ def definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definiti
 
 
 def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of one scope, including those inside ``if`` and ``try``."""
+    """Yield the statements of one scope, with those inside ``if`` and ``try``, without those of nested scopes."""
     for node in body:
         yield node
         if isinstance(node, ast.If | ast.Try):

@@ -1,4 +1,4 @@
-"""The guard refuses imports that the text of a module does not show."""
+"""Guard of imports at run time, which refuses imports that the text of a module does not show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each rule for imports finds its planted violation at its location, and nothing in permitted code."""
+"""Rules for imports, each of which finds a planted violation at its location and accepts permitted code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_refused_imports(line: int, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["import timeit", "from house.time import x", "from house import time", "time = 3"])
 def test_refused_imports_ignores_other_modules(text: str) -> None:
-    """Only the standard module of that name is refused."""
+    """The rule refuses the standard module, and no module of another package with its name."""
     assert [] == import_rules.refused_imports(tree(a=text), CLOCK)
 
 
@@ -167,7 +167,7 @@ def test_import_cycles_of_a_package() -> None:
 
 @pytest.mark.parametrize(("here", "there"), [("left", "right"), ("right", "left")])
 def test_strangers_meeting(here: str, there: str) -> None:
-    """Neither of the two packages may import the other."""
+    """An import of one of two independent packages in the other is found, in both directions."""
     sources = tree(**{f"{here}__deep": f"from house.{there} import x", there: "", "wire": f"import house.{here}"})
 
     findings = import_rules.strangers_meeting(sources, [("house.left", "house.right")])
@@ -176,7 +176,7 @@ def test_strangers_meeting(here: str, there: str) -> None:
 
 
 def test_imports_past_the_door() -> None:
-    """The hidden module may be imported by one module only, not even by its neighbours."""
+    """An import of the hidden module is found in every module except the one that may import it."""
     sources = tree(_fast="import hidden", wire="def late() -> None:\n    from hidden.deep import scan")
 
     assert ["wire:2: only house._fast imports hidden"] == import_rules.imports_past_the_door(
@@ -259,7 +259,7 @@ def test_decisions_taken_permits_signatures_and_commands() -> None:
 
 
 def test_undeclared_imports() -> None:
-    """An undeclared package is found, and one that only another module may use."""
+    """An import of an undeclared package is found, and so is one of a package that only another module may use."""
     sources = tree(
         wire="import json\nimport declared.part\nimport house.node", node="import extra", testing__a="import extra"
     )
@@ -295,7 +295,7 @@ def test_requirement_names() -> None:
 
 
 def test_mentions() -> None:
-    """The word is found in strings, not in names."""
+    """A word is found in string constants, and not in names."""
     findings = import_rules.mentions(tree(a="WORD = 1\nx = 'say WORD'\ny = f'{x} WORD'"), "WORD")
 
     assert ["a:2: mentions WORD", "a:3: mentions WORD"] == findings

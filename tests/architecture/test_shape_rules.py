@@ -1,4 +1,4 @@
-"""Each rule for the shape of files finds its planted violation, and nothing in permitted code."""
+"""Rules for the shape of files, each of which finds a planted violation and accepts permitted code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.architecture.source import parse
 
 
 def test_too_long() -> None:
-    """Functions, including nested ones, are measured; a class may be as long as its file."""
+    """A long function is found, even if it is nested; a long class is not."""
     text = "class A:\n    def f(self):\n        def g():\n            a = 1\n            b = 2\n        return g\n"
 
     assert [] == shape_rules.too_long([parse("a", text)], 5, [])
@@ -28,7 +28,7 @@ def test_too_long_requires_needed_excuses() -> None:
 
 
 def test_long_files() -> None:
-    """Every line of a file counts, including empty ones and comments."""
+    """A long file is found. Empty lines and comments count, too."""
     text = "x = 1\n\n# Words.\n"
 
     assert [] == shape_rules.long_files([parse("a", text)], 3)

@@ -1,6 +1,6 @@
-"""Minimum that trio needs: the same frames over one socket, without a client.
+"""Baseline that exchanges the same frames over one trio socket, without a client.
 
-Nothing is checked, retried, bounded or cancelled here. It is a baseline for the cost of a client, not a client.
+Nothing is checked, retried, bounded or cancelled here. The baseline shows the minimum that trio itself costs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GET, SET, SASL_AUTH, SELECT_BUCKET = 0x00, 0x01, 0x21, 0x89
 SET_EXTRAS = bytes(8)
 
 Ask = Callable[[int, bytes, bytes], Awaitable[bytes]]
-"""Takes opcode, key and value; returns the body of the response."""
+"""Function that sends a request with opcode, key and value, and returns the body of the response."""
 
 
 def frame_of(opcode: int, key: bytes, value: bytes, opaque: int, vbuckets: int) -> bytes:
@@ -33,7 +33,7 @@ def frame_of(opcode: int, key: bytes, value: bytes, opaque: int, vbuckets: int) 
 
 
 class _Stream:
-    """One stream for one task: send a request, and wait for its response."""
+    """One stream for one task, which sends a request and waits for the response."""
 
     def __init__(self, stream: trio.abc.Stream, vbuckets: int) -> None:
         self._stream = stream
@@ -51,7 +51,7 @@ class _Stream:
 
 
 class _Loop:
-    """One stream for any number of tasks: one task sends all requests, another wakes the tasks with responses."""
+    """One stream for any number of tasks. One task sends their requests, another wakes them with the responses."""
 
     def __init__(self, stream: trio.abc.Stream, vbuckets: int) -> None:
         self._stream = stream

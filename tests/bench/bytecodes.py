@@ -1,4 +1,4 @@
-"""Number of bytecodes for one get, by the layer of the code: a count that does not depend on the load.
+"""Number of bytecodes that one get executes in each layer of the code. The count does not depend on the machine's load.
 
 It does not include C code: system calls, structs, dicts.
 """

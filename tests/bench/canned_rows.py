@@ -22,7 +22,7 @@ from triclinium_core.testing import FakeNode, FakeNodeOptions
 ROW_SIZE = 100
 CHUNK_SIZE = 4096
 BLOCK_ROWS = 1_000
-"""Rows that are written repeatedly, so that memory need not hold a million of them."""
+"""Number of rows in a block that is written repeatedly, so that memory need not hold a million rows."""
 CHUNKED = "CHUNKED"
 BEGIN = b'{\n"requestID": "0f7e1d7c-6fbd-4e6a-8d0a-0a1d2b3c4d5e",\n"signature": {"*":"*"},\n"results": [\n'
 END = (
@@ -52,7 +52,7 @@ def block(rows: int) -> bytes:
 
 @cache
 def pieces(rows: int) -> tuple[bytes, ...]:
-    """Return the body with ``rows`` rows in pieces, most of which are the same object."""
+    """Return the pieces of a body with ``rows`` rows. Most pieces are the same object, to save memory."""
     whole, rest = divmod(rows, BLOCK_ROWS)
     blocks = [block(BLOCK_ROWS) + SEPARATOR] * whole + [block(rest)]
     if whole and not rest:
@@ -67,7 +67,7 @@ def answer(rows: int, *, chunked: bool) -> tuple[bytes, ...]:
     framing = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % sum(map(len, body))
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json; version=1.0.0\r\n%b\r\n\r\n" % framing
     if not chunked:
-        # A small response is sent in one piece.
+        # Join a small response, so that it is sent in one piece.
         return (head + b"".join(body),) if rows <= BLOCK_ROWS else (head, *body)
     in_chunks = cache(as_chunks)
     return (head, *(in_chunks(piece) for piece in body), b"0\r\n\r\n")

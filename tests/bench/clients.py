@@ -1,4 +1,4 @@
-"""Measured clients, each used as in its documentation, with the same keys and the same bytes.
+"""Clients that the benchmark measures, each used as in its documentation, with the same keys and bytes.
 
 Each is a block that yields a function for reading or writing one document; connecting is not measured. Other clients
 are imported when they are used, because they are optional.
@@ -25,7 +25,7 @@ from triclinium import ClusterArguments, PasswordAuthenticator, RawBinaryTransco
 
 KEYS = [f"document-{number:04}" for number in range(64)]
 WARM_UP = 64
-"""Operations before the measurement, by as many tasks as in it."""
+"""Number of operations before the measurement. As many tasks perform them as in the measurement."""
 
 
 class Kind(Enum):
@@ -50,7 +50,7 @@ OpenBlocking = Callable[[Job], AbstractContextManager[Callable[[str], object]]]
 
 @asynccontextmanager
 async def triclinium(job: Job, **arguments: Unpack[ClusterArguments]) -> AsyncIterator[Operate]:
-    """Yield operations of triclinium without JSON, which the others do not have."""
+    """Yield operations of triclinium without JSON, which the other clients do not have."""
     as_bytes, server, value = RawBinaryTranscoder(), job.server, job.value
     authenticator = PasswordAuthenticator(server.username, server.password) if server.bucket else None
     async with open_cluster(server.connection_string, authenticator, **arguments) as cluster:
@@ -122,7 +122,7 @@ async def of_emcache(job: Job) -> AsyncIterator[Operate]:
     """Yield operations of emcache, with its pool."""
     emcache, value = import_module("emcache"), job.value
     address = emcache.MemcachedHostAddress("127.0.0.1", job.server.port)
-    # With its own timeout, operations fail as soon as the machine is busy.
+    # Turn off its timeout, because with it operations fail when the machine is busy.
     client = await emcache.create_client([address], timeout=None)
 
     async def get(key: str) -> None:
@@ -219,12 +219,12 @@ def _official_options(server: BenchServer) -> object:
 
 
 class Client(NamedTuple):
-    """Contender."""
+    """Client that takes part in the benchmark."""
 
     needs: str
     """Package that must be installed for it."""
     turn: Callable[[Job, int, int], Turn]
-    """Takes the job, the number of concurrent tasks, and the number of operations that they share."""
+    """Function of the job, the number of concurrent tasks, and the number of operations that the tasks share."""
 
 
 def turns_of(clients: Mapping[str, Client], job: Job, *, tasks: int, operations: int) -> Mapping[str, Turn | None]:
@@ -325,7 +325,7 @@ def fill(job: Job) -> None:
     """Write the documents that are read later."""
 
     async def main() -> None:
-        # Documents on a memcached have no flags: some clients refuse those that they have not written themselves.
+        # Write documents without flags to a memcached: some clients refuse flags that they have not written themselves.
         async with (triclinium if job.server.bucket else bare_trio_stream)(job._replace(kind=Kind.SET)) as put:
             for key in KEYS:
                 await put(key)

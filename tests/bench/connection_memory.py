@@ -81,7 +81,7 @@ async def _exchange(port: int, count: int, folder: str) -> float:
     connector = TcpConnector(context)
     before = 0
     async with trio.open_nursery() as nursery:
-        # The first connection loads what all of them need.
+        # Do not count the first connection, which loads modules and tables that all connections share.
         for number in range(count + 1):
             exchange = _Exchange(neutral.OpenStream(neutral.StreamId(number), HOST, port, tls=bool(folder)), connector)
             nursery.start_soon(exchange.stream.run)

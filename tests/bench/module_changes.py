@@ -1,4 +1,4 @@
-"""Number of changes from one triclinium module to another during a single call, in both directions."""
+"""Number of calls and resumptions during a single call that pass from one triclinium module to another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Changes:
         self._path = ""
 
     def note(self, frame: FrameType, event: str, _: object) -> None:
-        """Handle an event of ``sys.setprofile``, ignoring everything that a fake node calls."""
+        """Handle an event of ``sys.setprofile``. Ignore functions that a fake node calls."""
         path = frame.f_code.co_filename
         if event != "call" or not path.startswith(PACKAGES) or path.startswith(NOT_THE_CLIENT):
             return
@@ -69,7 +69,7 @@ async def module_changes() -> dict[str, float]:
             fake.node.faults.next(Opcode.SET, temporary_failure())
             found["upsert with one retry"] = await changes_of(upsert)
             found["query"] = await changes_of(query)
-            if number:  # The first calls open connections.
+            if number:  # Count only later rounds, because the first calls open connections.
                 for name, count in found.items():
                     counts[name].append(count)
     return {name: statistics.median(found) for name, found in counts.items()}

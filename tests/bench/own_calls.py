@@ -1,4 +1,4 @@
-"""Number of triclinium's Python function calls for one get or for the rows of one query, counted and not timed."""
+"""Number of triclinium's Python function calls for one get, or for the rows of one query."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PIECE_SIZE = 65_536
 """Number of bytes that a driver reads in one call."""
 
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""Counting slows a get down, and so does a busy machine."""
+"""Timeouts that are long enough while calls are counted, which slows a get down, and for a busy machine."""
 
 
 class OwnCalls:

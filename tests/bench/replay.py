@@ -1,4 +1,4 @@
-"""Replay of recorded events through a client machine: it is pure, so that it does the same, and only it is timed."""
+"""Replay of recorded events through a client machine. The machine is pure, so each replay repeats the same work."""
 
 from __future__ import annotations
 

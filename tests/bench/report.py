@@ -1,4 +1,4 @@
-"""Results for people: in a terminal, on a page, in a plot."""
+"""Results as text in a terminal, as tables on a page, and as a plot."""
 
 from __future__ import annotations
 

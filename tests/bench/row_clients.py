@@ -138,14 +138,14 @@ def said(job: Job, found: int, watch: Stopwatch, before: float | None) -> Mappin
         raise AssertionError(f"{found} rows were read, and there are {job.rows}")
     if before is None:
         return watch.both(found)
-    # If the query took no memory, one page represents an amount too small to measure.
+    # Report one page if the peak did not grow, because the query's memory was too small to measure.
     return {**watch.both(found), MEMORY: max(PAGE_MB, memory("VmHWM") - before)}
 
 
 def memory_now() -> float | None:
     """Return the memory of the process, and reset its peak; None if the system is not Linux."""
     try:
-        # Linux, proc(5): 5 resets the peak of the resident set to its current size.
+        # Reset the peak of the resident set to its current size by writing 5 (Linux, proc(5)).
         RESET_PEAK.write_text("5", encoding="ascii")
         return memory("VmRSS")
     except OSError:

@@ -1,4 +1,4 @@
-"""Servers, started on loopback and ended with the block; None if one is not installed."""
+"""Servers that run on loopback for the duration of a block. Each block yields None if its server is not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark command works; its figures are not checked."""
+"""Benchmark command with little work; the tests do not check its figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLES = {"core: a get, submitted and answered", "core: a retry", "core: in flig
 
 @pytest.mark.native
 def test_a_part_is_measured(tmp_path: Path) -> None:
-    """The rows are written to a file and a plot, and the tables to the page that names them."""
+    """The command writes the rows to a file and a plot, and the tables to the page that has marks for them."""
     figures, plot, page = tmp_path / "figures.json", tmp_path / "bars.svg", tmp_path / "page.md"
     shutil.copy(PAGE, page)
     options = ["--only", "core", "--rounds", "1", "--scale", "0.001"]
@@ -35,7 +35,7 @@ def test_a_part_is_measured(tmp_path: Path) -> None:
 
 
 def test_missing_contenders_are_shown(tmp_path: Path) -> None:
-    """A contender that is not installed keeps its column, and a page without a place for a table is refused."""
+    """A table keeps the column of a contender that is not installed; a page without marks for a table is refused."""
     page = tmp_path / "page.md"
     page.write_text("<!-- figures: machine -->\n<!-- end -->\n<!-- figures: gets -->\n<!-- end -->\n", encoding="utf-8")
     found = list(measure("gets", "100 B", {"ours": lambda: {"bytes": 7.0}, "theirs": None}, Effort(rounds=2)))

@@ -1,4 +1,4 @@
-"""Several contenders take turns, so that other load on the machine affects each of them.
+"""Measurement of contenders that take turns, so that other load on the machine affects all of them.
 
 The result is a ratio within each round, because rounds differ more than contenders do. Less is better in all units.
 """
@@ -19,7 +19,7 @@ WALL = "µs of wall clock"
 """Wall clock divided by all operations, so that 10 µs are 100,000 operations per second."""
 
 Turn = Callable[[], Mapping[str, float]]
-"""Does the work once; returns the cost of each operation by unit."""
+"""Function that does the work once, and returns the cost of each operation by unit."""
 
 
 class Effort(NamedTuple):
@@ -96,7 +96,7 @@ def take_turns(turns: Mapping[str, Turn], rounds: int) -> Mapping[str, Sequence[
     for number in range(rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            # A turn should neither collect the garbage of the one before nor scan permanent objects.
+            # Collect garbage and freeze objects, so that a turn neither collects earlier garbage nor scans old objects.
             gc.collect()
             gc.freeze()
             found[name].append(turns[name]())

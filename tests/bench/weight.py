@@ -43,7 +43,7 @@ def beside_its_task(count: int) -> Mapping[str, float]:
         async with _silent_clients(-(-count // ON_A_CONNECTION)) as gets:
             return await _weight(count, lambda number: gets[number % len(gets)]())
 
-    # Time stands still, so that no get times out.
+    # Run with a clock that stands still, so that no get times out.
     return {BYTES: trio.run(main, clock=MockClock()) - task(count)[BYTES]}
 
 

@@ -1,4 +1,4 @@
-"""The C module accepts and refuses the same bytes as the Python decoder, for every case and for arbitrary bytes."""
+"""Equality of the C module and the Python decoder, which must accept and refuse the same bytes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def in_python(wire: bytes, start: int, end: int) -> ScanEnd:
 
 @pytest.mark.parametrize("case", frame_cases.FRAME_CASES, ids=frame_cases.case_name)
 def test_every_cut_gives_the_complete_frames(case: frame_cases.FrameCase) -> None:
-    """Every cut of two frames gives the complete frames in it, at any position in the buffer."""
+    """If two frames are cut anywhere, the scanner finds the complete frames, at any position in the buffer."""
     size = len(case.wire)
     wire = case.wire * 2
 
@@ -67,7 +67,7 @@ def test_lengths_at_their_limit_are_accepted(header: bytes) -> None:
 
 @rows("first", range(256))
 def test_all_first_bytes_agree(first: int) -> None:
-    """Both decoders agree about each possible first byte."""
+    """Both decoders accept or refuse a header with each possible first byte alike."""
     wire = bytes((first,)) + NOOP[1:]
 
     assert in_python(wire, 0, 1) == in_c(wire, 0, 1)
@@ -77,7 +77,7 @@ def test_all_first_bytes_agree(first: int) -> None:
 @rows("count", [1, 255, 256, 257, 511, 512, 513])
 @rows("tail", [b"", NOOP[:5], b"HTTP"])
 def test_more_frames_than_one_call(count: int, tail: bytes) -> None:
-    """More frames than one call into C decodes are all returned, whatever bytes follow them."""
+    """The scanner returns all frames, even more than one call into C decodes, whatever bytes follow them."""
     wire = b"".join(encode_response(0x00, opaque=opaque, value=b"value") for opaque in range(count)) + tail
     fields = in_c(wire, 0, len(wire))
 
@@ -117,7 +117,7 @@ def test_decoders_agree_on_arbitrary_bytes(stream: tuple[bytes, int, int]) -> No
 
 @given(stream=streams())
 def test_decoders_agree_at_every_cut(stream: tuple[bytes, int, int]) -> None:
-    """Both decoders agree at every position at which the stream may be cut."""
+    """If a stream is cut at any position, both decoders find the same frames."""
     wire, start, end = stream
 
     for stop in range(start, end):

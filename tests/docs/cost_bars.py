@@ -1,4 +1,4 @@
-"""Picture of the cost of a get: bars of two rows in the tables of the page on performance.
+"""Picture of the cost of a get, with bars for two rows of the tables on the page on performance.
 
 ``uv run python -m tests.docs.cost_bars`` draws it for light and dark pages. It measures nothing.
 """

@@ -1,4 +1,4 @@
-"""Files and tests that the pages name."""
+"""Lookup of the files and tests that the pages name."""
 
 from __future__ import annotations
 

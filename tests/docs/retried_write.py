@@ -45,7 +45,7 @@ class Step:
     kind: str = "line"
     """Colour, by its name in ``COLOURS``."""
     at_ms: float | None = None
-    """Time, unless it is that of the line above."""
+    """Time in milliseconds; None if it is the time of the line above."""
 
 
 CALLER, CLIENT, NODE = range(3)
@@ -67,7 +67,7 @@ async def steps_of(scenario: DemoScenario) -> list[Step]:
             except errors.CouchbaseException as error:
                 outcome, message = type(error).__name__, str(error)
         taken = [command for command in fake.node.command_log if command.key == scenario.key.encode()]
-    # At the same moment, the node acts before the client decides.
+    # Of two steps with the same time, the node's step is first, because the client reacts to it.
     moments = [(command.now, 0, _exchange(command)) for command in taken]
     moments += [(entry.at, 1, _decision(entry)) for entry in recorder.entries if isinstance(entry, ClientDecided)]
     steps = [Step(CALLER, CLIENT, f"{scenario.operation.name} {scenario.key!r}", at_ms=0.0)]
@@ -76,7 +76,7 @@ async def steps_of(scenario: DemoScenario) -> list[Step]:
         is_later = at_ms > max(step.at_ms or 0.0 for step in steps)
         steps += [replace(found[0], at_ms=at_ms if is_later else None), *found[1:]]
     steps.append(Step(CLIENT, CALLER, outcome, "good" if outcome == SUCCESS else "bad"))
-    # The text in brackets is for a log.
+    # Leave out the text in brackets, which is for a log.
     lines = textwrap.wrap(message.partition(" [")[0], MESSAGE_WIDTH)
     return [*steps, *(Step(CALLER, CALLER, line, "words") for line in lines)]
 
@@ -95,7 +95,7 @@ def _exchange(command: LoggedCommand) -> list[Step]:
 
 
 def _decision(entry: ClientDecided) -> list[Step]:
-    """Return the decision of the client. The reason is in the response before, or in the error after it."""
+    """Return the decision of the client. The response before it, or the error after it, shows the reason."""
     return [
         Step(CLIENT, CLIENT, "no retry" if entry.delay is None else f"again in {entry.delay * 1000:g} ms", "decision")
     ]
@@ -179,7 +179,7 @@ def _line(step: Step, y: int, colours: Colours) -> Iterator[str]:
         yield f'<text x="{start + 12}" y="{y + 17}" class="grey">{escape(step.text)}</text>'
         return
     if start == end:
-        # An internal action: a dot on its lane, with its text next to it.
+        # Draw an internal action as a dot on its lane, with the text next to it.
         yield f'<circle cx="{start}" cy="{y}" r="4" fill="{colour}"/>'
         anchor, x = ("end", start - 10) if step.start == NODE else ("start", start + 10)
         kind = "grey" if step.kind == "line" else step.kind

@@ -1,4 +1,4 @@
-"""Asyncio driver of the how-to, apart from the laws that ``docs/howto/examples/test_asyncio_driver.py`` checks."""
+"""Asyncio driver of the how-to. The test file next to the driver checks the laws; these tests check the rest."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Never:
 
 
 def test_the_strategy_of_a_call_is_awaited(node: Mapping[str, str]) -> None:
-    """An asynchronous strategy of a call is awaited in the caller's context."""
+    """The driver awaits a call's asynchronous strategy in the context of the caller."""
     strategy = Never()
 
     async def main() -> None:
@@ -182,7 +182,7 @@ class WatchedClient(AsyncioClient):
 
 
 def test_sends_of_one_pass_are_one_write() -> None:
-    """Sends from several events in one pass of the event loop are one write."""
+    """The driver joins the sends of several events in one pass of the event loop into one write."""
 
     async def play(open_driver: OpenDriver) -> None:
         async with on_trial(CouchbaseBench(open_driver)) as trial:
@@ -201,7 +201,7 @@ def test_sends_of_one_pass_are_one_write() -> None:
 
 
 def test_a_refused_submission_leaves_no_references() -> None:
-    """Objects of a task whose submission was refused are freed."""
+    """If the driver refuses a submission, the objects of the caller's task are freed."""
 
     class Thing:
         """Object of a caller."""

@@ -11,7 +11,7 @@ from tests.rows import rows
 
 PAGE = DOCS / "explanation" / "decisions.md"
 COUNTS = {"C": 38, "D": 83, "A": 20, "S": 23, "R": 20, "T": 9, "F": 11}
-"""Number of decisions of each family."""
+"""Number of decisions with each letter."""
 WORDS_MAX = 90
 """Maximum number of words of a decision with its reason."""
 
@@ -21,7 +21,7 @@ SOURCE_FOLDERS = ("core/triclinium_core", "trio_client/triclinium", "tests")
 
 @pytest.mark.parametrize("letter", COUNTS)
 def test_decisions_are_numbered_in_order(letter: str) -> None:
-    """The decisions of a family follow each other without a gap, and none is missing at the end."""
+    """The numbers of the decisions with one letter have no gap, and none is missing at the end."""
     found = [decision.number for decision in DECISIONS if decision.number.startswith(letter)]
 
     assert [f"{letter}{number}" for number in range(1, COUNTS[letter] + 1)] == found

@@ -207,7 +207,7 @@ def test_batch_answers_are_as_shown() -> None:
 
 
 def test_other_pages_have_no_programs() -> None:
-    """Other pages quote files, because Python blocks on them would not be run."""
+    """Pages other than the tutorial and the index have no Python blocks, because no test would run them."""
     found = [
         (page.name, block.text)
         for page in PAGES

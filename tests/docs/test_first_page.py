@@ -38,7 +38,7 @@ def test_the_picture_is_current(drawn: dict[str, str]) -> None:
 
 
 def test_the_picture_shows_both_writes(drawn: dict[str, str]) -> None:
-    """One write succeeds after three retries with the RFC's delays; the other is applied, lost and not sent again."""
+    """In the picture, one write succeeds after three retries with the RFC's delays; the other loses its response."""
     words = words_of(drawn["light"])
 
     assert ["again in 1 ms", "again in 2 ms", "again in 4 ms"] == [each for each in words if each.startswith("again")]

@@ -1,4 +1,4 @@
-"""Generated documentation is complete and has nothing else."""
+"""Generated tables and diagrams, which have every row of the code and nothing else."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SVG = "{http://www.w3.org/2000/svg}"
 METHODS = {
     name for kind in (Collection, BinaryCollection) for name, _ in inspect.getmembers(kind, inspect.iscoroutinefunction)
 } - {"get_or_none", "get_any_replica", "lookup_in_any_replica"}
-"""Operations by the names that users know, except those that consist of others."""
+"""Operations by the names that users know, except operations that consist of other operations."""
 REPLICA_READS = {"get_replica", "lookup_in_replica"}
 """Operations that users do not call individually."""
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_arrows_correspond_to_the_table(name: str) -> None:
-    """The arrows of a diagram, expanded again, give exactly the transitions of its table."""
+    """Expanded again, the arrows of a diagram are exactly the transitions in the table of its machine."""
     machine = MACHINES[name]
     layout = machine.layout
     arrows = arrows_of(machine.table, layout.frames, layout.choices)
@@ -63,7 +63,7 @@ def test_a_state_without_a_place_is_an_error() -> None:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_state_tables_have_every_pair(name: str) -> None:
-    """Each state and input of a machine has a line; a final state, which accepts every event, has one."""
+    """Each pair of a state and an input has a line; a final state, which accepts every event, has a single line."""
     rows = MACHINES[name].transitions
     expected = sum(1 if set(row.values()) == {state} else len(row) for state, row in rows.items())
 

@@ -52,7 +52,7 @@ def classes_in(path: Path) -> Iterator[tuple[str, Defined]]:
 
 
 CLASSES = defaultdict[str, list[Defined]](list)
-"""Classes by name; a name may have several."""
+"""Classes of the sources by name. Several classes may have one name."""
 for _each in (CORE, CLIENT):
     for _path in _each.sources.rglob("*.py"):
         for _name, _found in classes_in(_path):

@@ -1,4 +1,4 @@
-"""Map of the code: the page is current and complete, and its picture permits what the policy permits."""
+"""Map of the code, which must be current and complete, with a picture that agrees with the policy."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_name_of_a_layer_is_a_path() -> None:
 
 
 def test_a_package_may_import_lower_layers() -> None:
-    """``kv`` may import its neighbours and the layers below, and nothing above."""
+    """The picture permits ``kv`` to import its neighbours and the layers below, and nothing above."""
     allowed = allowed_to("triclinium_core.kv")
 
     assert {"`_speedups.py`", "`retry`", "`shown.py`"} <= set(allowed.split(", "))

@@ -51,7 +51,7 @@ def test_a_section_of_an_rfc_becomes_a_record() -> None:
 
 
 def test_other_tables_are_unchanged() -> None:
-    """Other tables stay tables, and only decisions that are named as such are links."""
+    """Other tables stay tables, and a number becomes a link only after the word "decision"."""
     document = document_of(("answer", "meaning"), ("A4", "as decision C24 says"))
     Records(document).apply()
 

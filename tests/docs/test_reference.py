@@ -1,4 +1,4 @@
-"""Reference as readers see it: an entry for every public name, without corrupted entries."""
+"""HTML pages of the reference, which have a correct entry for every public name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BEYOND = (
     "triclinium_core.testing.state_machine.TokenStateMachine",
     *(f"{law.__module__}.{law.__name__}" for law in LAWS),
 )
-"""Public names of modules that need an extra, and the laws, which share one name."""
+"""Public names without a package: names of modules that need an extra, and the laws, which share one name."""
 
 ENTRY = re.compile(r'<dt class="sig sig-object py" id="([\w.]+)">(.*?)</dt>', re.DOTALL)
 MODULE = re.compile(r'id="module-([\w.]+)"')

@@ -42,7 +42,7 @@ def words_of(picture: Path) -> list[str]:
 CASES: list[Any] = [
     pytest.param(number, marks=[] if number == QUICKEST else pytest.mark.long) for number in range(len(commands()))
 ]
-"""Without the long tests, one command is enough."""
+"""Commands to check. All but the fastest are only for long runs."""
 
 
 @pytest.mark.parametrize("number", CASES)

@@ -1,1 +1,1 @@
-"""Arbitrary bytes against the client, which must raise only documented errors."""
+"""Fuzzing of the client with arbitrary bytes, for which it must raise only documented errors."""

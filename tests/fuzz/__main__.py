@@ -15,9 +15,9 @@ from tests.fuzz.target import Attack, Edit, play, play_node
 from triclinium_core import decoder_faults
 
 SCENES_MAX = len(SCENES) * len(DOCUMENTS)
-"""Number from which scenes are drawn.
+"""Number of different scene numbers that are drawn.
 
-Each target takes the number modulo the number of its scenes, so that each scene is drawn equally often.
+A target takes a scene number modulo the number of its scenes, so that it plays each scene equally often.
 """
 REPORT_EVERY = 20_000
 TARGETS = {"client": play, "node": play_node, "rows": play_rows}
@@ -38,7 +38,7 @@ def draw(rng: random.Random) -> Attack:
 
 
 def main() -> int:
-    """Play attacks until one breaks an invariant or all are played; an attack's number determines its seed."""
+    """Play attacks until one breaks an invariant or all are played. The number of an attack determines its seed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))

@@ -1,4 +1,4 @@
-"""Target for splitting rows: mutate a document, cut it anywhere, and compare with a parser of the complete document."""
+"""Target that splits rows of a mutated document, cut anywhere, and compares them with those of a complete parser."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def part(value: object, path: Path) -> object:
 
 
 def of_its_kind(value: object) -> Sequence[Change]:
-    """Return the replacements of the same kind as a value, which pass type checks."""
+    """Return the replacements that have the same kind as a value, so that they pass checks of the type."""
     if isinstance(value, str):
         return tuple(map(Text, STRINGS))
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -154,7 +154,7 @@ def draw(rng: random.Random, document: object) -> bytes:
 
 
 def single_changes(document: object) -> Iterator[object]:
-    """Yield an unencoded document with each change of the same kind at each path."""
+    """Yield unencoded documents: for each path, one for each replacement of the same kind."""
     for path in paths(document):
         for change in (*of_its_kind(part(document, path)), DELETE, REPEAT, RENAME):
             yield changed(document, path, change)

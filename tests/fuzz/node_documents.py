@@ -258,13 +258,13 @@ ASKED: Sequence[tuple[ServiceRequest, int, object]] = (
 """Requests, with the status and body of a response to each."""
 
 TIMEOUT = 0.004
-"""Every timeout in seconds: long enough for a few retries."""
+"""Timeout in seconds of every kind of request, long enough for a few retries."""
 STREAMS_MAX = 6
 """Maximum number of streams that the node accepts. It refuses further ones, so that a changed map takes little time."""
 STEPS_MAX = 10_000
 HTTP_PORTS = frozenset(port for service, port in SERVICES.items() if not service.startswith("kv"))
 UNREADABLE_ROW = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
-"""Exceptions of a row that the client reports as DecodingFailureException."""
+"""Exceptions of row decoders that the client reports as DecodingFailureException."""
 ROW_DECODERS: Mapping[Service, Callable[[bytes], object]] = {
     Service.SEARCH: decode_hit,
     Service.VIEWS: decode_view_row,
@@ -458,7 +458,7 @@ def play_error_map(document: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Request and the HTTP status of its response. A call with a body plays the response."""
+    """Request and the HTTP status of its response. Calling the object with a body plays the response."""
 
     request: ServiceRequest
     status: int
@@ -466,8 +466,8 @@ class Answer:
     def __call__(self, body: bytes) -> None:
         """Play a response to a connected client.
 
-        The same client plays many responses, because connecting takes longer than everything else. A client that fails
-        is dropped.
+        One client plays many responses, because connecting takes longer than everything else. A client that fails is
+        not used again.
         """
         client = _CONNECTED.pop() if _CONNECTED else Client(Node())
         client.ask(READ)
@@ -495,7 +495,7 @@ OF_SERVICES: Sequence[tuple[object, Callable[[bytes], None]]] = tuple(
 
 @cache
 def systematic() -> Sequence[tuple[object, Callable[[bytes], None]]]:
-    """Return each key-value document with each change of the same kind at each path; they affect the entire client."""
+    """Return every systematic change of the key-value documents, each of which affects the entire client."""
     return [(bent, play) for document, play in OF_KEY_VALUE for bent in single_changes(document)]
 
 

@@ -184,7 +184,7 @@ OPERATION_REPLIES = b"".join(
 
 @dataclass(frozen=True, slots=True)
 class FuzzScene:
-    """Client that waits for ``honest`` bytes on ``stream`` at time 0."""
+    """Client that waits on ``stream``, at time 0, for the valid bytes ``honest``."""
 
     machine: ClientMachine
     stream: StreamId

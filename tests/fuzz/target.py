@@ -29,7 +29,7 @@ STEPS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change of the bytes: ``length`` bytes from ``position`` become ``replacement``; all modulo the size."""
+    """One change of the bytes: ``replacement`` replaces ``length`` bytes from ``position``, both modulo the size."""
 
     position: int
     length: int
@@ -38,7 +38,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One input."""
+    """One input of a target: the changes of the valid bytes, and the positions of the cuts."""
 
     scene: int
     edits: tuple[Edit, ...]
@@ -71,7 +71,7 @@ class _Witness:
         self.ordered: dict[neutral.StreamId, int] = {}
         """Number of bytes sent on each open stream."""
         self.ended: list[neutral.StreamLost] = []
-        """Lost streams that the client has not been sent yet."""
+        """Lost streams whose event the client has not received yet."""
         self._look_at(scene.ordered)
 
     def feed(self, event: Event, now: float) -> None:

@@ -1,4 +1,4 @@
-"""JSON documents of nodes: valid ones, and ones with changes that Hypothesis draws."""
+"""Valid JSON documents of nodes, and documents with changes that Hypothesis draws."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_changes_apply_at_their_path() -> None:
 
 
 def test_changes_of_all_kinds() -> None:
-    """Long, negative and fractional numbers, null, surrogates, deep and wide values are among the replacements."""
+    """The replacements include long, negative and fractional numbers, null, surrogates, and deep and wide values."""
     texts = [change.json for change in CHANGES if isinstance(change, Text)]
 
     assert {"null", "-1", "1.5", "1e400"} <= set(texts)

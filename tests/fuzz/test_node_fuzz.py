@@ -29,7 +29,7 @@ EDITS = st.builds(Edit, POSITIONS, st.integers(0, 64), st.binary(max_size=8) | I
 
 
 def attacks(scenes: int) -> st.SearchStrategy[Attack]:
-    """Return any attack on one of ``scenes`` scenes."""
+    """Return a strategy that draws attacks on one of ``scenes`` scenes."""
     return st.builds(
         Attack,
         st.integers(0, scenes - 1),
@@ -44,13 +44,13 @@ ATTACKS = attacks(len(SCENES))
 
 @given(attack=ATTACKS)
 def test_any_bytes(attack: Attack) -> None:
-    """The client keeps its invariants and completes each operation by its deadline, independent of the peer's bytes."""
+    """For any bytes from its peer, the client keeps its invariants and completes each operation by its deadline."""
     play(attack)
 
 
 @given(attack=ATTACKS)
 def test_any_bytes_at_one_connection(attack: Attack) -> None:
-    """A connection returns only documented events and loses no request, independent of the peer's bytes."""
+    """For any bytes from its peer, a connection returns only documented events and loses no request."""
     play_node(attack)
 
 

@@ -43,7 +43,7 @@ POM = f"""\
   </dependencies>
 </project>
 """
-"""Project for Maven, which fetches not one jar but all dependencies of Cassandra."""
+"""Project file for Maven, which then fetches Cassandra with all of its dependencies."""
 
 LOGBACK = """\
 <configuration>
@@ -55,7 +55,7 @@ LOGBACK = """\
 """
 
 HEAP = ("-Xms512m", "-Xmx512m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+PerfDisableSharedMem")
-"""Small heap and quick start, for little load."""
+"""Options of Java for a small heap and a quick start, so that the server uses few resources."""
 
 EXPORTS = (
     "java.base/java.lang.ref",
@@ -85,7 +85,7 @@ OPENS = (
     "jdk.compiler/com.sun.tools.javac",
     "jdk.management/com.sun.management.internal",
 )
-"""Packages that Cassandra accesses, from its own options for Java 17."""
+"""Java packages that Cassandra accesses by reflection, from its own options for Java 17."""
 
 PROPERTIES: Mapping[str, str] = {
     "cassandra-foreground": "yes",
@@ -101,10 +101,10 @@ PROPERTIES: Mapping[str, str] = {
     "java.security.manager": "allow",
     "jdk.attach.allowAttachSelf": "true",
 }
-"""Cassandra waits for no other node, and need not survive a power failure; writes to ``unwritable`` fail."""
+"""Properties with which Cassandra waits for no other node, skips syncs to disk, and fails writes to ``unwritable``."""
 
 TOMBSTONES_MAX = 5
-"""A read that meets more tombstones fails."""
+"""Maximum number of tombstones; a read that meets more tombstones fails."""
 
 START_SECONDS = 180.0
 """Seconds after which a node that does not respond is broken, and its test fails."""
@@ -112,7 +112,7 @@ START_SECONDS = 180.0
 END_SECONDS = 60.0
 
 OPTIONS_FRAME = bytes.fromhex("04 00 0001 05 00000000")
-"""CQL v4: the request that a node answers first; its response has opcode 6."""
+"""First request of a connection in CQL v4. The opcode of its response is 6."""
 SUPPORTED = 0x06
 HEADER_SIZE = 9
 
@@ -159,7 +159,7 @@ class CassandraServer:
         self, program: CassandraProgram, *, host: str = "127.0.0.1", seed: CassandraServer | None = None
     ) -> None:
         self.host = host
-        # Members of a cluster connect to each other on one port.
+        # Use the ports of the seed, because the nodes of a cluster connect to each other on one port.
         self.port: int
         self._storage_port: int
         self.port, self._storage_port = (seed.port, seed._storage_port) if seed else quiet_ports(2)
@@ -177,7 +177,7 @@ class CassandraServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # Ctrl-C is for the tests, which end the process when they have finished.
+                # Start a new session, so that Ctrl-C interrupts only the tests; the tests end the server.
                 start_new_session=True,
             )
         try:
@@ -194,9 +194,9 @@ class CassandraServer:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stop it for the duration of a block; other nodes use it until they miss its gossip."""
+        """Stop the process for the duration of a block. Other nodes send requests to it until they miss its gossip."""
         self._process.send_signal(signal.SIGSTOP)
-        # Wait until all its threads have stopped.
+        # Wait until all threads of the process have stopped.
         os.waitpid(self._process.pid, os.WUNTRACED)
         try:
             yield
@@ -210,7 +210,7 @@ class CassandraServer:
 
     def _write_command(self, program: CassandraProgram) -> list[str]:
         (self._folder / "logback.xml").write_text(LOGBACK)
-        # JSON is valid YAML.
+        # Write JSON, which is valid YAML.
         (self._folder / "cassandra.yaml").write_text(json.dumps(self._settings()))
         (agent,) = program.jars.glob("jamm-*.jar")
         properties = {
@@ -242,7 +242,7 @@ class CassandraServer:
             "commitlog_sync": "periodic",
             "commitlog_sync_period": "10000ms",
             "data_file_directories": [str(self._folder / "data")],
-            # A coordinator reads its own replica first.
+            # Turn the snitch off, so that a coordinator reads its own replica first.
             "dynamic_snitch": False,
             "endpoint_snitch": "RackInferringSnitch",
             "hinted_handoff_enabled": False,
@@ -255,7 +255,7 @@ class CassandraServer:
             "saved_caches_directory": str(self._folder / "saved_caches"),
             "seed_provider": [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [seeds]}],
             "storage_port": self._storage_port,
-            # A stopped node is not considered dead for the duration of a test.
+            # Raise the threshold, so that other nodes do not consider a stopped node dead during a test.
             "phi_convict_threshold": 16,
             "read_request_timeout": "2000ms",
             "tombstone_failure_threshold": TOMBSTONES_MAX,

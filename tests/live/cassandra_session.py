@@ -60,13 +60,13 @@ def open_session(server: CassandraServer, *, replicas: int) -> Iterator[Session]
 
 
 def stored(session: Session, key: int) -> str | None:
-    """Return the stored name at the one replica."""
+    """Return the name that the one live replica stores."""
     row = session.execute(SELECTION, [key]).one()
     return None if row is None else row.name
 
 
 def start(session: Session, policy: RetryPolicy, text: str, key: int, **options: Any) -> ResponseFuture:
-    """Return the driver's request of a statement with a triclinium policy; the key fills the statement."""
+    """Start the driver's request for a statement, with the key as its parameter, under a triclinium policy."""
     level = options.pop("level", ConsistencyLevel.ONE).value
     statement = SimpleStatement(text, retry_policy=DriverRetryPolicy(policy), consistency_level=level, **options)
     return session.execute_async(statement, [key] * text.count("%s") or None)

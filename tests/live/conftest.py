@@ -1,4 +1,4 @@
-"""Servers and clients of other projects; a missing one skips the test locally and fails it in CI."""
+"""Servers and clients of other projects. If one is missing, its tests are skipped locally and fail in CI."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def cassandra_server(cassandra_program: CassandraProgram) -> Iterator[CassandraS
 
 @pytest.fixture(scope="session")
 def cassandra_session(cassandra_server: CassandraServer) -> Iterator[Session]:
-    """Yield a client of that node, which is the only live one of the three replicas of the keyspaces."""
+    """Yield a client of the session's Cassandra node, the only live one of three replicas of the keyspaces."""
     with open_session(cassandra_server, replicas=3) as session:
         yield session
 

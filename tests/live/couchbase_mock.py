@@ -38,10 +38,10 @@ WAIT_SECONDS = 60.0
 """Seconds after which a silent mock is broken, and its test fails."""
 
 JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Small heap and quick start, for little load."""
+"""Options of Java for a small heap and a quick start, so that the mock uses few resources."""
 
 ANY_OPERATION = 0xFF
-"""Value of OPFAIL for every opcode."""
+"""Opcode with which OPFAIL applies to every opcode."""
 
 
 class MockProgram(NamedTuple):
@@ -70,7 +70,7 @@ class CouchbaseMock:
     """Context manager of one mock, which ends it.
 
     Args:
-        nodes: number of nodes; each document has a replica on all others, so that none is lost if one fails.
+        nodes: number of nodes; each document has a replica on all other nodes, so that none is lost if a node fails.
         bucket: name of the only bucket and of its user.
     """
 
@@ -117,7 +117,7 @@ class CouchbaseMock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # It would end by itself, but only some time after this connection is lost.
+        # End the process: without this, it would end only some time after this connection is lost.
         self._control.close()
         self._end()
 
@@ -186,7 +186,7 @@ class CouchbaseMock:
         self.do("OPFAIL", code=code, count=count, operation=opcode, servers=[])
 
     def fail_queries(self, code: int, message: str, *, prepared: bool) -> None:
-        """Make its query service respond with an error: to prepared plans, or to everything else."""
+        """Make the query service respond with an error, either to prepared plans or to all other requests."""
         self.do("SET_QUERY_ERROR_STATE", code=code, message=message, fail_prepared=prepared, fail_regular=not prepared)
 
     def drop_indexes(self) -> None:
@@ -195,23 +195,23 @@ class CouchbaseMock:
 
     def hiccup(self, milliseconds: int) -> None:
         """Make each node sleep before each of its responses; 0 ends that."""
-        # It sleeps after this many bytes of a response, and loses a shorter response.
+        # Sleep after the first byte: the mock sleeps after ``offset`` bytes, and loses a response that is shorter.
         self.do("HICCUP", msecs=milliseconds, offset=1 if milliseconds else 0)
 
     def truncate(self, limit: int) -> None:
-        """Drop responses of fewer bytes; with a limit of 0, hold back all others."""
+        """Drop responses of fewer than ``limit`` bytes. With a limit of 0, hold back all responses."""
         self.do("TRUNCATE", limit=limit)
 
     def fail_over(self, node: int) -> None:
-        """Make a node silent, and move its vbuckets to the others; nearly all others move as well."""
+        """Make a node silent, and move its vbuckets to the other nodes. Nearly all other vbuckets move, too."""
         self.do("FAILOVER", idx=node, bucket=self.bucket)
 
     def respawn(self, node: int) -> None:
-        """Add a node again; nearly all vbuckets move."""
+        """Add a failed node again. Nearly all vbuckets move."""
         self.do("RESPAWN", idx=node, bucket=self.bucket)
 
     def travel(self, seconds: int) -> None:
-        """Advance its clock."""
+        """Advance the mock's clock."""
         self.do("TIME_TRAVEL", Offset=seconds)
 
     def owner_of(self, key: str) -> int:

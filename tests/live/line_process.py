@@ -61,7 +61,7 @@ class LineProcess:
 
 
 class _Watchdog:
-    """Timer that kills a process unless the block ends in time."""
+    """Timer that kills a process unless the block ends before the safety net's seconds have passed."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._timer = threading.Timer(SAFETY_NET_SECONDS, process.kill)

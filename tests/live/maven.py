@@ -51,7 +51,7 @@ def run_maven(goal: str, *options: str, artifact: str) -> None:
         f"{DEPENDENCY_PLUGIN}:{goal}",
         *options,
     ]
-    # Only these servers may be missing in CI, because they come from an external repository.
+    # Skip the test even in CI, because these servers come from an external repository.
     reason = f"Maven's repository does not answer, so {artifact} cannot be had; its tests did not run"
     try:
         run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DOWNLOAD_SECONDS)

@@ -19,10 +19,10 @@ WAIT_SECONDS = 20.0
 """Seconds after which a server that has not started or ended has failed."""
 
 OPTIONS = ("-l", "127.0.0.1", "-U", "0", "-m", "64", "-I", str(VALUE_SIZE_MAX))
-"""Loopback, no UDP, 64 MiB."""
+"""Options: listen on loopback, no UDP, 64 MiB of memory."""
 
 ANY_PORT = -1
-"""memcached chooses a free port and writes it into the file that ``MEMCACHED_PORT_FILENAME`` names."""
+"""Port number with which memcached chooses a free port, and writes it to the file in ``MEMCACHED_PORT_FILENAME``."""
 
 
 class Memcached:
@@ -39,7 +39,7 @@ class Memcached:
         self._folder = Path(tempfile.mkdtemp(prefix="memcached-"))
         self._process: subprocess.Popen[bytes] | None = None
         if os.geteuid() == 0:
-            # It drops its privileges before it writes the file.
+            # Give the folder away, because memcached drops its privileges before it writes the file.
             shutil.chown(self._folder, "nobody")
         self.port = port
 
@@ -76,15 +76,15 @@ class Memcached:
         self.port = int(port_file.read_text().rpartition(":")[2])
 
     def end(self) -> None:
-        """Kill it, unless it has ended; its documents are lost."""
+        """Kill the server, unless it has ended. Its documents are lost."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(WAIT_SECONDS)
             self._process = None
 
     def pause(self) -> None:
-        """Stop it until it is ended: requests of clients wait in the kernel."""
+        """Stop the process until ``end`` kills it. Requests of clients wait in the kernel."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
-        # Its other threads continue until the thread with the signal has stopped them.
+        # Wait until the process has stopped: until then, threads other than the one with the signal continue.
         os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)

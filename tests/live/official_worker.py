@@ -89,7 +89,7 @@ def _value(command: Command) -> Any:
 
 
 def _counter(options: Any, command: Command) -> Any:
-    # The client creates a counter unless the initial value is negative.
+    # Pass a negative initial value by default, because the client creates a counter for any other.
     return options(
         delta=DeltaValue(command.get("delta", 1)), initial=SignedInt64(command.get("initial", -1)), **_durable(command)
     )

@@ -1,4 +1,4 @@
-"""Bursts of operations against a node in a separate process: queued operations are not lost, and none fails."""
+"""Bursts of operations on a node in a separate process, of which no queued operation may be lost or fail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SAFETY_NET_SECONDS = 180.0
 
 
 async def write_all_at_once(served: Mapping[str, Any], count: int, timeouts: TimeoutOptions) -> int:
-    """Write ``count`` documents, each in its own task, and return the number written; the first error ends it."""
+    """Write ``count`` documents, each in its own task, until an error. Return the number of written documents."""
     written = 0
 
     async def write(documents: Collection, number: int) -> None:

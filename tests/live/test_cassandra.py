@@ -30,13 +30,13 @@ UNAVAILABLE = [
     (ConsistencyLevel.THREE, 3),
     (ConsistencyLevel.ALL, 3),
 ]
-"""Levels that need more replicas than are alive, with the number that they need."""
+"""Consistency levels that need more replicas than are alive, with the number of replicas that they need."""
 
 
 def asked_about_unavailable(
     level: ConsistencyLevel, required: int, retry_count: int, verdict: RetryVerdict
 ) -> Question:
-    """Return the question that a policy gets if only one replica is alive."""
+    """Return the arguments of a policy's call if only one replica is alive."""
     arguments = {"consistency": level, "required": required, "alive": 1, "retry_count": retry_count}
     return Question("on_unavailable", arguments, verdict)
 
@@ -111,7 +111,7 @@ def test_transactions_are_not_downgraded(
     serial: ConsistencyLevel,
     named: ConsistencyLevel,
 ) -> None:
-    """A failed transaction names a quorum: the retry at ONE keeps its serial level, and fails as well."""
+    """A transaction without a quorum fails with level QUORUM; its retry at ONE keeps the serial level and fails."""
     future = start(
         cassandra_session, downgrading, INSERTION + " IF NOT EXISTS", row_id, serial_consistency_level=serial.value
     )
@@ -126,7 +126,7 @@ def test_transactions_are_not_downgraded(
 
 
 def test_serial_reads_are_downgraded(cassandra_session: Session, downgrading: WatchedPolicy, row_id: int) -> None:
-    """A failed serial read names a quorum: the retry at ONE is no longer serial, and succeeds."""
+    """A serial read without a quorum fails with level QUORUM; the retry at ONE is not serial, and succeeds."""
     cassandra_session.execute(INSERTION, [row_id])
 
     future = start(cassandra_session, downgrading, SELECTION, row_id, level=ConsistencyLevel.SERIAL)
@@ -185,13 +185,13 @@ def test_a_forgotten_statement_is_prepared_again(
     future = cassandra_session.execute_async(prepared, [row_id])
 
     assert "ada" == future.result().one().name
-    # EXECUTE, PREPARE, EXECUTE.
+    # The driver sends EXECUTE, PREPARE and EXECUTE.
     assert 3 == len(future.attempted_hosts)
     assert [] == default.questions
 
 
 class Ignoring(DefaultRetryPolicy):
-    """Custom policy."""
+    """Custom policy, which ignores failures of unavailable replicas."""
 
     def on_unavailable(self, **arguments: Any) -> RetryVerdict:
         """Ignore the failure."""
@@ -207,15 +207,15 @@ def test_a_custom_policy(cassandra_session: Session, row_id: int) -> None:
 
 
 class Broken(DefaultRetryPolicy):
-    """Policy with a bug."""
+    """Policy with a bug: it returns an object of a wrong type."""
 
     def on_unavailable(self, **arguments: Any) -> Any:
-        """Return an object that is not a verdict."""
+        """Return an object that is not a decision."""
         return "RETRY_NEXT"
 
 
 def test_a_policy_with_a_bug(cassandra_session: Session, row_id: int) -> None:
-    """An invalid verdict raises an error that names the policy and has the node's response as a note."""
+    """If a policy returns an invalid decision, the error names the policy and has the node's response as a note."""
     with pytest.raises(PolicyFailed, match="on_unavailable of Broken .*'RETRY_NEXT'") as caught:
         start(cassandra_session, Broken(), INSERTION, row_id, level=ConsistencyLevel.ALL).result()
 

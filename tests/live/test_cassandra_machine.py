@@ -1,4 +1,4 @@
-"""Triclinium's request machine, with the responses of a real node of Apache Cassandra.
+"""Triclinium's request machine, which decides about the responses of a real node of Apache Cassandra.
 
 The driver sends the statements and retries nothing.
 """
@@ -27,7 +27,7 @@ ONE, QUORUM, ALL = cassandra.ConsistencyLevel.ONE, cassandra.ConsistencyLevel.QU
 
 @contextmanager
 def decoded() -> Iterator[list[protocol.ErrorMessage]]:
-    """Yield a list of the block's ERROR frames, as the driver decodes them."""
+    """Yield a list, to which each ERROR frame that the driver decodes during the block is added."""
     frames: list[protocol.ErrorMessage] = []
     decode = protocol.ErrorMessage.recv_body
 

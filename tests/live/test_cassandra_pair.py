@@ -78,7 +78,7 @@ def both_take_part(session: Session) -> bool:
 
 
 def verdicts(policy: WatchedPolicy) -> Sequence[tuple[str, ConsistencyLevel, RetryVerdict]]:
-    """Return the questions of a policy with their levels; one replica of two has responded each time."""
+    """Return the policy's calls with their levels, and check that one replica of two has responded each time."""
     figures = [(question.arguments["received"], question.arguments["block_for"]) for question in policy.questions]
     assert [(1, 2)] * len(figures) == figures
     return [(question.method, question.arguments["consistency"], question.verdict) for question in policy.questions]
@@ -133,7 +133,7 @@ def test_downgrading_unlogged_batches(session: Session, downgrading: WatchedPoli
 
 
 def test_the_batch_log(session: Session, default: WatchedPolicy, row_id: int) -> None:
-    """The batch log times out at a separate level; by default it is retried once, and then the write fails."""
+    """If the write to the batch log times out at level TWO, the default policy retries it once; then it fails."""
     future = start(session, default, BATCH, row_id, level=ALL, is_idempotent=True)
     with pytest.raises(cassandra.WriteTimeout):
         future.result()

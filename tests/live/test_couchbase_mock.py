@@ -18,9 +18,9 @@ from triclinium_core.retry.couchbase import Status
 pytestmark = pytest.mark.live
 
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""No test waits for an unexpected timeout."""
+"""Timeouts that are longer than any test, unless the test fails."""
 HASTY = triclinium.TimeoutOptions(kv=1.0)
-"""Timeouts for operations that can only time out, long enough to find the reason."""
+"""Timeouts for operations that can only time out. They are long enough for the client to learn the reason."""
 BINARY = triclinium.RawBinaryTranscoder()
 TASKS = 300
 
@@ -135,7 +135,7 @@ REFUSED_STEPS: dict[str, tuple[Opcode, Status, type[errors.CouchbaseException], 
 
 @pytest.mark.parametrize("step", REFUSED_STEPS)
 async def test_a_refused_step_of_the_bootstrap(safety_net: None, couchbase_mock: CouchbaseMock, step: str) -> None:
-    """Each refused step fails with its own error, immediately if a retry is useless."""
+    """If nodes refuse a step of the bootstrap, operations fail with that step's error, a terminal one immediately."""
     opcode, status, error, text = REFUSED_STEPS[step]
     couchbase_mock.fail(status, opcode=opcode)
 
@@ -211,7 +211,7 @@ async def test_get_returns_the_upserted_value(store: triclinium.Collection, key:
 
 
 async def test_insert_and_replace(store: triclinium.Collection, key: str) -> None:
-    """An insert fails if the document exists, and a replace if it does not."""
+    """An insert fails if the document exists, and a replace fails if it does not exist."""
     with pytest.raises(errors.DocumentNotFoundException):
         await store.replace(key, 0)
     await store.insert(key, 1)
@@ -253,7 +253,7 @@ async def test_locks_of_a_missing_document(store: triclinium.Collection, key: st
 
 
 async def test_counters(store: triclinium.Collection, key: str) -> None:
-    """A counter is created with its initial value, and counts up and down; other documents raise."""
+    """The client creates a counter with its initial value, and counts up and down; other documents raise."""
     created = await store.binary.increment(key, delta=7, initial=5)
     up = await store.binary.increment(key, delta=7, initial=5)
     down = await store.binary.decrement(key)
@@ -294,7 +294,7 @@ async def test_a_lock_blocks_other_writers(
     with pytest.raises(errors.DocumentLockedException):
         await store.touch(key, None, retry_strategy=NeverRetry())
     with pytest.raises(errors.TemporaryFailureException):
-        # The protocol has LOCKED for that, but this server responds with another status.
+        # Expect the error of a temporary failure: this server does not respond with the protocol's status LOCKED.
         await store.get_and_lock(key, timedelta(seconds=1), retry_strategy=NeverRetry())
     await store.unlock(key, lock.cas)
     await store.upsert(key, 2)

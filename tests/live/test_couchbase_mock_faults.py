@@ -1,4 +1,4 @@
-"""Faults of CouchbaseMock: statuses, late and lost responses, and nodes that fail and return."""
+"""Faults that CouchbaseMock injects: statuses, late and lost responses, and nodes that fail and return."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ POLL_SECONDS = 0.001
 KEYS = [f"key-{number}" for number in range(60)]
 
 FAILOVERS_MAX = 5
-"""Number of failures of a node after which at least one write must have been in flight to it."""
+"""Maximum number of failovers until one of them hits a write in flight."""
 
 STATUSES = [*range(0x08), 0x09, 0x20, 0x21, 0x24, *range(0x81, 0x87), *range(0xC0, 0xCC), 0x7FF0, 0x7FF1, 0x7FF2]
 """Statuses that OPFAIL supports, except the one that applies only to subdocument operations."""
@@ -105,7 +105,7 @@ def store(couchbase_mock: CouchbaseMock, cluster: Cluster) -> Collection:
     return cluster.bucket(couchbase_mock.bucket).default_collection()
 
 
-# -- Statuses: the client behaves as `triclinium explain` describes.
+# -- Statuses, for which the client behaves as `triclinium explain` describes.
 
 
 def explained(
@@ -128,7 +128,7 @@ async def check(
     status: int,
     by: couchbase.AnyRetryStrategy,
 ) -> None:
-    """Make the first two responses to an operation a status, and check that the client behaves as expected."""
+    """Make the mock respond to an operation with a status, and check that the client behaves as expected."""
     name, action = str(expected.facts["operation"]), expected.facts["action"]
     operated, store = OPERATIONS[name], cluster.bucket(mock.bucket).default_collection()
     await store.upsert(key, 1)
@@ -172,7 +172,7 @@ async def test_the_client_follows_explain(
     "status", [couchbase.Status.OUT_OF_MEMORY, couchbase.Status.BUSY, 0x7FF0], ids=lambda status: f"0x{status:02x}"
 )
 async def test_the_error_map_decides(safety_net: None, couchbase_mock: CouchbaseMock, key: str, status: int) -> None:
-    """A status that is retried because of the error map fails immediately without one."""
+    """Without an error map, a status that the map would have retried fails immediately."""
     couchbase_mock.fail(couchbase.Status.NOT_SUPPORTED, opcode=Opcode.GET_ERROR_MAP)
     async with client_of(couchbase_mock, PATIENT, key) as (cluster, _):
         strategy = couchbase.FastFailOnTerminalErrorRetryStrategy()
@@ -217,7 +217,7 @@ async def test_an_error_has_the_servers_text(couchbase_mock: CouchbaseMock, stor
 async def test_moved_vbuckets_are_always_tried_again(
     couchbase_mock: CouchbaseMock, cluster: Cluster, store: Collection, key: str
 ) -> None:
-    """An operation is retried after each NOT_MY_VBUCKET response, whatever the strategy."""
+    """The client retries an operation after each NOT_MY_VBUCKET response, under any strategy."""
     couchbase_mock.fail(couchbase.Status.NOT_MY_VBUCKET, opcode=Opcode.SET, count=4)
     await store.upsert(key, 1, retry_strategy=NeverRetry())
 
@@ -274,8 +274,7 @@ async def test_late_and_lost_responses(safety_net: None, couchbase_mock: Couchba
         assert 3 == (await persist(partial(store.get, key))).content
         assert late == cluster.statistics().orphans
         assert connections <= ready_connections(cluster)
-        # A request without a response stays in flight until its connection ends, so that a late response is not
-        # misassigned.
+        # Requests without a response stay in flight until their connection ends, so that a late response finds its own.
         assert (3 if lost else 0, 0) == (cluster.statistics().in_flight, cluster.statistics().open_operations)
 
 
@@ -347,7 +346,7 @@ async def test_the_client_follows_the_map(safety_net: None, mortal_mock: Couchba
         gone = [key for key in KEYS if mock.owner_of(key) == 1]
         assert [] == gone
 
-        # It no longer responds, so nothing is sent to it until the client has received the new map.
+        # The node does not respond, so wait until the client has the new map and sends it no further requests.
         await until_away(mock, cluster, store, 1)
         mock.log_commands()
         await store_and_read(store, 2, KEYS)
@@ -371,7 +370,7 @@ def nodes_of(cluster: Cluster, mock: CouchbaseMock) -> set[str]:
 
 
 async def until_away(mock: CouchbaseMock, cluster: Cluster, store: Collection, node: int) -> None:
-    """Write to the remaining nodes, which send the new map, until the client has disconnected from the failed node."""
+    """Read from all nodes, some of which send the new map, until the client has disconnected from the failed node."""
     gone = f"127.0.0.1:{mock.ports[node]}"
     while gone in nodes_of(cluster, mock):
         for key in KEYS:
@@ -396,8 +395,7 @@ async def test_requests_in_flight_to_a_failed_node(safety_net: None, mortal_mock
             else:
                 ended["written"].append(key)
 
-        # A node may respond to everything with NOT_MY_VBUCKET before it fails. Then no write is lost, and it fails
-        # again.
+        # Repeat the failure if no write was lost: a node may send NOT_MY_VBUCKET for all writes before it fails.
         for failovers in range(1, FAILOVERS_MAX + 1):
             mock.fail_over(2)
             async with trio.open_nursery() as nursery:
@@ -411,7 +409,7 @@ async def test_requests_in_flight_to_a_failed_node(safety_net: None, mortal_mock
             if ended["lost"]:
                 break
             mock.respawn(2)
-            # The client sends writes to the node only after it has received the map with the node.
+            # Read until the client has the map with the node, because only then it sends writes to the node.
             for key in KEYS:
                 await store.get(key)
 

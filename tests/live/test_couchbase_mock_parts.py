@@ -30,7 +30,7 @@ async def store(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterato
 
 
 async def test_lookup_in_reads_parts(store: Collection, key: str) -> None:
-    """Each spec has its own result, and a failed one raises when it is read."""
+    """``lookup_in`` returns a result for each spec; reading the result of a failed spec raises."""
     stored = await store.upsert(key, ADA)
     found = await store.lookup_in(
         key,
@@ -78,7 +78,7 @@ async def test_mutate_in_changes_parts(store: Collection, key: str) -> None:
     after = (await store.get(key)).content_as(dict[str, object])
     tags = after.pop("tags")
     assert {"name": "Countess", "died": 1852, "home": {"city": "Ockham"}, "visits": {"all": 2}} == after
-    # This server inserts unique values at the beginning.
+    # Accept two orders, because this server inserts unique values at the beginning.
     assert tags in (["a", "a2", "b", "c", "d", "e", "f"], ["f", "a", "a2", "b", "c", "d", "e"])
     assert [3, 2] == [changed.content_as(int, index) for index in (8, 9)]
     assert changed.mutation_token is not None
@@ -104,7 +104,7 @@ async def test_a_failed_path_changes_nothing(store: Collection, key: str) -> Non
 
 
 async def test_unsuitable_documents(store: Collection, key: str) -> None:
-    """A missing document, an existing one for an insert, and one that is not JSON raise their own errors."""
+    """A missing document, an insert of an existing one, and a document that is not JSON each raise their own error."""
     touch = [MutateInSpec.upsert("touched", 1)]
     with pytest.raises(errors.DocumentNotFoundException):
         await store.lookup_in(key, [LookupInSpec.get("name")])
@@ -139,7 +139,7 @@ async def test_extended_attributes(store: Collection, key: str) -> None:
 async def test_the_client_follows_explain(
     couchbase_mock: CouchbaseMock, store: Collection, key: str, name: str, status: int
 ) -> None:
-    """The client also handles subdocument operations as `triclinium explain` describes."""
+    """The client fails or retries subdocument operations as `triclinium explain` describes."""
     await store.upsert(key, ADA)
     entry = couchbase_mock.error_map.entries.get(status)
     strategy = NeverRetry()

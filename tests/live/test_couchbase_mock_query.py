@@ -25,13 +25,13 @@ async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncItera
     async with triclinium.open_cluster(
         mock.connection_string, mock.authenticator, timeouts=triclinium.TimeoutOptions(query=60.0)
     ) as opened:
-        # Only a client with an open bucket receives the addresses of services.
+        # Open the bucket, because only then the client receives the addresses of services.
         await opened.bucket(mock.bucket).wait_until_ready()
         yield opened
 
 
 class Telling(triclinium.BestEffortRetryStrategy):
-    """Best effort strategy with an event for its first call."""
+    """Best effort strategy that sets an event at its first call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ async def found(cluster: triclinium.Cluster, *, adhoc: bool = True, refused: boo
 
 
 async def test_rows(cluster: triclinium.Cluster) -> None:
-    """Rows are returned, followed by the metadata, for one row and for none."""
+    """A query with one row, or without rows, returns its rows and then the metadata."""
     async with cluster.query(STATEMENT) as result:
         rows = [row async for row in result]
         metadata = await result.metadata()
@@ -64,7 +64,7 @@ async def test_rows(cluster: triclinium.Cluster) -> None:
 
 
 async def test_error(cluster: triclinium.Cluster) -> None:
-    """An error is raised when the block is entered, with its code."""
+    """If a query fails, entering the block raises the error with its code."""
     with pytest.raises(errors.BucketNotFoundException) as caught:
         async with cluster.query("SELECT * FROM nowhere"):
             pytest.fail("the block was entered")
@@ -78,7 +78,7 @@ async def test_prepared(cluster: triclinium.Cluster) -> None:
 
 
 async def test_a_plan_with_a_dropped_index(couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster) -> None:
-    """The statement is prepared again, unless retries are refused; then the next query finds it prepared."""
+    """If a plan's index was dropped, the client prepares the statement again, in the next query at the latest."""
     await found(cluster, adhoc=False)
     couchbase_mock.drop_indexes()
     assert [ROW] == await found(cluster, adhoc=False)

@@ -1,6 +1,6 @@
 """CouchbaseMock verifies the retry schedules of its error map: one for each algorithm of SDK-RFC 0013.
 
-Its verdict depends on milliseconds, so that a busy machine can spoil an attempt, which is then repeated. A wrong
+The result depends on milliseconds, so that a busy machine can spoil an attempt, which is then repeated. A wrong
 schedule fails every time.
 """
 
@@ -23,7 +23,7 @@ from triclinium_core.retry.couchbase import ErrorMapEntry, RetryStrategy
 pytestmark = pytest.mark.live
 
 TIMEOUTS = triclinium.TimeoutOptions(kv=1.0)
-"""Longer than ``max-duration``, which is 0.5 s for each of them."""
+"""Timeout that is longer than the ``max-duration`` of each schedule, which is 0.5 s."""
 TOLERANCE_MS = 30
 ATTEMPTS = 10
 KEY = "ada"
@@ -35,7 +35,7 @@ each_algorithm = pytest.mark.parametrize("status", ALGORITHMS, ids=ALGORITHMS.ge
 
 
 class OtherSchedule:
-    """Strategy that follows another entry of the error map than that of the status."""
+    """Strategy that follows a given entry of the error map instead of the entry for the status."""
 
     def __init__(self, entry: ErrorMapEntry) -> None:
         self._entry = entry
@@ -43,7 +43,7 @@ class OtherSchedule:
     def retry_after(
         self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason
     ) -> triclinium.retries.RetryAction:
-        """Decide as if the status were the other one."""
+        """Decide by the given entry."""
         return triclinium.ErrorMapRetryStrategy().retry_after(replace(request, error_map_entry=self._entry), reason)
 
 
@@ -105,14 +105,14 @@ async def test_the_verifier_rejects_other_strategies(
     )
     none, sent = await verdict(couchbase_mock, NeverRetry(), status, errors.TemporaryFailureException)
 
-    # The fault that is found first depends on the load of the machine.
+    # Accept either complaint: it depends on the load of the machine which one the verifier finds first.
     assert "FirstRetryTooSoonException" in too_soon or "DurationExceededException" in too_soon
     assert ("No commands executed" in none, 1) == (True, sent)
 
 
 @pytest.mark.parametrize(
     ("status", "followed"),
-    # Within the tolerance, the first half second of the linear schedule may equal the constant one.
+    # Leave out (CONSTANT, LINEAR), whose delays in the first half second may be equal within the tolerance.
     [
         (CONSTANT, EXPONENTIAL),
         (LINEAR, CONSTANT),

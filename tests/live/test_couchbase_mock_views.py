@@ -1,4 +1,4 @@
-"""Queries of views with CouchbaseMock, which runs their functions."""
+"""Queries of views with CouchbaseMock, which runs the JavaScript functions of the views."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def bucket(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterat
 
 
 async def found(bucket: Bucket, **options: Any) -> list[ViewRow]:
-    """Return the rows of the current view."""
+    """Return the rows of the test's view."""
     async with bucket.view_query(
         "people", "by_place", scan_consistency=ViewScanConsistency.REQUEST_PLUS, **options
     ) as result:
@@ -54,7 +54,7 @@ async def test_rows(bucket: Bucket) -> None:
 
 
 async def test_rows_are_selected_by_options(bucket: Bucket) -> None:
-    """Options select rows by one key, by several, by a range, in either order, and after an offset."""
+    """Options select rows by one key, by several keys, by a range of keys, in either order, and after an offset."""
     by_key = await found(bucket, reduce=False, key=["uk", 1815])
     by_keys = await found(bucket, reduce=False, keys=[["uk", 1910], ["fr", 1900], ["no", 0]])
     of_uk = await found(bucket, reduce=False, startkey=["uk"], endkey=["uk", {}])

@@ -1,4 +1,4 @@
-"""Documents in a real memcached and in CouchbaseMock: the common behaviour."""
+"""Behaviour that documents have in a real memcached and in CouchbaseMock alike."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triclinium_core.transcoding.flags import BINARY_FLAGS, STRING_FLAGS
 pytestmark = pytest.mark.live
 
 PATIENT = TimeoutOptions(kv=60.0)
-"""No test waits for a timeout, so none depends on the speed of the machine."""
+"""Timeouts that are longer than any test, so that no test depends on the speed of the machine."""
 BINARY = RawBinaryTranscoder()
 
 
@@ -50,7 +50,7 @@ async def test_flags_are_preserved(store: Collection, key: str) -> None:
 
 
 async def test_append_and_prepend(store: Collection, key: str) -> None:
-    """Bytes are added at either end, if the CAS matches."""
+    """``append`` and ``prepend`` add bytes if the CAS matches."""
     old = await store.insert(key, b"in", transcoder=BINARY)
     new = await store.binary.append(key, b" the end", cas=old.cas)
     with pytest.raises(errors.CasMismatchException):
@@ -75,7 +75,7 @@ OF_A_DOCUMENT: dict[str, Callable[[Collection, str], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("operation", OF_A_DOCUMENT)
 async def test_a_missing_document_is_not_found(store: Collection, key: str, operation: str) -> None:
-    """Each operation that needs a document raises DocumentNotFoundException and creates none."""
+    """Each operation that needs a document raises DocumentNotFoundException, and does not create the document."""
     with pytest.raises(errors.DocumentNotFoundException) as caught:
         await OF_A_DOCUMENT[operation](store, key)
 

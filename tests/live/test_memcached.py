@@ -20,7 +20,7 @@ from triclinium.abc import ConnectedStream
 pytestmark = pytest.mark.live
 
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""No test waits for a timeout, so none depends on the speed of the machine."""
+"""Timeouts that are longer than any test, so that no test depends on the speed of the machine."""
 BINARY = triclinium.RawBinaryTranscoder()
 UINT64_MAX = 2**64 - 1
 DAY_SECONDS = 24 * 60 * 60
@@ -41,7 +41,7 @@ def store(cluster: triclinium.Cluster) -> triclinium.Collection:
 
 
 async def seconds_to_live(memcached: Memcached, key: str) -> int:
-    """Return the expiry of a document in seconds through the text protocol; -1 for none."""
+    """Return the seconds until a document expires, read with the text protocol; -1 if it does not expire."""
     async with await trio.open_tcp_stream("127.0.0.1", memcached.port) as stream:
         await stream.send_all(f"mg {key} t\r\n".encode())
         answer = b""
@@ -151,7 +151,7 @@ async def test_touch_changes_only_the_expiry(memcached: Memcached, store: tricli
 
 
 async def test_counters(store: triclinium.Collection, key: str) -> None:
-    """A counter is created with its initial value, and counts up, and down to 0 at the lowest."""
+    """The client creates a counter with its initial value; it counts up, and down to 0 but not below."""
     created = await store.binary.increment(key, delta=7, initial=5)
     up = await store.binary.increment(key, delta=7, initial=5)
     down = await store.binary.decrement(key)
@@ -190,7 +190,7 @@ async def test_counting_needs_a_number(store: triclinium.Collection, key: str) -
 
 @pytest.mark.parametrize("size", [0, 1, 100_000, 1024 * 1024, VALUE_SIZE_MAX - 4096], ids=str)
 async def test_values_of_any_size(store: triclinium.Collection, key: str, size: int) -> None:
-    """Values from no byte to the server's maximum are read back unchanged."""
+    """Values of any size, from empty to the server's maximum, are read back unchanged."""
     value = bytes(index % 251 for index in range(1000)) * (size // 1000 + 1)
 
     await store.upsert(key, value[:size], transcoder=BINARY)
@@ -337,7 +337,7 @@ async def restart(server: Memcached) -> None:
 
 
 async def test_operations_wait_for_a_restarting_server(safety_net: None, mortal_memcached: Memcached) -> None:
-    """Unsent reads and writes are sent to the restarted server."""
+    """While the server is down, reads and writes wait; the client sends them to the restarted server."""
     found: list[object] = []
 
     async def note(operation: Callable[[], Awaitable[object]]) -> None:
@@ -361,7 +361,7 @@ async def test_operations_wait_for_a_restarting_server(safety_net: None, mortal_
 
 
 async def test_a_write_in_flight_is_not_retried(safety_net: None, mortal_memcached: Memcached) -> None:
-    """If the server dies, a read in flight is retried; a write in flight fails, because it may have been applied."""
+    """If the server dies, the client retries a read in flight; a write in flight may have been applied, and fails."""
     found: list[object] = []
 
     async def read(store: triclinium.Collection) -> None:

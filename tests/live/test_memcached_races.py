@@ -1,4 +1,4 @@
-"""Races of clients on a real memcached with several threads: a client that loses still counts, exactly once."""
+"""Races of clients on a real memcached with several threads, in which a client that loses still counts exactly once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RACERS = 4
 KEYS = 30
 """Number of counters that all racers create at the same time."""
 ROUNDS_MAX = 3_000
-"""On two cores, one in some dozen rounds has a loser; without one in so many rounds, memcached has changed."""
+"""Maximum number of rounds. On two cores, some dozen rounds have one loser; if all have none, memcached has changed."""
 
 
 def connected(memcached: Memcached) -> socket.socket:
@@ -36,7 +36,7 @@ def connected(memcached: Memcached) -> socket.socket:
 
 
 class Racer:
-    """Client that encodes all its requests before it sends the first."""
+    """Client that encodes all requests before it sends any, so that all racers send at the same time."""
 
     def __init__(self, connection: socket.socket, memcached: Memcached) -> None:
         self.machine = ClientMachine(ClientOptions(connection_string=memcached.connection_string), rng=MIDPOINT)
@@ -62,7 +62,7 @@ class Racer:
                         pass
 
     def count(self, keys: Sequence[str], start: Barrier) -> None:
-        """Increment each document, creating missing ones; send when all racers are ready."""
+        """Increment each document, or create it if it is missing. Send the requests when all racers are ready."""
         self.settled.clear()
         for number, key in enumerate(keys):
             self.feed(OperationSubmitted(neutral.Token(number), Increment(Keyspace(None), key, 1, 1)))

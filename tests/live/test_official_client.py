@@ -23,7 +23,7 @@ PATIENT = TimeoutOptions(kv=60.0)
 ALL_BYTES = bytes(range(256))
 
 
-# -- Alone.
+# -- The official client alone.
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ ALL_BYTES = bytes(range(256))
     ids=lambda question: question["do"],
 )
 def test_a_missing_document_is_not_found(official: LineProcess, key: str, question: dict[str, Any]) -> None:
-    """Each operation that needs a document raises DocumentNotFoundException and creates none."""
+    """Each operation that needs a document raises DocumentNotFoundException, and does not create the document."""
     assert NOT_FOUND == official.ask(key=key, **question)
     assert {"result": False} == official.ask(do="exists", key=key)
 
@@ -66,7 +66,7 @@ def test_create_read_replace_and_remove(official: LineProcess, key: str) -> None
 
 
 def test_an_old_cas_changes_nothing(official: LineProcess, key: str) -> None:
-    """With an old CAS, nothing is replaced or removed."""
+    """With an old CAS, the client neither replaces nor removes a document."""
     ask = partial(official.ask, key=key)
     old = ask(do="insert", value=1)["result"]
     new = ask(do="replace", value=2, cas=old)["result"]
@@ -105,7 +105,7 @@ def test_locks(official: LineProcess, key: str) -> None:
 
 
 def test_counters(official: LineProcess, key: str) -> None:
-    """A counter is created with its initial value, and counts up, and down to 0 at the lowest."""
+    """The client creates a counter with its initial value; it counts up, and down to 0 but not below."""
     ask = partial(official.ask, key=key)
 
     assert {"result": 5} == ask(do="increment", initial=5, delta=7)
@@ -115,7 +115,7 @@ def test_counters(official: LineProcess, key: str) -> None:
 
 
 def test_concatenation(official: LineProcess, key: str) -> None:
-    """Bytes are added at either end."""
+    """``append`` and ``prepend`` add bytes at the end and at the beginning."""
     ask = partial(official.ask, key=key)
     ask(do="upsert", value={"bytes": "01"}, **{"as": "binary"})
     ask(do="append", value={"bytes": "02ff"})
@@ -124,7 +124,7 @@ def test_concatenation(official: LineProcess, key: str) -> None:
     assert {"bytes": "000102ff"} == ask(do="get", **{"as": "binary"})["result"]["content"]
 
 
-# -- In turns with triclinium.
+# -- Both clients in turns.
 
 
 class Stored(NamedTuple):
@@ -136,7 +136,7 @@ class Stored(NamedTuple):
 
     @property
     def line(self) -> object:
-        """Value in its JSON form in commands and answers."""
+        """Value in the JSON form that commands and answers of the worker use."""
         return {"bytes": self.value.hex()} if isinstance(self.value, bytes) else self.value
 
 
@@ -162,7 +162,7 @@ async def test_values_are_exchanged(official: LineProcess, ours: Collection, key
 
 
 async def test_both_clients_use_the_same_cas(official: LineProcess, ours: Collection, key: str) -> None:
-    """The CAS from one client is valid for the other, until one of them writes."""
+    """A CAS that one client received is valid in the other client, until one of them writes."""
     first = Cas(official.ask(do="insert", key=key, value=1)["result"])
     second = (await ours.replace(key, 2, cas=first)).cas
 
@@ -174,7 +174,7 @@ async def test_both_clients_use_the_same_cas(official: LineProcess, ours: Collec
 
 
 async def test_both_clients_use_the_same_locks(official: LineProcess, ours: Collection, key: str) -> None:
-    """Each client can unlock a document of the other with its CAS, and not without."""
+    """Each client can unlock a document that the other has locked, but only with the CAS of the lock."""
     official.ask(do="insert", key=key, value=1)
     lock = Cas(official.ask(do="get_and_lock", key=key, time=30)["result"]["cas"])
 
@@ -186,7 +186,7 @@ async def test_both_clients_use_the_same_locks(official: LineProcess, ours: Coll
 
 
 async def test_both_clients_use_the_same_counters(official: LineProcess, ours: Collection, key: str) -> None:
-    """Both clients count in the same document, which either can remove."""
+    """Both clients count in the same document, and either client can remove it."""
     await ours.binary.increment(key, initial=10)
 
     assert {"result": 11} == official.ask(do="increment", key=key)

@@ -1,4 +1,4 @@
-"""Tests of the official client while collections of a fake cluster of three nodes are created and dropped."""
+"""Official client with a fake cluster of three nodes whose collections are created and dropped."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OfficialAndNodes:
             assert value == (await self.ask(do="get", key=key, path=path))["result"]["content"]
 
     def written(self) -> list[set[tuple[str, int]]]:
-        """Return the documents and collection ids that each node stored, and clear the command logs."""
+        """Return the documents that each node stored, with their collection ids, and clear the command logs."""
         found = []
         for node in self.nodes:
             written = [command for command in node.command_log if command.opcode == Opcode.SET]
@@ -58,7 +58,7 @@ class OfficialAndNodes:
         return found
 
     def placed(self, collection_id: int) -> list[set[tuple[str, int]]]:
-        """Return the expected result of ``written`` for all documents in one collection."""
+        """Return the result of ``written`` that the test expects if all documents are in one collection."""
         return [
             {(key, collection_id) for key in KEYS if self.nodes.owner_of(key) == index}
             for index in range(len(self.nodes))

@@ -30,7 +30,7 @@ class OfficialCluster(NamedTuple):
     replicas: tuple[int, ...]
 
     async def write(self, do: str = "upsert", key: str = "ada", **options: Any) -> str | None:
-        """Write durably, and return the name of the client's exception."""
+        """Write durably, and return the name of the exception that the client raises, if any."""
         answer = await self.official.ask(do=do, key=key, **{"durability": "MAJORITY", **options})
         return answer.get("error")
 
@@ -104,7 +104,7 @@ async def test_a_durable_write_waits_for_a_majority(safety_net: None) -> None:
 
 
 async def test_durability_errors(safety_net: None) -> None:
-    """Durability errors have the names of RFC 0058, except one with a name of the official client."""
+    """The official client raises durability errors with the names of RFC 0058, except one with another name."""
     async with open_cluster() as cluster:
         cluster.nodes.hold_replication(cluster.replicas[0])
         ambiguous = await cluster.write(value=2, timeout=SHORTEST)

@@ -19,7 +19,7 @@ FAULTS = ("upsert: temporary_failure x2", "insert: drop_response", "remove: hang
 
 
 def test_faults_of_the_official_client_are_logged(couchbase_package: None) -> None:
-    """The client retries on a busy node and times out on a lost response of an applied write; all faults are logged."""
+    """The client retries if a node is busy, and times out if a response is lost; the log has all injected faults."""
     faults = [part for fault in FAULTS for part in ("--fault", fault)]
     worker = Path(__file__).with_name("official_worker.py")
     with LineProcess([*SERVE, "--log", *faults], end_with=signal.SIGTERM) as server:

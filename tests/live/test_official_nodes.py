@@ -18,7 +18,7 @@ FOUND_OUT = IMPLEMENTED_FEATURES - {
     HelloFeature.CLUSTERMAP_NOTIFICATION,
     HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,
 }
-"""Without these, the client gets a new config from the refusal of a vbucket, or by polling."""
+"""Features for pushed configs. Without them, the client gets a new config from NOT_MY_VBUCKET or by polling."""
 
 
 async def store_and_read(official: Official, value: int) -> None:

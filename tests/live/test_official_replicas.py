@@ -20,7 +20,7 @@ async def all_replicas(official: Official, do: str = "get_all_replicas", **argum
 
 
 async def test_replicas_are_read(safety_net: None) -> None:
-    """Each copy is read from its node, current or stale, and with the active node dead the remaining one."""
+    """The client reads each copy, current or stale, from its node; if the active node is dead, it reads a replica."""
     nodes = FakeNodes(FakeNodeOptions(replicas=2), nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
         await official.ask(do="upsert", key="ada", value=1)
@@ -51,7 +51,7 @@ async def test_parts_of_replicas_are_read(safety_net: None) -> None:
 
 
 async def test_a_document_without_any_copy(safety_net: None) -> None:
-    """If no node has a copy, the official client raises its exception for that."""
+    """If no node has a copy, the official client raises its exception for an unretrievable document."""
     async with open_tcp_cluster(nodes=2, replicas=1) as fake, official_client(fake) as official:
         found = await official.ask(do="get_any_replica", key="nobody")
 

@@ -42,7 +42,7 @@ class FileAuthority:
         self.trust_store = self._write("authority.pem", self._authority.cert_pem)
 
     def server_context(self) -> ssl.SSLContext:
-        """Return the nodes' context, which accepts client certificates and does not require them."""
+        """Return the TLS context of the nodes, which accepts client certificates and does not require them."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._authority.issue_cert("127.0.0.1").configure_cert(context)
         self._authority.configure_trust(context)

@@ -40,7 +40,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineProcess]:
 
 
 def test_queries(client: LineProcess) -> None:
-    """Queries work with rows, with both kinds of parameters and prepared; a syntax error raises."""
+    """Queries return rows with positional and named parameters, and as prepared statements; a syntax error raises."""
     scripted = client.ask(do="query", statement="SELECT t.* FROM travel AS t")
     positional = client.ask(do="query", statement='SELECT $1 AS one, "x" AS two', positional=[{"a": None}])
     named = [client.ask(do="query", statement="SELECT RAW $name", named={"name": 7}, adhoc=False) for _ in range(3)]

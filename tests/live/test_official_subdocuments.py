@@ -27,11 +27,11 @@ def error(name: str) -> dict[str, str]:
     return {"error": f"{name}Exception"}
 
 
-# -- Alone.
+# -- The official client alone.
 
 
 def test_lookups(official: LineProcess, key: str) -> None:
-    """Existing parts are read, counted and found; a missing one raises its exception without affecting the others."""
+    """The client reads, counts and finds existing parts; a missing part raises without affecting the other parts."""
     ask = partial(official.ask, key=key)
     stored = ask(do="insert", value=ADA)["result"]
     specs = [
@@ -116,7 +116,7 @@ def test_changes(official: LineProcess, key: str) -> None:
     ],
 )
 def test_a_failed_change_changes_nothing(official: LineProcess, key: str, name: str, failing: dict[str, Any]) -> None:
-    """A failed change reverts the others, and raises the exception of its path."""
+    """A failed change raises the exception of its path, and the node applies none of the other changes."""
     ask = partial(official.ask, key=key)
     stored = ask(do="insert", value=ADA)["result"]
 
@@ -125,7 +125,7 @@ def test_a_failed_change_changes_nothing(official: LineProcess, key: str, name: 
 
 
 def test_store_semantics(official: LineProcess, key: str) -> None:
-    """Store semantics determine whether a document must exist, may exist, or must not exist."""
+    """Depending on the store semantics, the client requires the document, creates it, or refuses an existing one."""
     ask = partial(official.ask, key=key, do="mutate_in")
 
     assert "result" in ask(specs=[spec("upsert", "a.b", 1)], store_semantics="INSERT")
@@ -168,7 +168,7 @@ def test_attributes_and_macros(official: LineProcess, key: str) -> None:
     assert {"json", "xattr"} == set(document["datatype"])
 
 
-# -- In turns with triclinium.
+# -- Both clients in turns.
 
 
 async def test_parts_are_exchanged(official: LineProcess, ours: Collection, key: str) -> None:

@@ -1,4 +1,4 @@
-"""Policy that records the questions and verdicts of another policy."""
+"""Policy that records the calls of another policy, and its decisions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triclinium_core.retry.cassandra import RetryPolicy, RetryVerdict
 
 
 class Question(NamedTuple):
-    """Question to a policy, with its verdict."""
+    """Call of a policy, with its arguments and the policy's decision."""
 
     method: str
     arguments: Mapping[str, Any]
@@ -17,7 +17,7 @@ class Question(NamedTuple):
 
 
 class WatchedPolicy:
-    """Policy that delegates to another one."""
+    """Policy that delegates to another policy, and records each call."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy

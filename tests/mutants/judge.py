@@ -19,7 +19,7 @@ from tests.mutants.mutant import ROOT, SOURCES, Mutant
 
 PROPERTIES = ("tests/properties/test_kv_machine.py",)
 SECONDS_MAX = 300.0
-"""Seconds after which a run counts as failed: the unchanged sources take a quarter of it on an idle core."""
+"""Seconds after which a run counts as failed. On an idle core, a run with the unchanged sources takes a quarter."""
 
 HANGS = "(time is up)"
 
@@ -38,9 +38,9 @@ class Run:
     failed: str | None
     """First test that failed, or None."""
     why: str
-    """First line of its explanation."""
+    """First line of the failed test's explanation."""
     faults: tuple[str, ...]
-    """Faults in the failing example."""
+    """Names of the faults in the failing example of Hypothesis."""
     seconds: float
 
 
@@ -50,13 +50,13 @@ class Finding:
 
     mutant: Mutant
     problem: str
-    """Reason why it could not be planted, or an empty string."""
+    """Reason why the bug could not be planted; empty if it was planted."""
     by_properties: Run | None = None
     by_units: Run | None = None
 
     @property
     def is_killed(self) -> bool:
-        """Whether any test noticed."""
+        """Whether any test failed because of the bug."""
         return any(run is not None and run.failed for run in (self.by_properties, self.by_units))
 
     @property

@@ -17,28 +17,28 @@ SNIPPETS = Path(__file__).parent / "snippets"
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("core/triclinium_core", "trio_client/triclinium")
 NOT_THE_PRODUCT = "testing"
-"""Name of the packages for tests: a bug planted there would prove nothing."""
+"""Name of packages that only tests use. A bug in them would not show that tests of the product work."""
 
 
 class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Lines and their replacement, which is empty for removed lines."""
+    """Lines of the sources, and their replacement, which is empty if the lines are removed."""
 
     find: str
     plant: str
 
 
 class Mutant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"changes": "change"}):
-    """Planted bug, as in its file."""
+    """Planted bug, with the fields of its file."""
 
     plants: str
     """Description of the bug, as a sentence."""
     fault: str
-    """Name of the fault that exposes it; ``none`` if it needs no fault."""
+    """Name of the fault that exposes the bug; ``none`` if a test finds the bug without a fault."""
     tests: tuple[str, ...]
-    """Unit tests that should find it."""
+    """Unit tests that should find the bug without the properties."""
     changes: tuple[SourceChange, ...]
     name: str = ""
-    """Name in tables and on the command line: that of its file."""
+    """Name of the bug in tables and on the command line, which is the name of its file."""
 
     def planted(self, sources: Mapping[Path, str]) -> Mapping[Path, str]:
         """Return the changed files with their new contents.
@@ -105,5 +105,5 @@ def mutants() -> list[Mutant]:
 
 
 def drawn(names: Iterable[str], number: int, count: int) -> list[str]:
-    """Return ``count`` of the names, the same ones for the same number."""
+    """Return a random selection of ``count`` names. The number determines the selection."""
     return sorted(random.Random(number).sample(sorted(names), count))

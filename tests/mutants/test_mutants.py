@@ -1,4 +1,4 @@
-"""Every planted bug can still be planted; ``python -m tests.mutants`` checks that the tests notice it."""
+"""Files of planted bugs, which must fit the sources; ``python -m tests.mutants`` checks that tests notice the bugs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ each_mutant = rows("mutant", mutants())
 
 @each_mutant
 def test_can_be_planted(mutant: Mutant) -> None:
-    """The sources have its lines exactly once, and the changed sources are valid Python."""
+    """The sources contain the lines of a bug exactly once, and the changed sources are valid Python."""
     changed = mutant.planted(OUR_SOURCES)
 
     assert changed
@@ -30,7 +30,7 @@ def test_can_be_planted(mutant: Mutant) -> None:
 
 @each_mutant
 def test_its_unit_tests_exist(mutant: Mutant) -> None:
-    """The tests that should find the bug exist."""
+    """The unit tests that a bug's file names exist."""
     assert mutant.tests
     assert [] == [name for name in mutant.tests if not (ROOT / name).exists()]
 
@@ -62,7 +62,7 @@ def test_lines_are_found_at_any_indentation(tmp_path: Path, text: str, count: in
 
 
 def test_every_fault_is_named() -> None:
-    """Each kind of fault exposes a bug according to its file; ``--shrink`` checks that."""
+    """For each kind of fault, a bug's file names it as the fault that exposes the bug; ``--shrink`` checks this."""
     constructors = {
         name
         for name, value in vars(faults).items()

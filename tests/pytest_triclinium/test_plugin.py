@@ -1,4 +1,4 @@
-"""The pytest plugin in projects of users: each test is a run of pytest in a separate process."""
+"""Pytest plugin in projects of users. Each test runs pytest in a separate process."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def anyio_backend():
     ids=["pytest-trio", "anyio"],
 )
 def test_the_fixtures_work(tmp_path: Path, settings: str, program: str) -> None:
-    """Each test gets a cluster as configured by its markers, without an import, under both plugins that run trio."""
+    """A test gets a cluster with the options of its markers, without an import, under both plugins that run trio."""
     outcomes, said = run(tmp_path, settings, program)
 
     assert {
@@ -133,7 +133,7 @@ async def test_unknown_to_the_client(cluster):
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
-    """The error names the wrong arguments and the valid ones."""
+    """If a marker has wrong arguments, the error names them and the valid arguments."""
     outcomes, said = run(tmp_path, WITH_PYTEST_TRIO, WRONG)
 
     assert {"test_unknown", "test_by_place", "test_unknown_to_the_client"} == set(outcomes)
@@ -145,7 +145,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
 
 
 def test_a_test_on_asyncio(tmp_path: Path) -> None:
-    """The error of a test on asyncio gives the next step."""
+    """If a test on asyncio uses the fixtures, its error gives the next step."""
     program = "import pytest\n\n\nasync def test_asks(fake_cluster):\n    pass\n" + BACKEND.format(backend="asyncio")
     outcomes, said = run(tmp_path, WITH_ANYIO, program)
 
@@ -171,7 +171,7 @@ def test_nothing_is_there():
 
 
 def test_fixtures_of_the_project_win(tmp_path: Path) -> None:
-    """A fixture or marker of the project with the same name takes precedence."""
+    """A project's own fixture or marker takes precedence over the plugin's fixture or marker of the same name."""
     program = """\
 import pytest
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 IDLE = re.compile(r"\S+ client \d+ TimePassed\(")
-"""Line of an event that changes nothing unless an action follows."""
+"""Pattern of a line with a ``TimePassed``, which is ignored if no action follows."""
 LINES_BEFORE = 4
 """Number of equal lines that are shown before a difference."""
 LINES_AFTER = 3
-"""Number of lines of each recording that are shown from a difference on."""
+"""Number of lines of each recording that are shown, beginning with the difference."""
 
 
 class Difference(NamedTuple):

@@ -1,4 +1,4 @@
-"""Values as text that depends on their contents only: no addresses, no order of sets, no custom ``repr``."""
+"""Text of values that depends on their contents only, not on addresses, the order of sets or a custom ``repr``."""
 
 from __future__ import annotations
 

@@ -14,13 +14,13 @@ from triclinium_core.contract.couchbase import Action, Event
 from triclinium_core.testing.simulation.history import SeedResult, play
 
 Spread = Callable[[Callable[[int], Sequence[str]], Iterable[int]], Iterable[Sequence[str]]]
-"""Calls a function for each seed and yields the results in order: ``map``, or one that uses several processes."""
+"""Function that calls another for each seed and yields the results in order: ``map``, or one with processes."""
 
 
 def recorded(seed: int, play: Callable[[int], SeedResult] = play) -> list[str]:
     """Return the lines of one history: ``seed N``, then one line for each event, and one for each of its actions.
 
-    The line of an event begins with the instant and the number of the client. That of an action begins with a tab.
+    The line of an event begins with the instant and the number of the client. The line of an action begins with a tab.
     """
     lines = [f"seed {seed}"]
     with _recording(lines):

@@ -1,4 +1,4 @@
-"""A recording holds each action of a history, and a comparison finds each difference."""
+"""Recordings, which contain each action of a history, and comparisons, which find each difference."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_changed_action_is_a_difference(lines: list[str]) -> None:
 
 
 def test_names_may_change(lines: list[str]) -> None:
-    """With the new name of a class, histories that differ in this name only are equal."""
+    """If a comparison is given the new name of a class, histories that differ in this name only are equal."""
     renamed = [line.replace("FailOperation", "Failed") for line in lines]
 
     assert compared([lines], [renamed]).differences
@@ -60,7 +60,7 @@ def test_names_may_change(lines: list[str]) -> None:
 
 
 def test_time_that_passes_without_actions_does_not_count() -> None:
-    """An additional TimePassed is a difference if it has an action, and none otherwise."""
+    """An additional TimePassed is a difference only if an action follows it."""
     before, after = "1.0 client 0 StreamLost()", "3.0 client 0 StreamLost()"
     idle, action = "2.0 client 0 TimePassed(unsent={})", "\tSendBytes()"
 
@@ -97,7 +97,7 @@ class Opaque:
     ],
 )
 def test_every_field_counts(value: object, other: object) -> None:
-    """Values that differ in a hidden field, in the context of an error or in a part have different descriptions."""
+    """Values that differ in a field outside their repr, an error's context or a part have different descriptions."""
     assert described(value) != described(other)
 
 

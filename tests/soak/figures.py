@@ -16,7 +16,7 @@ from tests.soak.nodes import resident_bytes
 GROWTH_MAX = 0.03
 """Maximum growth of a median between the first and the last quarter of the time after the warm-up."""
 WARM_UP_SHARE = 0.2
-"""Share of the samples in which caches fill and the allocator reaches its size."""
+"""Share of the samples that are ignored, while caches fill and the allocator reaches its size."""
 
 
 FIGURES = ("resident", "blocks", "objects", "tasks", "open_operations", "nodes_resident")
@@ -30,7 +30,7 @@ MEMORY = ("resident", "blocks", "objects", "nodes_resident")
 
 
 class Samples:
-    """Figures of many moments, in arrays, so that they do not affect the measurement."""
+    """Figures at many moments. They are in arrays, which hardly change the measured memory."""
 
     def __init__(self) -> None:
         self._times = array("d")
@@ -77,11 +77,11 @@ class Trend:
     """Trend of one figure."""
 
     first: float
-    """Median of the first quarter, after the warm-up."""
+    """Median of the first quarter of the samples after the warm-up."""
     last: float
-    """Median of the last quarter."""
+    """Median of the last quarter of the samples."""
     slope_per_hour: float
-    """Slope by least squares."""
+    """Change of the figure per hour, by least squares."""
 
     @property
     def growth(self) -> float:

@@ -27,12 +27,12 @@ NODES = 3
 BUCKET = "travel"
 SCOPE = "inventory"
 LASTING, PASSING = "people", "visitors"
-"""Collections in the scope: one that always exists, and one that is dropped and created."""
+"""Names of two collections: ``LASTING`` always exists, and ``PASSING`` is dropped and created repeatedly."""
 
 FAULT_SECONDS = 0.1
 """Average seconds between two faults."""
 COMMANDS_PER_FAULT = 20
-"""Minimum number of commands per fault; otherwise a slow machine would have nothing but faults."""
+"""Minimum number of commands between two faults, so that a slow machine performs operations besides faults, too."""
 CHANGE_SECONDS = 0.8
 """Average seconds between two changes of the cluster."""
 DRAIN_SECONDS = 0.2
@@ -103,13 +103,13 @@ class Disruptions:
                 await trio.sleep(FAULT_SECONDS)
             fault = FAULTS[name](self._rng)
             faults = self._nodes[self._rng.randrange(NODES)].faults
-            # Faults of a node without traffic must not accumulate.
+            # Skip a node that has many pending faults, because faults of a node without traffic would accumulate.
             if faults.pending < 100:
                 faults.next(None, fault)
                 self.events[name] += 1
 
     async def _change(self) -> None:
-        """Change the cluster, one change at a time."""
+        """Change the cluster at intervals. The next change begins when the last one is complete."""
         for name in self._in_turn(self._changes):
             await trio.sleep(self._rng.expovariate(1 / CHANGE_SECONDS))
             self.events[name] += 1

@@ -1,4 +1,4 @@
-"""One soak: the nodes' process, the client, and the verdict."""
+"""Run of one soak, with the nodes' process and the client, and the complaints about its results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from triclinium.health import ClientStatistics
 from triclinium_core.contract.couchbase import TimerKind
 
 MEMORY_SECONDS_MIN = 120.0
-"""Seconds of a run below which memory is not judged."""
+"""Duration in seconds of a run below which its memory is not checked."""
 SETTLE_SECONDS = 20.0
 """Seconds after the last fault in which everything must complete."""
 ATTEMPTS = 4
-"""Attempts to read a document after the faults: on a busy machine, reconnecting takes time."""
+"""Number of attempts to read a document after the faults, because on a busy machine reconnecting takes time."""
 READ_SECONDS = 200.0
 """Safety net in seconds; every read also has its own timeout."""
 POLL_SECONDS = 0.05
@@ -34,7 +34,7 @@ ROUTINE_TIMERS = {
     TimerKind.CIRCUIT_BREAKER,
     TimerKind.TELEMETRY,
 }
-"""Timers of an idle client."""
+"""Kinds of timers that an idle client has."""
 
 
 @dataclass
@@ -133,7 +133,7 @@ class Soak:
 
     async def _run(self, place: Mapping[str, Any]) -> SoakReport:
         authenticator = PasswordAuthenticator(place["username"], place["password"])
-        # Resources that the first call opens stay open, such as the thread that talks to the nodes.
+        # Call the nodes once before counting, because the first call opens resources that stay open, such as a thread.
         await self._ask("tally")
         tasks, files = living_tasks(), open_files()
         async with open_cluster(place["connection_string"], authenticator) as cluster:
@@ -187,7 +187,7 @@ class Soak:
                 nursery.start_soon(read, key, report.documents)
 
     async def _settle(self, report: SoakReport, cluster: Cluster) -> None:
-        """Wait until the client is idle or the time is up, and record what is left."""
+        """Wait until the client is idle or the time is up, and record the timers, waiters and tasks that are left."""
         driver: Any = cluster._driver
         timers = driver._machine._timers
 

@@ -1,4 +1,4 @@
-"""A short soak, and the verdict on a soak."""
+"""Short soak, and the complaints about the results of a soak."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MINUTES = 600.0
 
 @pytest.mark.soak
 def test_ten_seconds() -> None:
-    """After ten seconds, nothing is left over, and the results of callers agree with the nodes."""
+    """After a soak of ten seconds, no task or timer is left, and the results of callers agree with the nodes."""
     report = Soak(seconds=SECONDS, tasks=64, seed=1, pause=0.02, interval=1.0).run()
 
     assert [] == report.complaints()
@@ -53,7 +53,7 @@ def samples(blocks: Callable[[int], int]) -> Samples:
 
 
 def test_a_good_report_has_no_complaint() -> None:
-    """An ambiguous write may have been applied or not without a complaint."""
+    """A report of a successful soak has no complaint, whether or not an ambiguous write was applied."""
     report = good_report()
     report.documents["own"] = 6
 
@@ -66,7 +66,7 @@ def break_statistics(report: SoakReport) -> None:
 
 
 def grow(report: SoakReport) -> None:
-    """Lose some memory blocks per second, after the warm-up."""
+    """Let the number of memory blocks grow by some per second after the warm-up."""
     report.samples = samples(lambda second: 10**6 + 100 * second)
 
 
@@ -95,7 +95,7 @@ FLAWS: dict[str, tuple[Callable[[SoakReport], object], str]] = {
 
 @pytest.mark.parametrize("flaw", FLAWS)
 def test_each_flaw_is_reported(flaw: str) -> None:
-    """Each flaw is detected and named."""
+    """For each flaw of a report, a complaint names the flaw."""
     make, text = FLAWS[flaw]
     report = good_report()
     make(report)
@@ -104,7 +104,7 @@ def test_each_flaw_is_reported(flaw: str) -> None:
 
 
 def test_memory_of_a_short_run_is_not_judged() -> None:
-    """Memory of a short run is not judged, because a new client grows."""
+    """A short run has no complaint about memory, because a new client grows."""
     report = good_report()
     grow(report)
     report.seconds = SECONDS

@@ -1,4 +1,4 @@
-"""Operations of the tasks of one client, and their results."""
+"""Operations that the tasks of one client perform, and the record of their results."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from triclinium_core.testing.oracle.submissions import may_be_applied
 BINARY = RawBinaryTranscoder()
 CANCELLED = "(left by its caller)"
 CANCEL_SHARE = 0.03
-"""Share of calls with a scope that may cancel them."""
+"""Share of calls that run in a scope which may cancel them."""
 MEMORY_SECONDS = 60.0
 """Maximum seconds for which a write is in flight."""
 DOCUMENT_SIZE_MAX = 2000
 SHARED_KEYS = 16
 COUNTERS = 8
 COUNTER_START = 10**9
-"""Far from 0, where decrements stop."""
+"""Initial value of counters, far from 0, below which a counter does not count."""
 
 OPCODES: dict[str, Opcode] = {
     "upsert": Opcode.SET,
@@ -51,7 +51,7 @@ READS = {"get", "exists", "get_any_replica", "get_all_replicas"}
 
 @dataclass
 class Reported:
-    """Results of one kind of operation."""
+    """Counts of the results of one kind of operation."""
 
     begun: int = 0
     succeeded: int = 0
@@ -63,7 +63,7 @@ class Reported:
 
 @dataclass
 class Counted:
-    """Known changes of one counter: the certain and the possible ones, in each direction."""
+    """Numbers of certain and of possible changes of one counter, in each direction."""
 
     up: int = 0
     down: int = 0
@@ -73,17 +73,17 @@ class Counted:
 
 @dataclass
 class Own:
-    """Knowledge of the only writer of a document."""
+    """Values of a document, as its only writer knows them."""
 
     certain: int | None = None
-    """Last value that was certainly written; None before the first, or after a removal."""
+    """Last value that was certainly written; None before the first write or after a removal."""
     maybe: list[tuple[float, int | None]] = field(default_factory=list)
-    """Values that may have been written since then, with their times."""
+    """Values that may have been written after ``certain``, with the times of the writes."""
 
 
 @dataclass
 class Known:
-    """Knowledge of all callers of one client."""
+    """Results of all calls of one client, as its tasks know them."""
 
     reported: dict[str, Reported] = field(default_factory=lambda: {kind: Reported() for kind in OPCODES})
     counters: dict[str, Counted] = field(
@@ -91,7 +91,7 @@ class Known:
     )
     own: dict[str, Own] = field(default_factory=dict)
     strangers: list[BaseException] = field(default_factory=list)
-    """Exceptions that are not triclinium's."""
+    """Exceptions of classes that do not belong to triclinium."""
 
     @property
     def begun(self) -> int:

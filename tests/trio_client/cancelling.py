@@ -1,6 +1,6 @@
-"""Cancellation of a call at every moment, one run after the other.
+"""Cancellation of a call at every moment, with one run for each moment.
 
-A *moment* is the instant after a step of any task during the call, or after something became due. Another task or a
+A *moment* is the instant after a step of any task during the call, or after a timer woke a task. Another task or a
 deadline cancels a scope at one of them. The randomness of the scheduler is seeded: up to its moment, a cancelled run
 equals the run without a cancellation.
 """
@@ -24,7 +24,7 @@ from triclinium import AbandonedOperation, errors, fail_after
 T = TypeVar("T")
 
 VIRTUAL_DAY = 86_400.0
-"""Longer than anything a test waits for: a run that exceeds it hangs."""
+"""Virtual seconds after which a run counts as hanging, because no test waits that long."""
 
 
 class Moments(trio.abc.Instrument):
@@ -49,11 +49,11 @@ class Moments(trio.abc.Instrument):
 
     @contextmanager
     def of_call(self, scope: trio.CancelScope) -> Iterator[None]:
-        """Count during the block, starting with 0."""
+        """Count the moments of the block, which is the call, starting with 0."""
         self.count = self.checkpoints = 0
         if self.cancel_at == 0:
             scope.cancel()
-        # Most steps of a run are before or after the call, where a hook would only take time.
+        # Install the instrument for the call only: most steps of a run are before or after it, and counting takes time.
         steps = _StepsOfCall(self, scope)
         trio.lowlevel.add_instrument(steps)
         try:
@@ -81,13 +81,13 @@ class _StepsOfCall(trio.abc.Instrument):
         self._is_due = False
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Count a moment and its task."""
+        """Count the moment after a step; count a checkpoint if the caller's own task made the step."""
         if task is self._caller:
             self._moments.checkpoints += 1
         self._pass()
 
     def before_io_wait(self, timeout: float) -> None:
-        """Note that time passes if no task is ready."""
+        """Note that no task was ready, so that time may pass."""
         self._is_idle = True
 
     def task_scheduled(self, task: trio.lowlevel.Task) -> None:
@@ -95,7 +95,7 @@ class _StepsOfCall(trio.abc.Instrument):
         self._is_due = self._is_due or self._is_idle
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Count a moment if something became due before it."""
+        """Count a moment if a timer has woken a task."""
         if self._is_due:
             self._pass()
         self._is_idle = self._is_due = False
@@ -132,7 +132,7 @@ class Runs(NamedTuple, Generic[T]):
     undisturbed: T
     """Result without a cancellation."""
     cancelled: Sequence[T]
-    """Results of runs cancelled before the call, at its first moment, at its second, and so on up to its last."""
+    """Results of runs that are cancelled before the call, at its first moment, and so on up to its last moment."""
     moments: int
     checkpoints: int
 
@@ -159,11 +159,11 @@ class Ending:
     """Ending of a call."""
 
     outcome: str | None
-    """Type name of the result or exception; None if it has neither."""
+    """Type name of the result or exception; None if the call was cancelled, so that it has neither."""
     was_caught: bool
     """Whether its scope caught a cancellation."""
     is_ambiguous: bool | None = None
-    """Ambiguity reported by ``fail_after``; None if it reported nothing."""
+    """Ambiguity that ``fail_after`` reported; None if it reported nothing."""
     abandoned: tuple[AbandonedOperation, ...] = ()
 
 

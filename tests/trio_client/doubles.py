@@ -1,4 +1,4 @@
-"""Test doubles of the machine, the network and the streams for tests of the driver."""
+"""Doubles of the machine, the network and the streams, which tests of the driver use."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ REQUEST = RetryRequest(
 
 
 def get(key: str = "ada") -> Get:
-    """Return an operation to perform."""
+    """Return an operation, which reads the document "ada" or ``key``."""
     return Get(KEYSPACE, key)
 
 

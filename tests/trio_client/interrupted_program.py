@@ -1,4 +1,4 @@
-"""Program that opens and closes clusters until Ctrl-C, again and again, and prints the exception that arrives."""
+"""Program that opens and closes clusters until Ctrl-C, prints the exception that arrives, and starts again."""
 
 from __future__ import annotations
 

@@ -30,10 +30,10 @@ class NameServer:
     records: Mapping[str, Sequence[tuple[str, int]]]
     port: int = 0
     rcode: dns.rcode.Rcode = dns.rcode.NOERROR
-    """Response code for every query, unless it is NOERROR."""
+    """Response code for every query. With NOERROR, the response has the records, or NXDOMAIN for an unknown name."""
     is_mute: bool = False
     asked: list[str] = field(default_factory=list)
-    """Requested names, in order."""
+    """Names that clients have requested, in order."""
 
     def resolver(self, *domains: str, search: bool | None = None) -> DnsResolver:
         """Return a resolver that uses only this server.

@@ -11,7 +11,7 @@ from triclinium.telemetry import RequestSpan, StatusCode
 Attribute = str | int | float | bool
 
 current_span: ContextVar[RequestSpan | None] = ContextVar("current_span", default=None)
-"""Parent of a span for which the caller gives none, as in OpenTelemetry."""
+"""Parent of each span that is started without a parent, as in OpenTelemetry."""
 
 
 @dataclass(eq=False)
@@ -27,7 +27,7 @@ class RecordedSpan:
     """Number of calls of ``end``."""
     children: list[RecordedSpan] = field(default_factory=list)
     reported_late: list[str] = field(default_factory=list)
-    """Calls on a span that had ended or whose child had not."""
+    """Calls that broke a rule: after the end, for a fixed attribute, or ``end`` before the end of a child."""
     fixed: frozenset[str] = frozenset()
     """Attributes given when the span was started."""
 
@@ -54,12 +54,12 @@ class RecordedSpan:
         self.ends += 1
 
     def _check(self, reported: str) -> None:
-        # The client logs exceptions of a tracer and continues, so a broken rule is recorded for the test.
+        # Record a broken rule for the test. An exception would not reach it, because the client logs those of a tracer.
         if self.ends or reported in self.fixed:
             self.reported_late.append(reported)
 
     def shape(self) -> object:
-        """Return the name alone, or a tuple with the shapes of the children in order."""
+        """Return the name of a span without children, or a tuple of the name and the shapes of its children."""
         return (self.name, *(child.shape() for child in self.children)) if self.children else self.name
 
 

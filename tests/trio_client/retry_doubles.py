@@ -1,4 +1,4 @@
-"""Scripted strategies for tests of retries."""
+"""Scripted strategies, with which tests choose each decision about a retry."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ScriptedStrategy:
 
 
 class AsyncStrategy:
-    """Asynchronous variant, with a checkpoint in each method."""
+    """Variant of ``ScriptedStrategy`` with asynchronous methods, each with a checkpoint."""
 
     def __init__(self, *answers: object) -> None:
         self._inner = ScriptedStrategy(*answers)

@@ -1,4 +1,4 @@
-"""Reason of an abandonment, determined by the scopes that cancelled the operation: a timeout or a cancellation."""
+"""Reason of an abandonment, timeout or cancelled, which depends on the scopes around the operation."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SCOPES = [
     ("timeout", [(fail_after, 1), (shield, 3), (fail_after, 2)]),
     ("timeout", [(shield, 3), (fail_after, 2), (plain, 3)]),
 ]
-"""Expected reasons of an abandonment, and the scopes around the operation with their seconds, the outermost first."""
+"""Pairs of the expected reason and the scopes around the operation with their seconds, the outermost scope first."""
 
 
 async def perform_in_nurseries(driver: ClusterDriver, depth: int) -> None:
@@ -82,7 +82,7 @@ async def test_an_abandonment_has_the_reason_of_its_scopes(
     machine = silent_machine()
     async with open_driver(machine) as driver, trio.open_nursery() as others:
         if with_another:
-            # While another operation is open, the driver submits along another path.
+            # Start another operation, because the driver submits along another path while one is open.
             others.start_soon(perform, driver, read("bob"))
             await trio.testing.wait_all_tasks_blocked()
         with suppress(trio.TooSlowError), ExitStack() as stack:
@@ -97,7 +97,7 @@ async def test_an_abandonment_has_the_reason_of_its_scopes(
 
 @pytest.mark.parametrize("seconds", [0.5, 1.0])
 async def test_a_cancelled_block_is_not_a_timeout(autojump_clock: MockClock, seconds: float) -> None:
-    """A ``fail_after`` block cancelled before its deadline gives the reason cancelled, and at the deadline timeout."""
+    """A ``fail_after`` block that is cancelled before its deadline gives the reason cancelled; at it, timeout."""
     machine = silent_machine()
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         with suppress(trio.TooSlowError), fail_after(1) as scope:
@@ -114,7 +114,7 @@ async def cancel_after(scope: trio.CancelScope, seconds: float) -> None:
 
 
 async def test_a_moved_deadline_counts(autojump_clock: MockClock) -> None:
-    """If the program moves the deadline of a ``fail_after`` block, only the new deadline makes a timeout."""
+    """If the program moves the deadline of a ``fail_after`` block, the reason depends on the new deadline only."""
     machine = silent_machine()
     async with open_driver(machine) as driver:
         with suppress(trio.TooSlowError), trio.move_on_after(2), fail_after(1) as scope:
@@ -128,7 +128,7 @@ async def test_a_moved_deadline_counts(autojump_clock: MockClock) -> None:
 
 
 async def test_a_block_outside_the_nursery_does_not_count(autojump_clock: MockClock) -> None:
-    """A task is not affected by an expired block of its parent if the task's nursery is outside of that block."""
+    """An expired block of the parent task does not affect a child task whose nursery is outside of the block."""
     machine = silent_machine()
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         with suppress(trio.TooSlowError), fail_after(1):
@@ -159,7 +159,7 @@ async def raise_shield(scope: trio.CancelScope) -> None:
 
 
 async def test_expired_blocks_count_without_scope_information(autojump_clock: MockClock) -> None:
-    """If trio's tasks lack information about their scopes, any expired block above a task makes a timeout."""
+    """If trio's tasks lack information about their scopes, any expired block above a task gives the reason timeout."""
 
     class LaterTask:
         parent_nursery = None
@@ -172,7 +172,7 @@ async def test_expired_blocks_count_without_scope_information(autojump_clock: Mo
 
 
 def test_a_block_closed_after_the_run() -> None:
-    """A block that Python closes after the run has the reason of a block that was left."""
+    """If Python closes a block after trio's run, the reason is NOT_NEEDED, as for a block that was left."""
     assert AbandonReason.NOT_NEEDED is leave_reason()
 
 

@@ -1,4 +1,4 @@
-"""Every call may be cancelled at every moment; other calls are unaffected, and the client still works.
+"""Cancellation of every call at every moment, which affects no other call, and after which the client still works.
 
 The summary of a test run gives the number of moments at which each call was cancelled.
 """
@@ -38,7 +38,7 @@ MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 
 SETTLING_SECONDS = 6.0
-"""Longer than any operation or delay of these tests, and shorter than the keep-alive interval."""
+"""Seconds until the client has settled: longer than any operation or delay, shorter than the keep-alive interval."""
 
 T = TypeVar("T")
 Call = Callable[[triclinium.Collection, triclinium.Cas], Awaitable[object]]
@@ -61,7 +61,7 @@ class Operation:
 
     @property
     def is_read(self) -> bool:
-        """Whether it may always be sent again."""
+        """Whether the operation is a read, which may always be sent again."""
         return self.opcode in (Opcode.GET, Opcode.GET_META, Opcode.SUBDOC_MULTI_LOOKUP)
 
 
@@ -122,7 +122,7 @@ class Silent:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Conditions of an operation."""
+    """Conditions under which the test performs an operation."""
 
     name: str
     faults: Sequence[testing.Fault] = ()
@@ -132,10 +132,10 @@ class Situation:
     piece_sizes: Sequence[int] | None = None
     arguments: ClientArguments = field(default_factory=ClientArguments)
     leaves_requests: int = 0
-    """Number of requests that the node never answers."""
+    """Number of requests to which the node never responds."""
     read_raises: type[errors.CouchbaseException] | None = None
     write_raises: type[errors.CouchbaseException] | None = None
-    """Exception of a write without a cancellation."""
+    """Exception that a write raises in this situation if it is not cancelled."""
     operations: Sequence[Operation] = SOME_OPERATIONS
 
     async def prepare(self, fake: FakeCluster, cluster: triclinium.Cluster) -> None:
@@ -212,12 +212,12 @@ SHORT = {
         )
     ),
 }
-"""One case for each kind of checkpoint; the other operations differ in the core and have no further checkpoints."""
+"""Cases of a short run: one for each kind of checkpoint. Other operations differ in the core, not in checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    """State after a call, when everything has settled and the client was used again."""
+    """State of client and node after a call, when no request is pending and a later call has succeeded."""
 
     tasks: Mapping[str, int]
     connections: int
@@ -228,7 +228,7 @@ class Aftermath:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One call and its result."""
+    """One cancelled or complete call, its ending, and the state afterwards."""
 
     ending: Ending
     times_sent: int
@@ -318,7 +318,7 @@ def test_an_operation_cancelled_at_every_moment(
     assert [] == undisturbed.aftermath.broken_rules
     for life in runs.cancelled:
         assert_harmless(life, undisturbed, operation)
-        # Faults strike requests that were sent.
+        # A run that sent no request met no fault, so compare it with the first one.
         assert (undisturbed if life.times_sent else first).aftermath == life.aftermath
     assert (Ending(None, was_caught=True, is_ambiguous=False), 0) == (first.ending, first.times_sent)
     assert 1 == len(second.ending.abandoned)
@@ -333,7 +333,7 @@ def assert_harmless(life: Life, undisturbed: Life, operation: Operation) -> None
     else:
         assert ending.was_caught
         assert ending.is_ambiguous is not None
-        # An applied operation is ambiguous, and an unsent one is not.
+        # ``fail_after`` must report an applied operation as ambiguous, and must not report one that was not sent.
         assert bool(life.times_applied) <= ending.is_ambiguous <= bool(life.times_sent)
         assert all(abandoned.ambiguous == ending.is_ambiguous for abandoned in ending.abandoned)
         assert all(abandoned.key == operation.key for abandoned in ending.abandoned)
@@ -366,7 +366,7 @@ def test_no_operation_is_left_out() -> None:
     }
     tested = {f"Collection.{operation.name}" for operation in COLLECTION_OPERATIONS}
     tested |= {f"BinaryCollection.{operation.name}" for operation in BINARY_OPERATIONS}
-    # test_replicas.py tests these calls, which perform several operations.
+    # These calls perform several operations each; test_replicas.py tests them.
     tested |= {"Collection.get_any_replica", "Collection.lookup_in_any_replica"}
     tested |= {*of_health.CALLS, *(of_services.CALLS.keys() - {"Cluster.query"})}
 
@@ -377,7 +377,7 @@ def test_no_operation_is_left_out() -> None:
 
 
 async def share(moments: Moments) -> tuple[Ending, Sequence[object], Aftermath]:
-    """Return the ending of a call that shares its connection, the results of other calls, and the final state."""
+    """Cancel one of several calls on a connection. Return its ending, the others' results, and the final state."""
     found: list[object] = []
 
     async def count(collection: triclinium.Collection) -> None:
@@ -399,7 +399,7 @@ async def share(moments: Moments) -> tuple[Ending, Sequence[object], Aftermath]:
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_calls_on_the_same_connection_are_unaffected(seed: int, record_property: Record) -> None:
-    """Two tasks keep counting correctly, whenever a third is cancelled."""
+    """If a task is cancelled at any moment, two other tasks on its connection count correctly."""
     runs = at_every_moment(share, seed=seed)
     report(record_property, "among others", f"upsert ({seed})", runs)
 
@@ -433,7 +433,7 @@ async def leave_together(moments: Moments) -> tuple[Ending, set[str], set[str], 
 
 
 def test_a_block_lists_each_of_its_calls(record_property: Record) -> None:
-    """If one scope cancels several calls, each applied one has returned or is listed as ambiguous."""
+    """If one scope cancels several calls, each applied call has returned or is in the timeout's list as ambiguous."""
     runs = at_every_moment(leave_together)
     report(record_property, "together", "three upserts", runs)
 
@@ -478,7 +478,7 @@ def test_a_client_cancelled_at_every_moment(record_property: Record) -> None:
         assert did_end or ending.was_caught
         assert not any("triclinium._" in name for name in left)
         assert runs.undisturbed[2] == left
-    # Like trio's nurseries, leaving has moments without effect: a completed block is not undone.
+    # At some moments of leaving, a cancellation has no effect, like in trio's nurseries: the block has completed.
     assert any(did_end and not ending.was_caught for ending, did_end, _ in runs.cancelled[:-1])
 
 
@@ -503,7 +503,7 @@ async def start_in_nursery(moments: Moments) -> tuple[Ending, bool, Mapping[str,
 
 
 def test_start_in_a_nursery_cancelled_at_every_moment(record_property: Record) -> None:
-    """A cancelled start results in a working cluster, or in none and no task in the nursery."""
+    """A cancelled start results either in a working cluster, or in no cluster and no task in the nursery."""
     runs = at_every_moment(start_in_nursery)
     report(record_property, "started", "run_cluster", runs)
 

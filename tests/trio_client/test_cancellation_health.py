@@ -1,4 +1,4 @@
-"""A ping and a wait for readiness may be cancelled at every moment and leave nothing behind."""
+"""Cancellation of pings and waits for readiness at every moment, after which the client has the same state."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ OPTIONS = FakeNodeOptions(
     error_map=ErrorMapDocument(revision=1, rows=()),
     services=frozenset({Service.KV, Service.MANAGEMENT, Service.QUERY}),
 )
-"""All HTTP services are pinged alike; each further service doubles the moments of a call."""
+"""Nodes with two HTTP services only: the client pings all services alike, and each further one doubles the moments."""
 SETTLING_SECONDS = 6.0
-"""Longer than any delay of these tests, and shorter than the keep-alive interval."""
+"""Seconds until the client has settled: longer than any delay here, and shorter than the keep-alive interval."""
 
 
 def slow(fake: FakeCluster) -> None:
@@ -60,7 +60,7 @@ TROUBLES: Mapping[str, Trouble] = {"slow": slow, "silent": silent, "dead at firs
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One call, and the state after everything has settled and the client was used again."""
+    """One call, and the state when no request is pending and a later call has succeeded."""
 
     ending: Ending
     open_operations: int
@@ -100,7 +100,7 @@ SHORT = {
     ("Bucket.wait_until_ready", "slow"),
     ("CollectionManager.get_all_scopes", "slow"),
 }
-"""Every kind of call; their waits are decided by the core."""
+"""Cases of a short run: every kind of call once. The core decides how long a call waits."""
 
 
 @pytest.mark.parametrize(

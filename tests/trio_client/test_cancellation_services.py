@@ -1,4 +1,4 @@
-"""Queries and management calls may be cancelled at every moment and leave nothing behind."""
+"""Cancellation of queries and management calls at every moment, after which the client still works."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPTIONS = FakeNodeOptions(
     collections={"_default": {"_default": 0}, "old": {"hotel": 9}},
 )
 SETTLING_SECONDS = 6.0
-"""Longer than any delay of these tests."""
+"""Seconds until the client has settled: longer than any delay of these tests."""
 
 
 def collections(cluster: Cluster) -> CollectionManager:
@@ -60,7 +60,7 @@ CALLS: Mapping[str, Callable[[Cluster], Awaitable[object]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One call, and the state after everything has settled and the client was used again."""
+    """One call, and the state when no request is pending and a later call has succeeded."""
 
     ending: Ending
     open_operations: int
@@ -100,7 +100,7 @@ def test_a_call_cancelled_at_every_moment(name: str, record_property: Record) ->
     assert not undisturbed.ending.was_caught
     assert (0, name != "Cluster.query") == (undisturbed.open_operations, bool(undisturbed.changes))
     assert (Ending(None, was_caught=True, is_ambiguous=False), 0) == (first.ending, first.changes)
-    # A reader of rows may also be cancelled between them, up to the last checkpoint.
+    # At the last moment, a cancellation has no effect, except on a reader of rows, which it may still cancel.
     assert name == "Cluster.query" or undisturbed.ending == runs.cancelled[-1].ending
     assert any(life.ending.abandoned for life in runs.cancelled)
     for life in runs.cancelled:

@@ -1,4 +1,4 @@
-"""Opening and leaving a cluster: the arguments, and the fate of the connections."""
+"""Opening and leaving a cluster: the check of the arguments, and the end of the connections."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_leaving_closes_connections_immediately() -> None:
 
 
 async def test_closing_is_protected_from_keyboard_interrupt() -> None:
-    """Closing is protected from KeyboardInterrupt, which could otherwise leave the background work running."""
+    """Closing is protected from KeyboardInterrupt, which could otherwise leave a background task running."""
     protected: list[bool] = []
 
     class Noting(ClusterDriver):
@@ -77,9 +77,6 @@ async def test_closing_is_protected_from_keyboard_interrupt() -> None:
     assert all(protected)
 
 
-# -- Crash of a background task.
-
-
 # -- The cluster.
 
 
@@ -94,7 +91,7 @@ async def test_a_noop_needs_no_bucket() -> None:
 
 
 async def test_statistics_outlive_the_cluster() -> None:
-    """The last statistics are available after the block."""
+    """After its block, a cluster still returns its last statistics."""
     async with doubles.open_scripted(ScriptedClusterMachine()) as cluster:
         pass
 
@@ -122,7 +119,7 @@ def test_open_and_run_take_the_same_arguments() -> None:
 
 
 class ByeConnector:
-    """Object that is not a connector, because it lacks the method."""
+    """Object that is not a connector, because it has no method ``connect``."""
 
 
 @rows(

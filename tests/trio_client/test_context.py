@@ -12,7 +12,7 @@ from triclinium_core.retry.couchbase import BestEffortRetryStrategy, RetryAction
 
 
 class Patient:
-    """Asynchronous strategy."""
+    """Asynchronous strategy, which refuses every retry."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Refuse the retry."""
@@ -53,7 +53,7 @@ def test_a_failing_block_restores_the_values() -> None:
 
 
 def test_client_contexts_add_up() -> None:
-    """An inner block adds its values, and replaces a value with the same name."""
+    """An inner block adds its values to those of the outer block, and replaces a value that has the same name."""
     seen = [block_values.get()]
     with client_context(is_robot=True, tenant="a"):
         with client_context(tenant="b", attempt=1):

@@ -1,4 +1,4 @@
-"""Reference cycles: a call leaves none, and the collector frees those that a program makes with its own objects.
+"""Reference cycles, of which a call leaves none. The collector frees those that a program makes with its own objects.
 
 A cycle keeps frames, and all their objects, alive until the garbage collector runs, or forever if it is disabled.
 """
@@ -32,7 +32,7 @@ Call = Callable[[testing.FakeCluster, triclinium.Cluster], Awaitable[object]]
 
 CALLS_COUNTED = 3
 SHORT, LONG = 0.01, 100.0
-"""Seconds: shorter than a delayed response takes, and longer than any timeout of the client."""
+"""Timeouts in seconds. ``SHORT`` expires before a delayed response, and ``LONG`` after every timeout of the client."""
 
 
 class NotDoneError(Exception):
@@ -106,7 +106,7 @@ async def retried(attempt: Callable[[int], None]) -> None:
 
 
 def fail(number: int) -> None:
-    """Raise always."""
+    """Raise on every attempt."""
     raise NotDoneError
 
 
@@ -267,7 +267,7 @@ async def outcome_of(call: Call, fake: testing.FakeCluster, cluster: triclinium.
     except Exception as error:
         return type(error)
     finally:
-        # Timers and tasks of the call end, and lost connections are reopened.
+        # Wait until timers and tasks of the call have ended and lost connections are open again.
         await trio.sleep(1)
     return None
 
@@ -363,7 +363,7 @@ class Holder:
 
 
 class FailingHolder(Holder):
-    """Variant whose strategy raises."""
+    """Variant of ``Holder`` whose strategy raises."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Raise."""
@@ -371,7 +371,7 @@ class FailingHolder(Holder):
 
 
 class AsyncHolder(Holder):
-    """Variant whose asynchronous strategy raises."""
+    """Variant of ``Holder`` whose asynchronous strategy raises."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:  # type: ignore[override]
         """Raise after a checkpoint."""
@@ -385,7 +385,7 @@ HeldCall = Callable[[testing.FakeCluster, triclinium.Cluster, Holder], Awaitable
 
 
 async def in_context(call: Call, fake: testing.FakeCluster, cluster: triclinium.Cluster, holder: Holder) -> object:
-    """Make a call in a context that references the holder in every possible manner."""
+    """Make a call while a context variable, the client context and the block's strategy reference the holder."""
     variable.set(holder)
     with triclinium.client_context(holder=holder), triclinium.retrying(holder):
         return await call(fake, cluster)
@@ -448,7 +448,7 @@ async def held(call: HeldCall, fake: testing.FakeCluster, holder: Holder) -> Cal
 @pytest.mark.parametrize("make", [Holder, FailingHolder, AsyncHolder])
 @rows("call", HELD.values())
 async def test_objects_of_a_user_are_freed(call: HeldCall, make: type[Holder], autojump_clock: MockClock) -> None:
-    """A user object that keeps the result or the error of its call is freed with the closed client."""
+    """The collector frees a user object that keeps the result or the error of its call after the client is closed."""
     async with open_stocked() as (fake, _):
         holder = make()
         found = weakref.ref(holder)

@@ -1,4 +1,4 @@
-"""Error of an expired block: the operations that the block abandoned, and their contexts."""
+"""Error of an expired ``fail_after`` block, which lists the operations that it abandoned, with their contexts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 
 async def test_a_timeout_is_logged_once(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """The block that expired logs its abandoned operations once; a block without any logs nothing."""
+    """A block that expires logs its abandoned operations once; a block that abandoned no operation logs nothing."""
     async with open_driver(silent_machine()) as driver:
         with fail_after(10), pytest.raises(AmbiguousTooSlowError), fail_after(1):
             await perform(driver, write("ada"))
@@ -76,7 +76,7 @@ async def test_many_operations_are_counted(autojump_clock: MockClock) -> None:
 
 
 async def time_out_knowing(contexts: Sequence[ErrorContext]) -> TooSlow:
-    """Return the exception of ``fail_after`` around reads for which the machine has these contexts."""
+    """Return the exception that ``fail_after`` raises around reads; ``contexts`` are the machine's for these reads."""
     machine = ScriptedClusterMachine()
     machine.contexts = {Token(number): context for number, context in enumerate(contexts, 1)}
 
@@ -112,7 +112,7 @@ async def test_the_error_has_the_operations_context(autojump_clock: MockClock) -
 
 
 async def test_several_operations_keep_their_contexts(autojump_clock: MockClock) -> None:
-    """Each operation keeps its context; the error has the fields that are equal, and states a shared history once."""
+    """Each operation keeps its context. The error has the fields that are equal, and states a shared history once."""
     other = replace(KNOWN, key="k2")
     error = await time_out_knowing([KNOWN, other])
 
@@ -122,7 +122,7 @@ async def test_several_operations_keep_their_contexts(autojump_clock: MockClock)
 
 
 async def test_contexts_are_computed_only_for_reports(autojump_clock: MockClock) -> None:
-    """A trio scope abandons an operation without requesting its context from the machine."""
+    """If a plain trio scope abandons an operation, the client does not compute the operation's context."""
 
     class Silent(ScriptedClusterMachine):
         def error_context(self, token: Token, now: float) -> ErrorContext | None:
@@ -193,7 +193,7 @@ async def test_a_long_block_keeps_the_newest_operations(
 
 
 async def test_dropped_operations_do_not_change_the_class(autojump_clock: MockClock) -> None:
-    """One ambiguous operation before any number of unambiguous ones makes the timeout ambiguous, and stays in the list."""
+    """One ambiguous operation before any number of others makes the timeout ambiguous, and stays in the list."""
 
     async def body(driver: ClusterDriver) -> None:
         await abandon(driver, [write("ada"), *(read(f"k{number}") for number in range(2 * REMEMBERED_MAX))])

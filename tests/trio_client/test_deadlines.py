@@ -37,7 +37,7 @@ async def idle(driver: ClusterDriver) -> None:
 
 
 async def test_a_fast_block_does_not_raise(autojump_clock: MockClock) -> None:
-    """A block that ends in time raises nothing, and its scope is returned, like in trio."""
+    """A block that ends before its deadline raises nothing, and yields its scope, like in trio."""
     with fail_after(1) as scope:
         await trio.sleep(0.9)
 
@@ -165,7 +165,7 @@ async def test_earlier_cancelled_operations_are_reported(autojump_clock: MockClo
 
 
 async def test_an_ended_block_does_not_affect_others(autojump_clock: MockClock) -> None:
-    """The end of an inner block, or an operation before the block, does not affect the block's report."""
+    """Neither the end of an inner block nor an earlier operation affects the report of a block."""
 
     async def body(driver: ClusterDriver) -> None:
         with fail_after(0.1):
@@ -221,7 +221,7 @@ async def cancel_and_wait(scope: trio.CancelScope) -> None:
 
 
 async def test_a_block_cancelled_through_its_scope() -> None:
-    """A block without a limit whose scope is cancelled raises the same exception, like in trio."""
+    """If the scope of a block without a limit is cancelled, the block raises as if it had expired, like in trio."""
     with pytest.raises(UnambiguousTooSlowError) as caught, fail_after(math.inf) as scope:
         await cancel_and_wait(scope)
 
@@ -238,7 +238,7 @@ async def test_a_timedelta_as_limit() -> None:
 
 @rows("seconds", [-1, math.nan, "1", None, True, timedelta(seconds=-1)])
 async def test_an_invalid_limit(seconds: float) -> None:
-    """An invalid limit raises with the name of the parameter."""
+    """``fail_after`` refuses an invalid limit, and the error names the parameter."""
     with pytest.raises(InvalidArgumentException) as caught, fail_after(seconds):
         pass
 
@@ -262,7 +262,7 @@ async def test_unsent_operations_are_unambiguous(mock_clock: MockClock) -> None:
 
         async def write_and_leave(number: int) -> None:
             with fail_after(math.inf) as scope:
-                # Trio draws whether this task runs before or after the one that submits.
+                # Trio decides at random whether this task runs before or after the one that submits.
                 nursery.start_soon(cancel, scope)
                 await people.upsert("ada", number)
 
@@ -309,7 +309,7 @@ async def test_an_operation_cancelled_during_its_submission(autojump_clock: Mock
             with pytest.raises(RequestCanceledException):
                 await missing.get("k", retry_strategy=Never())
             async with trio.open_nursery() as nursery:
-                # Trio draws their order.
+                # Trio decides the order of these tasks at random.
                 nursery.start_soon(people.exists, "ada")
                 nursery.start_soon(fail, missing)
                 nursery.start_soon(write, people)

@@ -1,4 +1,4 @@
-"""Effects of a defect in a decoder on a program: it continues, and the log has the traceback."""
+"""Effects of a defect in a decoder: the program continues, and the log has the traceback."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_a_defect_is_logged_once(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With a defect in a decoder, each waiting call raises, the log has one ERROR with a traceback, and others work."""
+    """If a decoder raises, each waiting call raises, the log has one ERROR with the traceback, and later calls work."""
     async with open_pair() as pair:
         people = pair.cluster.bucket("travel").default_collection()
         await people.upsert("ada", 1)

@@ -1,4 +1,4 @@
-"""Every exception that a public docstring names under "Raises" can occur.
+"""Occurrence of every exception that a public docstring names under "Raises".
 
 ``TRIGGERS`` has an action for each call and each class of the SDK that its docstring names. ``ELSEWHERE`` names a test
 for each of the other classes.
@@ -69,7 +69,7 @@ async def entered(block: AbstractAsyncContextManager[object]) -> None:
 
 
 async def twice(call: Callable[[], Awaitable[object]]) -> None:
-    """Make a call that succeeds, and make it again."""
+    """Make a call that succeeds, and return the result of repeating it."""
     await call()
     await call()
 
@@ -87,7 +87,7 @@ def struck(opcode: testing.Opcode, fault: Any, call: Callable[[Stage], Awaitable
 def against(
     call: Callable[[triclinium.Cluster], Awaitable[object]], *, authenticator: Any = None, **changes: Any
 ) -> Trigger:
-    """Return a call of a client of separate nodes with other options."""
+    """Return a trigger that makes a call with a separate client and separate nodes, which have other options."""
 
     async def trigger(_: Stage) -> None:
         options = replace(OPTIONS, **changes)
@@ -500,10 +500,10 @@ ELSEWHERE: Mapping[str, str] = {
     "trio.BusyResourceError": "_services/test_rows.py::test_only_one_task_may_wait",
     "trio.ClosedResourceError": "_services/test_rows.py::test_failure_after_rows",
 }
-"""Test for each class outside the SDK, for those of any wrong argument, and for those that need a defect or a block."""
+"""Test for each class that has no trigger: classes outside the SDK, of wrong arguments, of defects, and of blocks."""
 
 ALIKE = {("BinaryCollection.prepend", "ValueTooLargeException")}
-"""Pairs whose docstrings refer to another one."""
+"""Calls and classes without a trigger, because the call's docstring refers to that of another call."""
 
 RAISES = re.compile(r"^Raises:\n((?:    .*\n|\n)+)", re.MULTILINE)
 
@@ -529,7 +529,7 @@ def documented() -> Iterator[tuple[str, str]]:
 
 
 def test_every_documented_error_has_a_trigger() -> None:
-    """Each class in a docstring has a trigger for its call, or an existing test; no trigger is superfluous."""
+    """Each class under "Raises" has a trigger for its call, or a test that exists; no trigger is superfluous."""
     pairs = {pair for pair in documented() if pair[1] not in ELSEWHERE}
 
     assert pairs | ALIKE == {(call, error.__name__) for call, found in TRIGGERS.items() for error in found}
@@ -539,7 +539,7 @@ def test_every_documented_error_has_a_trigger() -> None:
 
 @pytest.mark.parametrize("call", TRIGGERS)
 async def test_a_documented_error_occurs(autojump_clock: MockClock, call: str) -> None:
-    """Each trigger of a call raises its class."""
+    """Each trigger raises the exception class that the docstring of its call names."""
     for error, trigger in TRIGGERS[call].items():
         with trio.fail_after(PATIENCE):
             async with testing.open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:

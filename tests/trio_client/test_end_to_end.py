@@ -1,4 +1,4 @@
-"""Promises of the README and the guides, with the real driver and machine and a fake node in memory."""
+"""Promises of the README and the guides, kept by the real driver and machine with a fake node in memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_the_first_program(autojump_clock: MockClock) -> None:
 
 
 async def test_reading_into_a_type(autojump_clock: MockClock) -> None:
-    """A document is decoded into the requested type, or raises an error with the reason."""
+    """``get`` decodes a document into the requested type, or raises an error with the reason."""
     async with open_pair() as (_, _, people):
         await people.upsert("ada", {"born": 1815, "tags": ["poet"]})
         await people.upsert("bob", {"born": "yesterday"})

@@ -1,4 +1,4 @@
-"""Client of several nodes: its results while the map changes, and while nodes fail and return."""
+"""Results of a client while the map of its cluster changes, and while nodes fail and return."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_a_rebalance_is_transparent(autojump_clock: MockClock) -> None:
 
 
 async def test_a_dead_node_and_its_failover(autojump_clock: MockClock) -> None:
-    """A dead node's documents time out with its name until the failover; afterwards they are available."""
+    """Until the failover, reads of a dead node's documents time out and name the node; afterwards they succeed."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         people = people_of(cluster)
         await write_all(people, 1)
@@ -153,7 +153,7 @@ async def test_over_tcp() -> None:
 
 
 async def test_a_partitioned_node(autojump_clock: MockClock) -> None:
-    """Documents of an unreachable node time out, others do not; when it is reachable again, sent writes arrive."""
+    """Calls for an unreachable node's documents time out; when it is reachable again, writes that were sent arrive."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         people = people_of(cluster)
         await write_all(people, 1)

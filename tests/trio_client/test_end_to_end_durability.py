@@ -133,7 +133,7 @@ async def test_a_durable_write_becomes_visible_when_complete(autojump_clock: Moc
 
 
 async def test_the_server_times_out_first(autojump_clock: MockClock) -> None:
-    """The server's timeout expires before the client's, which receives DurabilityAmbiguousException."""
+    """The server's timeout expires before the client's, so that the caller gets DurabilityAmbiguousException."""
     async with open_trio() as (fake, people, _, replicas):
         fake.nodes.hold_replication(replicas[0])
         start = trio.current_time()
@@ -170,7 +170,7 @@ async def test_a_cancelled_durable_write(autojump_clock: MockClock) -> None:
 
 
 async def test_other_writes_wait_for_a_durable_write(autojump_clock: MockClock) -> None:
-    """Durable and other writes to one document are applied one after the other while the first is pending."""
+    """While a durable write is pending, other writes to the document wait; all are applied one after the other."""
     async with open_trio(timeouts=triclinium.TimeoutOptions(kv=10.0)) as (fake, people, _, replicas):
         fake.nodes.hold_replication(replicas[0])
         async with trio.open_nursery() as nursery:
@@ -216,7 +216,7 @@ async def test_too_few_replicas(autojump_clock: MockClock) -> None:
 
 
 async def test_a_node_that_fails_during_a_write(autojump_clock: MockClock) -> None:
-    """If a node dies during a durable write, the error is ambiguous and readers see the old value."""
+    """If a node dies during a durable write, the writer gets an ambiguous error, and readers see the old value."""
     async with open_trio() as (fake, people, owner, replicas):
         fake.nodes.hold_replication(replicas[0])
         async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""End of a client's block: the exceptions that leave it, and the client afterwards."""
+"""Exceptions that leave a client's block, and the state of the client after the block."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from triclinium_core.testing import drop_response
     ],
 )
 async def test_the_blocks_exception_is_raised_unchanged(autojump_clock: MockClock, error: BaseException) -> None:
-    """An exception of the block leaves it as the same object, with connections open and a response outstanding."""
+    """An exception of the block leaves it as the same object, even with open connections and a pending response."""
     caught: BaseException | None = None
     async with open_fake_cluster(options=OPTIONS) as fake:
         try:

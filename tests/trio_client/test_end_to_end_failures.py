@@ -1,4 +1,4 @@
-"""Failures as a caller sees them: timeouts, retries, strategies, and their log records."""
+"""Failures as a caller sees them: timeouts, retries, decisions of strategies, and log records."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def listen(stream: trio.abc.Stream) -> None:
 
 @dataclass
 class Misguided:
-    """Connector to a server that is not a node, or to nothing."""
+    """Connector to a server that is not a node, or that does not exist."""
 
     peer: Callable[[trio.abc.Stream], Awaitable[None]] | Exception
     nursery: trio.Nursery
@@ -212,7 +212,7 @@ async def test_a_port_of_the_web_console(
     port: int,
     peer: Callable[[trio.abc.Stream], Awaitable[None]] | Exception,
 ) -> None:
-    """A cluster whose ports respond like a web console logs one warning with the ports to use, and errors repeat it."""
+    """If a cluster's ports respond like a web console, one warning lists the ports to use, and errors repeat it."""
     caplog.set_level(logging.DEBUG, "triclinium")
     async with trio.open_nursery() as nursery:
         authenticator = triclinium.PasswordAuthenticator("app", "secret")
@@ -241,7 +241,7 @@ async def test_a_node_at_a_console_port(autojump_clock: MockClock, caplog: pytes
 async def test_nodes_that_offer_only_plain(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, mechanisms: tuple[str, ...], warnings: int
 ) -> None:
-    """Nodes without SCRAM cause one warning for the cluster without TLS, and its errors repeat the advice."""
+    """If nodes without TLS offer only PLAIN, the cluster logs one warning, and errors repeat its advice."""
     options = FakeNodeOptions(sasl_mechanisms=mechanisms)
     errors = []
     async with open_fake_cluster(options=options, nodes=3) as fake, fake.open_client() as cluster:
@@ -391,7 +391,7 @@ class Impatient:
 
 
 async def test_a_strategy_without_delays(autojump_clock: MockClock) -> None:
-    """Attempts under a strategy without delays are a millisecond apart, so that the call still times out."""
+    """Under a strategy without delays, attempts are a millisecond apart, so that the call still times out."""
     impatient = Impatient()
     async with open_pair(retry_strategy=impatient, timeouts=triclinium.TimeoutOptions(kv=0.1)) as (fake, _, people):
         fake.node.faults.always(Opcode.SET, temporary_failure())

@@ -33,7 +33,7 @@ def states(result: triclinium.health.PingResult, namespace: str | None = "travel
 
 
 async def mute(fake: FakeCluster, cluster: triclinium.Cluster, node: int) -> None:
-    """Make a node ignore NOOPs, once all connections are ready."""
+    """Wait until all connections are ready, and then make a node ignore NOOPs."""
     await cluster.bucket("travel").wait_until_ready()
     fake.nodes[node].faults.always(Opcode.NOOP, drop_response())
 
@@ -67,7 +67,7 @@ async def test_a_ping_of_the_cluster(autojump_clock: MockClock) -> None:
 
 
 async def test_a_silent_node(autojump_clock: MockClock) -> None:
-    """A node that does not respond within the timeout is reported as such, and nothing is raised."""
+    """A ping reports a node that does not respond within the timeout as timed out, and raises no exception."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         await mute(fake, cluster, 1)
         began = trio.current_time()
@@ -229,7 +229,7 @@ async def test_a_bucket_is_ready_with_all_its_nodes(autojump_clock: MockClock) -
 
 
 async def test_waiting_for_a_degraded_cluster(autojump_clock: MockClock) -> None:
-    """With one of three nodes dead, waiting for DEGRADED returns; waiting for ONLINE does so when the node is back."""
+    """If one of three nodes is dead, a wait for DEGRADED returns, and a wait for ONLINE lasts until its revival."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         bucket = cluster.bucket("travel")
         fake.nodes.kill(1)
@@ -250,7 +250,7 @@ async def test_waiting_for_a_degraded_cluster(autojump_clock: MockClock) -> None
 
 
 async def test_silent_services(autojump_clock: MockClock) -> None:
-    """A ping reports silent services; waiting for them lasts until they respond, waiting for others does not."""
+    """A ping reports silent services. A wait for these services lasts until they respond; a wait for others returns."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         fake.node.faults.always(triclinium.Service.QUERY, drop_response())
         fake.node.faults.always(triclinium.Service.SEARCH, http_status(500))

@@ -1,4 +1,4 @@
-"""Cluster whose nodes are all replaced at the same time, as tasks that keep reading and writing see it."""
+"""Replacement of all nodes of a cluster at the same time, while tasks read and write."""
 
 from __future__ import annotations
 

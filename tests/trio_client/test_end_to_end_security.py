@@ -19,7 +19,7 @@ from triclinium.testing import FakeCluster, Opcode, open_tcp_cluster
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""No test waits for a timeout, because errors are immediate."""
+"""Timeout that is longer than any test, because errors are immediate."""
 TOKEN, NEXT_TOKEN = "eyJhbGciOiJFUzI1NiJ9.e30.AAAA", "eyJhbGciOiJFUzI1NiJ9.e30.BBBB"
 ADA = "ada@example.org"
 OPTIONS = FakeNodeOptions(tokens=(TOKEN,), certificate_users=(ADA,))
@@ -34,7 +34,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture(scope="module")
 def of_the_nodes(authority: trustme.CA) -> ssl.SSLContext:
-    """Return the nodes' context, which accepts client certificates and does not require them."""
+    """Return the TLS context of the nodes, which accepts client certificates and does not require them."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
     authority.configure_trust(context)
@@ -44,7 +44,7 @@ def of_the_nodes(authority: trustme.CA) -> ssl.SSLContext:
 
 @pytest.fixture
 def trusting(authority: trustme.CA) -> ssl.SSLContext:
-    """Return the context of a client."""
+    """Return a client's TLS context, which trusts the authority."""
     context = ssl.create_default_context()
     authority.configure_trust(context)
     return context
@@ -162,7 +162,7 @@ async def test_a_refused_new_token(fake: FakeCluster, trusting: ssl.SSLContext) 
 
 
 async def test_a_changed_password(fake: FakeCluster) -> None:
-    """Open connections authenticate again with a new password over SCRAM, and calls in the meantime wait."""
+    """Open connections authenticate again with a new password over SCRAM; calls wait until they have done so."""
     async with triclinium.open_cluster(fake.connection_string, fake.authenticator, timeouts=PATIENT) as cluster:
         await write_everywhere(fake, cluster)
         before = [node.connections for node in fake.nodes]

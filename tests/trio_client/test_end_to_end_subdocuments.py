@@ -128,7 +128,7 @@ async def test_a_failed_change_changes_nothing(autojump_clock: MockClock) -> Non
 
 
 async def test_store_semantics(autojump_clock: MockClock) -> None:
-    """Store semantics determine whether the document must exist, may exist, or must not exist."""
+    """Depending on the store semantics, ``mutate_in`` requires the document, creates it, or refuses an existing one."""
     spec = MutateInSpec.upsert("a.b", 1)
     async with open_pair() as (_, _, people):
         with pytest.raises(errors.DocumentNotFoundException):

@@ -1,4 +1,4 @@
-"""Reports that a client logs by default: lines of JSON, and none without content."""
+"""Reports that a client logs by default, as lines of JSON; it logs no empty report."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ async def test_encoding_counts_as_duration(autojump_clock: MockClock, caplog: py
 
 
 async def test_encoding_of_query_parameters(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """The parameters of a query are encoded for each attempt, and the log has the sum."""
+    """The client encodes the parameters of a query for each attempt, and the log has the sum of these times."""
     async with open_pair(tracer=triclinium.telemetry.ThresholdLoggingTracer(query_threshold=0)) as (fake, cluster, _):
         fake.nodes.script.answer("SELECT $city", FakeAnswer(rows=[1]))
         async with cluster.query("SELECT $city", city="Oslo") as result:
@@ -245,7 +245,7 @@ async def test_late_copies_of_a_timeout_are_orphans(
 
 
 async def test_a_client_that_closes_early(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """The last line of a meter gives the seconds that it covers."""
+    """If a client closes before the interval ends, the last line of its meter gives the seconds that it covers."""
     async with open_pair() as (_, _, people):
         for _ in range(10):
             await people.upsert("ada", 1)

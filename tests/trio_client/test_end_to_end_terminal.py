@@ -1,4 +1,4 @@
-"""Errors that only an administrator can fix, with three nodes: they are immediate and specific, not timeouts."""
+"""Errors of three nodes that only an administrator can fix, which are immediate and specific instead of timeouts."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ NO_SIGNATURE = status(Status.SUCCESS, body=b"v=QQ==")
 
 
 async def test_one_node_without_the_password(autojump_clock: MockClock) -> None:
-    """A node with a wrong signature immediately fails operations on it with the reason, and the other nodes work."""
+    """If one node sends a wrong signature, operations on it fail immediately with the reason, and other nodes work."""
     async with open_fake_cluster(nodes=3) as fake:
         fake.nodes[2].faults.always(Opcode.SASL_STEP, NO_SIGNATURE)
         keys = {fake.nodes.owner_of(key): key for key in (f"k{number}" for number in range(99))}
@@ -215,7 +215,7 @@ async def test_one_node_without_the_password(autojump_clock: MockClock) -> None:
 
 
 async def test_no_node_has_the_password(autojump_clock: MockClock) -> None:
-    """If no node has the right signature, statements and waits fail with the reason after each address was tried."""
+    """If no node sends the right signature, statements and waits fail with the reason after each address was tried."""
     async with open_fake_cluster(nodes=2) as fake:
         for node in fake.nodes:
             node.faults.always(Opcode.SASL_STEP, NO_SIGNATURE)

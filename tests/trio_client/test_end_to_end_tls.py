@@ -24,7 +24,7 @@ from triclinium_core.runtime.kv.connection.sasl import PLAIN_ONLY
 from triclinium_core.testing import FakeNode
 
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""No test waits for a timeout, because errors are immediate."""
+"""Timeout that is longer than any test, because errors are immediate."""
 NOW = datetime.now(UTC)
 ADDRESS = "127.0.0.1"
 
@@ -220,7 +220,7 @@ class EveryName(trio.abc.HostnameResolver):
 
 
 async def test_a_name_with_a_final_dot(authority: Authority) -> None:
-    """A host with a final dot is verified without it, because certificates have none (RFC 6066, section 3)."""
+    """A host with a final dot is verified without the dot, which certificates do not have (RFC 6066, section 3)."""
     asked: list[str | None] = []
     context = authority.server("node.test", ADDRESS)
     context.sni_callback = lambda stream, name, context: asked.append(name)

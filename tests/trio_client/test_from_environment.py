@@ -14,7 +14,7 @@ from triclinium.testing import Opcode, delay, drop_response, open_fake_cluster
 
 
 async def test_variables_override_arguments(autojump_clock: MockClock) -> None:
-    """Environment variables override the arguments, and other arguments apply unchanged, including the connector."""
+    """An environment variable overrides its argument; arguments without a variable, such as the connector, apply."""
     async with open_fake_cluster() as fake:
         environ = {
             "TRICLINIUM_CONNECTION_STRING": fake.connection_string,

@@ -1,4 +1,4 @@
-"""Number of changes between modules during one call, as a reader follows it."""
+"""Number of times that one call passes from one module to another, which a reader of the code has to follow."""
 
 from __future__ import annotations
 

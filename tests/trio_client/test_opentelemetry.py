@@ -1,4 +1,4 @@
-"""OpenTelemetry adapters, checked with the OpenTelemetry SDK."""
+"""OpenTelemetry adapters, whose spans and metrics the OpenTelemetry SDK records."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class SeenAttributes(Sampler):
 
 
 LATE = {"couchbase.retries", "error.type", "couchbase.server_duration"}
-"""Attributes that are unknown until the end of a span."""
+"""Attributes that are missing at the start of a span, because the client learns them later."""
 
 
 async def test_samplers_see_the_attributes_of_operations(autojump_clock: MockClock) -> None:
@@ -337,7 +337,7 @@ async def test_log_records_carry_the_callers_trace(
     traced_records: TracedRecords,
     autojump_clock: MockClock,
 ) -> None:
-    """A retry, a refusal and a timeout are logged in the trace of the calling task, not of the cluster's opener."""
+    """A retry, a refusal and a timeout are logged in the caller's trace, not in the trace that opened the cluster."""
     spans = Spans()
     program = spans.provider.get_tracer("program")
     with program.start_as_current_span("opening"):

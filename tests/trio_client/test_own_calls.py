@@ -43,7 +43,7 @@ def test_a_get_from_a_bucket() -> None:
 
 
 def test_telemetry_adds_two_calls_at_most() -> None:
-    """With default telemetry, a get makes at most two more calls; without it, no function of telemetry is called."""
+    """With default telemetry, a get makes at most two more calls; without telemetry, a get calls no function of it."""
     off = own_calls(of_fake_cluster(tracer=None, meter=None, orphans=None))
     on = own_calls(of_fake_cluster())
 

@@ -1,4 +1,4 @@
-"""Text of a caller in messages, contexts and log lines, from calls of every public method."""
+"""Printable messages, contexts and log lines for hostile arguments of every public method."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_every_value_with_hostile_arguments() -> None:
         except OWN_ERRORS as error:
             wrong += [f"{where}: {text!r}" for text in faults_of(error)]
         except (TypeError, ValueError, AttributeError, LookupError, RuntimeError):
-            # Python refuses arguments of the wrong type, and trio a call outside of a run.
+            # Ignore Python's errors for wrong arguments, and trio's for a call outside of a run.
             pass
 
     assert [] == wrong

@@ -79,7 +79,7 @@ def test_type_checkers_see_the_lazy_names() -> None:
     ],
 )
 def test_a_missing_name_is_an_attribute_error(name: str, place: str) -> None:
-    """The error for a name of a module says where it is."""
+    """The error for a name that a module of the package has names that module."""
     with pytest.raises(AttributeError, match=place):
         getattr(triclinium, name)
 

@@ -112,7 +112,7 @@ async def test_every_document_operation_has_a_span(autojump_clock: MockClock) ->
 async def test_failures_have_an_error_type(
     key: str, status: triclinium.telemetry.StatusCode, name: str, autojump_clock: MockClock
 ) -> None:
-    """A missing document is not an error status, unlike a timeout; both have an error type in span and metric."""
+    """A missing document leaves the span's status unset, and a timeout sets ERROR; both have an error type."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         if not key:
@@ -128,7 +128,7 @@ async def test_failures_have_an_error_type(
 
 
 async def test_a_none_result_has_no_error(autojump_clock: MockClock) -> None:
-    """If ``get_or_none`` returns None, its span has status OK and no error type; other failures have both."""
+    """If ``get_or_none`` returns None, its span has status OK and no error type; a timeout has ERROR and a type."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         assert await pair.people.get_or_none("nobody") is None
@@ -183,7 +183,7 @@ async def test_a_closed_cluster_ends_all_spans(autojump_clock: MockClock) -> Non
 
             pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2, 3], seconds_between_rows=10))
             nursery.start_soon(read)
-            # The first row has arrived, and the second has not.
+            # Wait until the first row has arrived, but not until the second arrives.
             await trio.sleep(15)
             pair.fake.node.faults.next(Opcode.GET, drop_response())
             nursery.start_soon(wait)
@@ -304,7 +304,7 @@ async def _ping(cluster: triclinium.Cluster) -> None:
 async def test_labels_of_the_cluster(
     call: Callable[[triclinium.Cluster], Awaitable[None]], autojump_clock: MockClock
 ) -> None:
-    """A call before the first config has the labels in the spans that end after it, and in its metric."""
+    """If a call starts before the first config, its metric and the spans that end after the config have labels."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     options = replace(OPTIONS, cluster_uuid="5f3a", cluster_name="north")
     async with open_fake_cluster(options=options) as fake, fake.open_client(tracer=tracer, meter=meter) as cluster:
@@ -322,7 +322,7 @@ async def test_labels_of_the_cluster(
 
 
 async def test_addresses_of_an_alternate_network(autojump_clock: MockClock) -> None:
-    """RFC 0067: the server attributes have the node's own address, the peer attributes the connected one."""
+    """RFC 0067: server attributes have the node's own address, and peer attributes the address of the connection."""
     tracer = RecordingTracer()
     options = replace(OPTIONS, alternate_addresses={"external": ("ext.example", 31210)})
     async with (

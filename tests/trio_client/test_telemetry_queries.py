@@ -1,4 +1,4 @@
-"""Span of a query, which lasts until its rows are received or abandoned."""
+"""Span of a query, which lasts until the client has received or abandoned all rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_the_span_of_a_query(autojump_clock: MockClock) -> None:
 
 
 async def test_a_slow_reader(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """A slow reader does not make a query slow: its time ends with the complete response. A slow query is logged."""
+    """A query's duration ends with the complete response and excludes a slow reader's time; a slow query is logged."""
     async with open_pair() as pair:
         for seconds in (0.0, 2.0):
             pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], seconds_between_rows=seconds))
@@ -89,7 +89,7 @@ async def test_the_span_ends_with_the_response(autojump_clock: MockClock) -> Non
 
 
 async def test_the_metric_ends_with_the_response(autojump_clock: MockClock) -> None:
-    """Without a tracer, the metric ends with the complete response, too."""
+    """Without a tracer, the duration in the metric also ends with the complete response."""
     meter = RecordingMeter()
     async with open_pair(meter=meter) as pair:
         pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2]))

@@ -1,4 +1,4 @@
-"""Spans of attempts, and the count of retries, follow the requests that are sent."""
+"""Spans of attempts and the count of retries, both of which cover only requests that are sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Span and metric of a cancelled call have the reason of its scope."""
+"""Span and metric of a cancelled call, whose error depends on the scope that cancelled the call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from triclinium_core.telemetry.span_names import DISPATCH
 
 
 async def read_silently(pair: Pair) -> None:
-    """Read a document that the node does not send."""
+    """Read a document from a node that does not respond."""
     pair.fake.node.faults.next(Opcode.GET, drop_response())
     await pair.people.get("ada")
 
@@ -53,7 +53,7 @@ async def wait_for_rows(pair: Pair) -> None:
 
 
 async def keep_rows(pair: Pair) -> None:
-    """Stay in the block of an incomplete response."""
+    """Stay in the block of a query whose response is incomplete."""
     pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], seconds_between_rows=60))
     async with pair.cluster.query(STATEMENT, readonly=True) as result:
         await anext(result)
@@ -118,7 +118,7 @@ async def test_a_call_in_an_expired_scope(
     body: Callable[[Pair], Awaitable[None]],
     name: str,
 ) -> None:
-    """A call in an expired scope, while another operation is open, is not sent; its span has the same error."""
+    """In an expired scope, a call is not sent even if another operation is open; its span has the scope's error."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer) as pair, trio.open_nursery() as nursery:
         await pair.people.upsert("ada", 1)

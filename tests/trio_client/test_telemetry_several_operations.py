@@ -1,4 +1,4 @@
-"""A call of several operations has one outer span with a child span for each operation."""
+"""Spans of a call of several operations: one outer span, and a child span for each operation."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_retries_of_calls_of_several_operations(autojump_clock: MockClock)
 
 
 async def test_a_failed_call_of_several_operations(autojump_clock: MockClock) -> None:
-    """Span and metric of the call have the error of the caller, not those of single copies."""
+    """If all copies fail, span and metric of the call have the exception of the call, not those of single copies."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         with pytest.raises(DocumentUnretrievableException):
@@ -119,7 +119,7 @@ async def test_cancelled_calls_of_several_operations(autojump_clock: MockClock) 
 async def test_calls_of_several_operations_in_a_scope(
     autojump_clock: MockClock, limit: Callable[[float], AbstractContextManager[object]]
 ) -> None:
-    """Replica reads, scans and calls of several requests have the same error as their operations."""
+    """If a scope cancels a call of several operations or requests, the span of the call has the error of its parts."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer) as pair:
         await pair.people.upsert("ada", 1)
@@ -150,7 +150,7 @@ async def test_calls_of_several_operations_in_a_scope(
 
 
 async def test_copies_that_are_not_needed(autojump_clock: MockClock) -> None:
-    """The spans of unneeded copies end with the call, without an error."""
+    """When one copy is enough, the spans of the other copies end with the call, without an error."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with (
         open_fake_cluster(options=replace(OPTIONS, replicas=1), nodes=2) as fake,

@@ -1,4 +1,4 @@
-"""Calls pass parent spans to the program's tracer, and work with a tracer that raises or lacks methods."""
+"""Tracers of a program: the parent spans that they get, and tracers that raise or lack methods."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_explicit_and_implicit_parents(autojump_clock: MockClock) -> None:
 
 
 class Broken:
-    """Tracer and meter whose every call raises, or every second one."""
+    """Tracer and meter of which every call, or every second call, raises."""
 
     def __init__(self, *, makes_spans: bool) -> None:
         self._makes_spans = makes_spans
@@ -154,7 +154,7 @@ async def test_spans_without_methods(autojump_clock: MockClock, caplog: pytest.L
         pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1]))
         async with pair.cluster.query(STATEMENT, city="Oslo") as result:
             assert [1] == await result.rows()
-        # Calls of several operations, whose spans would be parents.
+        # These calls perform several operations, whose spans would be children of the call's span.
         assert {"n": 1} == (await pair.people.get_any_replica("ada")).content
         async with pair.people.scan(triclinium.scans.PrefixScan("a")) as found:
             assert ["ada"] == [item.id async for item in found]
@@ -165,7 +165,7 @@ async def test_spans_without_methods(autojump_clock: MockClock, caplog: pytest.L
 
 
 async def test_wrong_arguments_make_no_span(autojump_clock: MockClock) -> None:
-    """A call with wrong arguments creates no span and no measurement."""
+    """A call with wrong arguments starts no span and records no duration."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         with pytest.raises(InvalidArgumentException):
@@ -197,7 +197,7 @@ def test_every_call_takes_a_parent_span() -> None:
 )
 @pytest.mark.parametrize("argument", ["tracer", "meter", "orphans"])
 def test_an_invalid_tracer(argument: str, wrong_value: object) -> None:
-    """An object without the required method, or a class, is refused with its name before anything is opened."""
+    """``open_cluster`` refuses a tracer that lacks the method, or a class, and names the parameter."""
     wrong: dict[str, object] = {argument: wrong_value}
     with pytest.raises(InvalidArgumentException) as refused:
         triclinium.open_cluster("memcached://127.0.0.1", **wrong)  # type: ignore[arg-type]  # a wrong type on purpose

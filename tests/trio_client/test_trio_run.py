@@ -1,4 +1,4 @@
-"""A cluster belongs to one run of trio: calls from elsewhere raise and have no effect."""
+"""A cluster belongs to one run of trio. A call from another run or thread raises and has no effect."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_a_call_from_another_run_is_refused(
 
 
 async def test_results_of_blocks_belong_to_their_run() -> None:
-    """Results of a scan, copies and topology changes cannot be read in another run."""
+    """In another run, reading the results of a scan, copies or topology changes raises."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         collection = cluster.bucket("default").default_collection()
         await collection.upsert("ada", 1)

@@ -1,4 +1,4 @@
-"""Every argument of every call, with every kind of wrong value, is refused with its name before a byte is sent."""
+"""Wrong values of every argument of every call, which the client refuses by name before it sends a byte."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ WRONG: Mapping[str, Sequence[object]] = {
         HUGE,
         -1,
         float("nan"),
-        # Fifty years in seconds can only be a moment.
+        # Fifty years in seconds are refused, because the caller probably means a point in time.
         1.6e9,
         timedelta(seconds=-1),
         timedelta(microseconds=-1),
@@ -154,13 +154,13 @@ def right_arguments(method: Callable[..., Awaitable[object]]) -> dict[str, objec
 
 
 async def test_valid_arguments_are_sent(autojump_clock: MockClock) -> None:
-    """The valid arguments, of which the other tests change one, are sent."""
+    """A call with valid arguments, of which the other tests each change one, is sent."""
     async with open_pair() as (fake, _, people):
         await people.exists("ada")
         for name in NAMES:
             before = len(fake.node.command_log)
             method = method_of(people, name)
-            # The node's response does not matter here, only that the request was sent.
+            # Ignore the node's response: the test checks only that the request was sent.
             with contextlib.suppress(errors.KeyValueException, errors.CasMismatchException):
                 await method(**{**right_arguments(method), "key": name})
 
@@ -179,7 +179,7 @@ async def test_the_strategy_of_a_call_is_submitted(name: str) -> None:
     machine = ScriptedClusterMachine(refuse)
     async with open_scripted(machine) as cluster:
         method = method_of(cluster.bucket("travel").default_collection(), name)
-        # The machine refuses each operation, and some methods convert the error; the test checks only the submission.
+        # Ignore the refusal by the machine, which some methods convert: the test checks only the submission.
         with contextlib.suppress(errors.CouchbaseException):
             await method(**right_arguments(method))
 
@@ -207,7 +207,7 @@ async def test_a_wrong_argument_is_named(autojump_clock: MockClock) -> None:
 
 
 async def blame(method: Callable[..., Awaitable[object]], arguments: Mapping[str, object]) -> str | None:
-    """Return the argument for which a call is refused, or None."""
+    """Return the name of the argument for which a call is refused; None if it is not refused."""
     try:
         await method(**arguments)
     except errors.InvalidArgumentException as error:

@@ -1,4 +1,4 @@
-"""Blocks with a deadline around operations of a driver, for several test files."""
+"""Blocks with a deadline around operations of a driver, which several test files use."""
 
 from __future__ import annotations
 

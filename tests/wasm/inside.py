@@ -12,7 +12,7 @@ import pytest
 
 
 class WithoutNative:
-    """Plugin that leaves out what WebAssembly cannot import, and replaces missing plugins."""
+    """Plugin that leaves out modules that WebAssembly cannot import, and accepts the settings of missing plugins."""
 
     def pytest_addoption(self, parser: pytest.Parser) -> None:
         """Accept the settings of pytest-trio and pytest-xdist, which the core's tests do not need."""
@@ -33,7 +33,7 @@ class WithoutNative:
 
 def is_native(source: str) -> bool:
     """Return whether a module's text assigns ``pytest.mark.native``, alone or in a list, to ``pytestmark``."""
-    # Parsing is slow, and few modules have the mark.
+    # Search the text first, because parsing is slow and few modules have the mark.
     return "pytest.mark.native" in source and any(
         isinstance(node, ast.Assign)
         and any(isinstance(target, ast.Name) and target.id == "pytestmark" for target in node.targets)

@@ -1,4 +1,4 @@
-"""Selection of tests inside WebAssembly: only marked modules are left out."""
+"""Selection of tests inside WebAssembly, which leaves out only marked modules."""
 
 from __future__ import annotations
 

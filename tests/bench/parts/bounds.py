@@ -1,4 +1,4 @@
-"""Longest events: each has as much data as the bounds permit a node to send. The target is 50 milliseconds."""
+"""Duration of the longest events, each with as much data as the bounds permit a node to send. The target is 50 ms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Function calls and bytecodes of one get, counted and not timed."""
+"""Number of function calls and bytecodes of one get."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONTENDERS = {
 
 
 def rows(_: Effort) -> Iterator[Row]:
-    """Count."""
+    """Count calls and bytecodes, and yield a row for each figure."""
     once = Effort(rounds=1)
     with memcached() as server:
         turns = {

@@ -1,4 +1,4 @@
-"""Core without a driver: the cost of an operation and a retry, and the memory of an operation in flight."""
+"""Costs of the core without a driver: an operation, a retry, and the memory of an operation in flight."""
 
 from __future__ import annotations
 

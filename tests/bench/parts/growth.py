@@ -1,4 +1,4 @@
-"""Scaling with the number of tasks, nodes, collections, and the size of the cluster map."""
+"""Growth of costs with the number of tasks, nodes and collections, and with the size of the cluster map."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 from triclinium_core.testing.fakes.store.config import encode_config
 
 TASKS: Mapping[int, int] = {256: 8_192, 1: 500, 16: 2_000, 1_024: 8_192, 10_000: 20_000}
-"""Number of concurrent tasks, and the number of gets that they share; the others are compared with the first."""
+"""Number of gets that the tasks share, by the number of concurrent tasks. Later rows are compared with the first."""
 PERCENTILES: Mapping[str, int] = {"p50 in ms": 500, "p99 in ms": 990, "p999 in ms": 999}
 NODES = (1, 10, 100)
 NODES_OF_A_MAP = (2, 10, 100)
 COLLECTIONS = (1, 100, 10_000)
 GETS = 2_048
 DOCUMENTS = 16_384
-"""Number of documents in all collections: 164 each of 100 collections, 1 or 2 each of 10,000."""
+"""Number of documents in all collections together. Each of 100 collections has 164, each of 10,000 has 1 or 2."""
 AT_ONCE = (1, 256)
 CHANGES = 8
 BUCKET = "travel"
@@ -105,7 +105,7 @@ def gets_from_collections(count: int, effort: Effort) -> ReplayScript:
     rehearsal = Rehearsal(FakeNodes(options, 1))
     keyspaces = [Keyspace(BUCKET, "inventory", name) for name in names]
     documents = [(keyspaces[number * 7 % count], f"document-{number}") for number in range(effort.of(DOCUMENTS))]
-    # The first operation of each collection requests its id, and the first of each vbucket looks for a route.
+    # Do not time the first operation of a collection, which requests its id, and of a vbucket, which looks for a route.
     rehearsal.do([Upsert(keyspace, "ada", b"{}", 0) for keyspace in keyspaces], count)
     rehearsal.do([Upsert(*document, b"{}", 0) for document in documents], count)
     rehearsal.begin()

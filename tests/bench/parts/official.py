@@ -1,7 +1,7 @@
 """Benchmark of the same documents with the official client, on one node with a bucket, vbuckets and, if supported,
 collections.
 
-With many concurrent operations, the servers are slower than any client; the time of the bare loop is theirs.
+With many concurrent operations, the servers are slower than any client: the time of the bare loop is the servers' time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TASKS: Mapping[int, int] = {1: 200, 16: 600, 256: 1_536}
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure."""
-    # There are many contenders, with large differences.
+    # Three rounds are enough, because there are many contenders with large differences.
     effort = effort._replace(rounds=min(effort.rounds, 3))
     with couchbase_mock() as server:
         yield from _on("CouchbaseMock", server, effort)

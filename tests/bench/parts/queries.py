@@ -30,14 +30,14 @@ STREAMED = ("triclinium", "couchbase", "httpx, json.loads")
 AT_ONCE = 1_000
 ROWS_OF_EACH = 10
 CONNECTIONS = 64
-"""Default of triclinium."""
+"""Number of connections of each client, which is triclinium's default."""
 
 Query = Callable[[], Awaitable[int]]
 
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure."""
-    # With a million rows, or a thousand queries, one turn is enough.
+    # One turn is enough for a million rows, or for a thousand queries.
     once = effort._replace(rounds=1)
     with canned_rows() as server:
         for full in ROWS:
@@ -116,7 +116,7 @@ async def httpx(server: Server, count: int) -> Mapping[str, float]:
     theirs = import_module("httpx")
     limits = theirs.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
     asked = {"statement": statement(ROWS_OF_EACH)}
-    # Queries that wait for a connection wait for all others: with a timeout the last ones would fail.
+    # Turn off the timeout, because the last queries wait for a connection until nearly all others are complete.
     async with theirs.AsyncClient(auth=(server.username, server.password), limits=limits, timeout=None) as client:
 
         async def query() -> int:
@@ -126,7 +126,7 @@ async def httpx(server: Server, count: int) -> Mapping[str, float]:
 
 
 async def measured_at_once(at_once: AtOnce, query: Query, count: int) -> Mapping[str, float]:
-    """Return the cost of a query, after some that open the connections."""
+    """Open the connections with some queries, and then return the cost of each of ``count`` queries."""
     await at_once(query, CONNECTIONS)
     with Stopwatch() as watch:
         found = await at_once(query, count)

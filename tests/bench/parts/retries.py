@@ -147,14 +147,14 @@ def rows(effort: Effort) -> Iterator[Row]:
             turns: Mapping[str, Turn] = {
                 name: partial(trio.run, beyond, work, bare, effort.of(CALLS), share) for name, work in works(fn).items()
             }
-            # A retry would sleep longer than all of this takes.
+            # Replace the sleep of a retry, which would take longer than the measured work.
             with patch.object(trio, "sleep", nothing):
                 yield from measure(table, form, turns, effort.short)
 
 
 async def beyond(work: Work, bare: Work, calls: int, share: int) -> Mapping[str, float]:
     """Return the cost of ``work`` minus the cost of ``bare``, divided by ``share``."""
-    # Measured before and after, because the subtracted cost varies more than the remaining cost.
+    # Measure the subtracted cost before and after the work, because it varies more than the remaining cost.
     off = await cost(bare, calls)
     found = await cost(work, calls)
     off = (off + await cost(bare, calls)) / 2

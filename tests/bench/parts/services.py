@@ -1,8 +1,8 @@
 """Rows from the body of a query response: triclinium's splitter, a push parser, and a parser of the complete body.
 
-All of them get the same bytes; push parsers get them in pieces as from a socket. The results differ: triclinium returns
-the checked JSON text of each row, the others return rows decoded into Python objects. A second variant of triclinium
-therefore decodes each row with msgspec.
+All parsers get the same bytes; push parsers get them in pieces, as from a socket. The results differ: triclinium
+returns the checked JSON text of each row, the other parsers return rows decoded into Python objects. A second variant
+of triclinium therefore decodes each row with msgspec.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PADDING = '"bio":""'
 MS_A_MEGABYTE = "ms of processor time a MB"
 
 Consume = Callable[[bytes, int], int]
-"""Takes a body and the size of its pieces; returns the number of rows."""
+"""Function of a body and the size of its pieces, which returns the number of rows."""
 
 
 def rows(effort: Effort) -> Iterator[Row]:

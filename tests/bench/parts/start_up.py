@@ -1,4 +1,4 @@
-"""Start-up: processes that import, connect, read one document and end, each in a fresh interpreter."""
+"""Start-up time of processes that import, connect, read one document and end, each in a fresh interpreter."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ cluster.close()
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure."""
-    # Each turn is a complete process.
+    # Three rounds are enough, because each turn is a complete process.
     effort = effort._replace(rounds=min(effort.rounds, 3))
     with TemporaryDirectory() as bytecode, fake_node() as server, patch.dict(os.environ, PYTHONPYCACHEPREFIX=bytecode):
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -84,7 +84,7 @@ def _measured(what: str, programs: Mapping[str, str], arguments: Sequence[str], 
     }
     for turn in turns.values():
         if turn is not None:
-            # A package is compiled once, when it is installed.
+            # Compile all modules before the measurement, as an installation does.
             turn()
     yield from measure("start-up", what, turns, effort)
 

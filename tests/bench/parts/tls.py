@@ -1,4 +1,4 @@
-"""Costs of TLS: gets and sets through stunnel in front of a memcached, compared with the same ones without TLS.
+"""Costs of TLS: gets and sets through stunnel in front of a memcached, compared with gets and sets without TLS.
 
 memcached supports TLS itself, but version 1.6.18 stalls on bursts of sets, with any client. Each row is measured in a
 separate process.
@@ -77,7 +77,7 @@ def in_a_process(one: RowOfTls, table: str) -> Iterator[Row]:
 
 
 def turns_of(one: RowOfTls) -> Mapping[str, Turn]:
-    """Return the contenders of a row: triclinium and the bare loop, each without TLS and with it."""
+    """Return the contenders of a row: triclinium and the bare loop, each without TLS and with TLS."""
     job = clients.Job(one.plain, one.kind, bytes(one.size))
 
     @asynccontextmanager

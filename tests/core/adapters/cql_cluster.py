@@ -1,6 +1,6 @@
-"""Scripted nodes for ``cassandra-driver``: they speak the necessary part of CQL v4 on loopback.
+"""Scripted nodes for ``cassandra-driver``, which speak the necessary part of CQL v4 on loopback.
 
-A script answers the statements. Queries of the system tables get true answers: each node lists itself and the others.
+A script responds to the statements. To queries of the system tables, each node responds with a list of all nodes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from triclinium_core.retry.cassandra import ConsistencyLevel, errors
 HOST = "127.0.0.1"
 
 HEADER = struct.Struct(">BBhBI")
-"""Fields of a header: version, flags, stream, opcode, size of the body."""
+"""Format of a header: version, flags, stream, opcode, and the size of the body."""
 RESPONSE_V4 = 0x84
 
 
@@ -41,12 +41,12 @@ class Opcode(IntEnum):
 
 
 ROWS, PREPARED = 2, 4
-"""Kinds of results."""
+"""Kinds of results, as numbers of the protocol."""
 GLOBAL_TABLE = 1
 VARCHAR, INT, UUID_TYPE, INET = 0x0D, 0x09, 0x0C, 0x10
 
 SUPPORTED_OPTIONS = b"\0\2\0\13CQL_VERSION\0\1\0\0053.4.7\0\13COMPRESSION\0\0"
-"""The CQL version, and no compression."""
+"""Body of a SUPPORTED frame: the CQL version, and no compression."""
 
 STATEMENT_ID = b"statement"
 SCHEMA_VERSION = UUID(int=1)
@@ -126,7 +126,7 @@ class _Server(socketserver.ThreadingTCPServer):
     def close_connections(self) -> None:
         """End the reads of all connections; ``server_close`` waits for these reads."""
         for connection in self._open.copy():
-            # The client may have closed the connection in the meantime.
+            # Ignore the error if the client has closed the connection in the meantime.
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 

@@ -1,4 +1,4 @@
-"""A scripted service for smithy-core's own request pipeline; no request leaves the process."""
+"""Scripted service for the request pipeline of smithy-core. No request leaves the process."""
 
 from __future__ import annotations
 

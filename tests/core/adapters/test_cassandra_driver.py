@@ -1,7 +1,4 @@
-"""Adapter for ``cassandra-driver``:
-
-its tables compared with the package, and each callback called as the driver does.
-"""
+"""Adapter for ``cassandra-driver``. Its tables must match the package, and its callbacks the driver's calls."""
 
 from __future__ import annotations
 
@@ -49,12 +46,12 @@ def server_error(kind: type = protocol.ServerError) -> Any:
 
 
 def test_levels_match_the_driver() -> None:
-    """The adapter has all consistency levels of the driver, with equal names and values."""
+    """The adapter has all consistency levels of the driver, with the driver's names and values."""
     assert cassandra.ConsistencyLevel.value_to_name == {value: level.name for value, level in adapter.LEVELS.items()}
 
 
 def test_write_types_match_the_driver() -> None:
-    """The adapter has all write types of the driver, with equal names and values."""
+    """The adapter has all write types of the driver, with the driver's names and values."""
     assert cassandra.WriteType.value_to_name == {value: kind.name for value, kind in adapter.WRITE_TYPES.items()}
 
 
@@ -115,7 +112,7 @@ def test_adapter_is_a_driver_policy() -> None:
     ],
 )
 def test_verdicts(verdict: verdicts.RetryVerdict, answer: adapter.DriverAnswer) -> None:
-    """Each of the four callbacks translates each verdict to the driver's decision and level."""
+    """Each of the four callbacks translates each decision of the policy to the driver's decision and level."""
     adapted = DriverRetryPolicy(Always(verdict))
 
     assert answer == adapted.on_read_timeout(IDEMPOTENT, retry_num=0, **READ)
@@ -160,7 +157,7 @@ def test_verdicts(verdict: verdicts.RetryVerdict, answer: adapter.DriverAnswer) 
 def test_figures_reach_the_policy(
     method: str, statement: object, figures: dict[str, Any], ours: dict[str, Any]
 ) -> None:
-    """The policy gets the figures in our names and types, for reads and unavailable replicas with any statement."""
+    """For reads and unavailable replicas, with any statement, the policy gets the figures in our names and types."""
     policy = Always(verdicts.RETHROW)
     getattr(DriverRetryPolicy(policy), method)(statement, retry_num=3, **figures)
 
@@ -258,7 +255,7 @@ def test_policy_failed_says_not_applied(method: str, failure: dict[str, Any]) ->
 @rows("received", range(5))
 @rows("retry_num", [0, 1])
 def test_agrees_with_the_drivers_own_policies(received: int, retry_num: int) -> None:
-    """The decisions for small reads at QUORUM equal those of the driver's own two policies."""
+    """For small reads at QUORUM, our policies make the decisions of the driver's own two policies."""
     with pytest.warns(DeprecationWarning, match="DowngradingConsistencyRetryPolicy"):
         downgrading = policies.DowngradingConsistencyRetryPolicy()
     pairs = [
@@ -269,6 +266,6 @@ def test_agrees_with_the_drivers_own_policies(received: int, retry_num: int) -> 
         for data_retrieved in (False, True):
             figures = {**READ, "received_responses": received, "data_retrieved": data_retrieved}
             decision, level = theirs.on_read_timeout(IDEMPOTENT, retry_num=retry_num, **figures)
-            # The driver's own policy also names the unchanged level.
+            # Compare None with an unchanged level, which the driver's own policy names.
             kept = None if level == figures["consistency"] else level
             assert (decision, kept) == ours.on_read_timeout(IDEMPOTENT, retry_num=retry_num, **figures)

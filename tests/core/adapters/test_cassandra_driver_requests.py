@@ -1,7 +1,7 @@
-"""Our policies in the real ``ResponseFuture`` of ``cassandra-driver``, against scripted nodes.
+"""Our policies in the real ``ResponseFuture`` of ``cassandra-driver``, with scripted nodes.
 
-The driver with one of our policies is compared with our own request machine: both send the same requests to the same
-nodes at the same levels, with the same result.
+The tests compare the driver, with one of our policies, with our own request machine. Both must send the same requests
+to the same nodes at the same levels, with the same result.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ class Run(NamedTuple):
     """Result of a request, and the requests that the nodes received."""
 
     ending: object
-    """A row, None for no row, or the class of the error."""
+    """Result of the request: a row, None for no row, or the class of the error."""
     asked: Sequence[tuple[Hashable, ConsistencyLevel | None]]
 
 
 class InOrder(RoundRobinPolicy):  # type: ignore[misc]  # The package has no types.
-    """Load balancing that tries the nodes in their order."""
+    """Load balancing policy that tries the nodes in their order."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class InOrder(RoundRobinPolicy):  # type: ignore[misc]  # The package has no typ
 
 
 class Client:
-    """A client of the driver; leaving the context manager shuts it down."""
+    """Client of the driver, as a context manager that shuts it down at the end."""
 
     def __init__(self, nodes: CqlCluster, policy: RetryPolicy) -> None:
         profile = ExecutionProfile(
@@ -198,12 +198,12 @@ asked_about = st.one_of(
     ),
     st.sampled_from([SERVER, errors.Overloaded("busy"), errors.TruncateError("no")]),
 )
-"""Rows, and the errors for which the driver consults a policy."""
+"""Rows, and errors about which the driver consults a policy."""
 
 never_asked_about = st.sampled_from(
     [errors.ReadFailure("1/2"), errors.WriteFailure("1/2"), errors.InvalidQuery("what?")]
 )
-"""Errors that both machines raise: the policies rethrow the first two and are not consulted about the third."""
+"""Errors that the driver and our machine raise. Policies rethrow the first two; the third reaches no policy."""
 
 
 def scripts(answers: st.SearchStrategy[Answer]) -> st.SearchStrategy[list[list[Answer]]]:
@@ -296,7 +296,7 @@ def test_prepare_uses_the_drivers_own_policy(nodes: CqlCluster) -> None:
 
 @pytest.mark.parametrize("answer", [ZeroDivisionError("oops"), None, "RETRY_NEXT", (0, None)])
 def test_failing_policy_reaches_the_caller(nodes: CqlCluster, answer: object) -> None:
-    """A policy's exception or invalid verdict raises PolicyFailed, with the node's response as a note."""
+    """If a policy raises or returns an invalid decision, PolicyFailed is raised with the node's response as a note."""
     with pytest.raises(errors.PolicyFailed) as caught:
         play_in_driver(nodes, [[unavailable(2, 1)]], Always(answer))
 
@@ -324,7 +324,7 @@ def test_agrees_with_the_machine(
 def test_custom_policies_agree_with_the_machine(
     nodes: CqlCluster, answers: list[list[Answer]], verdict: RetryVerdict, idempotent: bool
 ) -> None:
-    """The driver and our machine also agree under a policy that always gives one verdict."""
+    """Under a policy that always makes one decision, the driver and our machine also send the same requests."""
     policy = Always(verdict)
     expected = play_in_machine(answers, policy, idempotent=idempotent, level=QUORUM)
 

@@ -1,4 +1,4 @@
-"""The scripted CQL nodes themselves."""
+"""Scripted CQL nodes, which other tests use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_cluster_stops_while_a_client_is_connected() -> None:
     with CqlCluster(lambda asked: None) as cluster:
         clients = [socket.create_connection((HOST, port)) for port in cluster.ports]
         for client in clients:
-            # A response proves that the node has accepted the connection.
+            # Wait for a response, which proves that the node has accepted the connection.
             client.sendall(request)
             assert supported == client.recv(len(supported), socket.MSG_WAITALL)
 

@@ -1,4 +1,4 @@
-"""ERROR frames decoded by cassandra-driver give our errors with all figures of the frame."""
+"""ERROR frames that cassandra-driver decodes, which become our errors with all figures of the frame."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Our strategies in smithy-core: its resolver accepts them and its pipeline retries by their decisions.
+"""Our strategies in smithy-core, whose resolver accepts them and whose pipeline retries by their decisions.
 
-smithy-core needs Python 3.12; ``conftest.py`` says where these tests run.
+smithy-core needs Python 3.12; ``tests/environment.py`` leaves these tests out on an older one.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def test_throttling_and_retry_after() -> None:
 
     assert "answer" == answer
     assert pytest.approx(1.0 + 30.0) == seconds
-    # Each retry cost 5, and the success refunded the last 5.
+    # Each of two retries cost 5 tokens, and the success refunded the tokens of the last one.
     assert CAPACITY - 5 == bare.available_quota()
 
 
@@ -146,7 +146,7 @@ def test_two_clients_share_a_quota() -> None:
 
     run(main())
 
-    # 20 - 14 = 6 is too little for a second retry or for the other client; 6 + 8 = 14 pays for one retry.
+    # The first retry leaves 20 - 14 = 6 tokens, too few for another retry of either client; 6 + 8 = 14 pay for one.
     assert (2, 1, 2) == (first.sent, second.sent, third.sent)
     assert 14 == bare.available_quota()
 
@@ -167,7 +167,7 @@ def test_concurrent_calls_share_the_quota() -> None:
 
 
 def test_scopes_have_separate_quotas() -> None:
-    """The pipeline passes on a call's scope, and each scope has its own quota."""
+    """The pipeline passes a call's token scope to the strategy, and each scope has its own quota."""
     bare = standard(quota_capacity=14)
     strategy = SmithyCoreRetryStrategy(bare)
 
@@ -210,7 +210,7 @@ def test_long_poll_waits_on_an_empty_quota() -> None:
 
 
 def test_refusal_is_a_smithy_core_error() -> None:
-    """A refusal raises smithy-core's RetryError, whose cause is the attempt's error."""
+    """If a strategy refuses a retry, the adapter raises smithy-core's RetryError, caused by the attempt's error."""
     strategy, error = SmithyCoreRetryStrategy(standard(max_attempts=1)), fault()
 
     async def refusal() -> RetryError:
@@ -226,7 +226,7 @@ def test_refusal_is_a_smithy_core_error() -> None:
 
 
 class Refusing(smithy.StandardRetryStrategy):
-    """A strategy that issues no first token, as the design page permits."""
+    """Strategy that issues no first token, as the design page of smithy permits."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> protocols.RetryToken:  # type: ignore[override]
         """Raise RetryError."""
@@ -254,7 +254,7 @@ def test_a_copy_is_the_same_object() -> None:
 
 
 def test_cancelled_call() -> None:
-    """Cancellation passes through while the pipeline waits for a delay, and the next call succeeds."""
+    """If a call is cancelled during a delay of the pipeline, the cancellation is raised and the next call succeeds."""
     bare = standard()
     strategy, service = SmithyCoreRetryStrategy(bare), Service([fault(throttling=True), "never sent"])
 

@@ -1,4 +1,4 @@
-"""The adapter without smithy-core, on any Python: its shape, its tokens and its error if the package is missing.
+"""Adapter without smithy-core, on any Python: its protocols, its tokens, and its error if the package is missing.
 
 Local copies of the package's error class and protocols replace the package.
 """
@@ -30,7 +30,7 @@ UNSAFE = ClassifiedError(OSError("gone"), ErrorInfo())
 
 
 class TheirBackoffStrategy(Protocol):
-    """The protocol of that name in ``smithy_core.interfaces.retries``."""
+    """Copy of the protocol ``RetryBackoffStrategy`` in ``smithy_core.interfaces.retries``."""
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
         """Return the delay in seconds."""
@@ -38,7 +38,7 @@ class TheirBackoffStrategy(Protocol):
 
 
 class TheirToken(Protocol):
-    """The token protocol of the package; the pipeline reads only these two properties."""
+    """Copy of the package's token protocol, with the two properties that the pipeline reads."""
 
     @property
     def retry_count(self) -> int:
@@ -53,7 +53,7 @@ class TheirToken(Protocol):
 
 @runtime_checkable
 class TheirStrategy(Protocol):
-    """The protocol of ``smithy_core.aio.interfaces.retries``; resolvers look for its attributes."""
+    """Copy of the protocol in ``smithy_core.aio.interfaces.retries``, whose attributes resolvers check."""
 
     @property
     def backoff_strategy(self) -> TheirBackoffStrategy:
@@ -79,7 +79,7 @@ class TheirStrategy(Protocol):
 
 
 class TheirRetryError(Exception):
-    """The error class that the package's pipeline catches."""
+    """Copy of the error class that the package's pipeline catches."""
 
     def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -149,7 +149,7 @@ def test_tokens_are_the_strategys_own(adapter: type[SmithyCoreRetryStrategy]) ->
 def test_refusal_is_a_smithy_core_error(
     adapter: type[SmithyCoreRetryStrategy], expected: float | None, error: Exception, capacity: int
 ) -> None:
-    """A refusal's cause is the attempt's error; with an empty quota, it names the refused delay."""
+    """If a strategy refuses a retry, the cause is the attempt's error; with an empty quota, the error has the delay."""
     strategy = adapter(standard(quota_capacity=capacity))
     token = now(strategy.acquire_initial_retry_token())
     with pytest.raises(TheirRetryError) as caught:
@@ -160,7 +160,7 @@ def test_refusal_is_a_smithy_core_error(
 
 
 class Refusing(StandardRetryStrategy):
-    """A strategy that issues no first token."""
+    """Strategy that issues no first token."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:  # type: ignore[override]
         """Raise RetryError."""
@@ -180,7 +180,7 @@ def test_a_request_without_a_token_is_sent_once(adapter: type[SmithyCoreRetryStr
 
 
 def test_used_token_is_an_argument_error(adapter: type[SmithyCoreRetryStrategy]) -> None:
-    """A token that was used before raises ArgumentError, not a refusal."""
+    """A token that was used before raises ArgumentError instead of the error of a refused retry."""
     strategy = adapter(standard())
     token = now(strategy.acquire_initial_retry_token())
     now(strategy.record_success(token=token))
@@ -189,7 +189,7 @@ def test_used_token_is_an_argument_error(adapter: type[SmithyCoreRetryStrategy])
 
 
 class Bare:
-    """An object with only the methods of a strategy."""
+    """Object that has the methods of a strategy and nothing else."""
 
     acquire_initial_retry_token = StandardRetryStrategy.acquire_initial_retry_token
     refresh_retry_token_for_retry = StandardRetryStrategy.refresh_retry_token_for_retry

@@ -1,4 +1,4 @@
-"""An asyncio loop without sockets, also for WebAssembly; its time advances only while all tasks wait."""
+"""Asyncio loop without sockets, which also works in WebAssembly. Its time advances only while all tasks wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """Event loop that jumps from one timer to the next; it is its own selector, without file descriptors."""
+    """Event loop that jumps from one timer to the next. It is also its own selector, and has no file descriptors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 def run(main: Coroutine[object, object, T]) -> tuple[T, float]:
     """Run a coroutine to its end; return its result and the seconds that it took."""
-    # Pyodide reports its own loop as running all the time.
+    # Hide the running loop during the run, because Pyodide always reports its own loop as running.
     host = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     loop = VirtualLoop()

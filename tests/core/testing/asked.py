@@ -1,4 +1,4 @@
-"""Operations of callers, and histories made by hand: the times of each operation and what is certain about it."""
+"""Operations of callers, and histories that a test composes of operations with their times and certain effects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def upsert(
 
 
 def replace(cas: int = 0, value: bytes = b"<9>") -> document_operations.Replace:
-    """Return a write to an existing document; it must have this CAS unless that is 0."""
+    """Return a write to an existing document. Unless ``cas`` is 0, the document must have this CAS."""
     return document_operations.Replace(TRAVEL, "ada", value, BINARY_FLAGS, 0, False, Cas(cas))
 
 
@@ -65,7 +65,7 @@ def lock(seconds: int = 5) -> document_operations.GetAndLock:
 
 
 def increment(initial: int | None = None, delta: int = 1) -> document_operations.Increment:
-    """Return an increment; it creates the counter only if it has an initial value."""
+    """Return an increment, which creates a missing counter only if ``initial`` is given."""
     return document_operations.Increment(TRAVEL, "ada", delta, initial)
 
 
@@ -77,12 +77,12 @@ def named(value: object) -> str | None:
 
 
 def at(seconds: float) -> Instant:
-    """Return the first instant of a second."""
+    """Return the first instant at this time in seconds."""
     return seconds, 0
 
 
 class Scene:
-    """History of one document, as its callers know it; times are in seconds."""
+    """History of one document with the knowledge of its callers. Times are in seconds."""
 
     def __init__(self) -> None:
         self.history = DocumentHistory()
@@ -96,20 +96,20 @@ class Scene:
         return submission
 
     def asked(self, operation: document_operations.DocumentOperation, begin: float, settled: float) -> Submission:
-        """Add an operation with an unknown result: it may have been applied, or may still be."""
+        """Add an operation with an unknown result, which may have been applied or may still be applied."""
         submission = Submission(len(self.history.submissions) + 1, operation, at(begin))
         submission.settled = at(settled)
         self.history.submissions.append(submission)
         return submission
 
     def refused(self, operation: document_operations.DocumentOperation, begin: float, settled: float) -> Submission:
-        """Add an operation that was certainly not applied, as its caller knows."""
+        """Add an operation whose caller knows that it was not applied."""
         submission = self.asked(operation, begin, settled)
         submission.is_void = True
         return submission
 
     def waits(self, operation: document_operations.DocumentOperation, begin: float) -> Submission:
-        """Add an operation whose caller still waits."""
+        """Add an operation whose caller still waits for its result."""
         submission = self.asked(operation, begin, 0)
         submission.settled = NEVER
         return submission

@@ -1,4 +1,4 @@
-"""A ledger of a client and a node, which the test plays."""
+"""Ledger whose client and node the test plays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BUSY = RetryReason.KV_TEMPORARY_FAILURE
 
 
 class Books:
-    """The client and the node. Each method is an action of one of them, which the ledger records."""
+    """Client and node of a test. Each method performs an action of one of the two, and the ledger records it."""
 
     def __init__(self) -> None:
         self.ledger = Ledger(COLLECTION_IDS)
@@ -87,7 +87,7 @@ class Books:
         self.take_up(submission.operation.opcode, self.send(submission), applied=True, fault=fault)
 
     def strike(self, submission: Submission, fault: CommandFault) -> None:
-        """Record that the client sends an operation and a fault strikes it before it is applied."""
+        """Record that the client sends an operation, and that a fault strikes it before the node applies it."""
         self.take_up(submission.operation.opcode, self.send(submission), fault=fault)
 
     def retry(
@@ -108,5 +108,5 @@ class Books:
 
 
 def refused(reason: RetryReason, retries: int = 0) -> errors.CouchbaseException:
-    """Return the error of an operation that is not retried any more."""
+    """Return the error of an operation whose retry was refused."""
     return errors.RequestCanceledException("", ErrorContext(refused_reason=reason, retry_attempts=retries))

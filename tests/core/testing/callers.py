@@ -1,4 +1,4 @@
-"""Callers of one client, as the model sees them: their requests, results and departures."""
+"""Callers of one client, whose requests, results and cancellations the model records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OLD_CAS, NEW_CAS = Cas(5), Cas(6)
 
 
 def found(data: bytes, cas: int = 0) -> GetResult:
-    """Return the result of a read; by default each content has its own CAS."""
+    """Return the result of a read. By default, each content has a CAS of its own."""
     return GetResult(Cas(cas or 1000 + sum(data)), 0, data, JSON_TRANSCODER)
 
 
@@ -52,17 +52,17 @@ class Callers:
         return Cas(self.cas)
 
     def change(self, operation: Operation, cas: int = 0) -> None:
-        """Change a document successfully."""
+        """Perform a change of a document, which succeeds."""
         self.hear(self.ask(operation), MutationResult(Cas(cas) if cas else self.new_cas()))
 
     def upsert(self) -> bytes:
-        """Write a document successfully and return its content."""
+        """Perform a write, which succeeds, and return the content."""
         value = self.model.unique_values.fragment()
         self.change(upsert(value))
         return value
 
     def append(self) -> bytes:
-        """Append to a document successfully and return the appended part."""
+        """Perform an append, which succeeds, and return the appended part."""
         value = self.model.unique_values.fragment()
         self.change(append(value))
         return value
@@ -72,12 +72,12 @@ class Callers:
         self.hear(self.ask(get()), found(data, cas))
 
     def count(self, operation: Operation, content: int) -> None:
-        """Change a counter and get this number."""
+        """Perform a change of a counter, whose result is this number."""
         self.hear(self.ask(operation), CounterResult(content, self.new_cas()))
 
 
 def two_versions() -> Model:
-    """Return a model whose callers have got two versions of a document."""
+    """Return a model in which callers have received two versions of a document."""
     callers = Callers()
     for cas in (OLD_CAS, NEW_CAS):
         callers.change(upsert(callers.model.unique_values.fragment()), cas)

@@ -1,4 +1,4 @@
-"""Checked simulations of the real client and of clients with a defect, which distorts their actions."""
+"""Checked simulations of the real client, and of clients with a defect that distorts their actions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SETTLED = (couchbase.CompleteOperation, couchbase.FailOperation)
 
 
 class DistortedMachine(ClientMachine):
-    """A client machine with distorted actions; its timers may always be due, and it may deny ambiguity."""
+    """Client machine with distorted actions. Its timers may be always due, and it may report ambiguity as False."""
 
     def __init__(self, options: ClientOptions, distort: Distort | None) -> None:
         super().__init__(options, rng=MIDPOINT)
@@ -44,16 +44,16 @@ class DistortedMachine(ClientMachine):
         return actions if self.distort is None else self.distort(event, list(actions))
 
     def stand_still(self) -> None:
-        """Make the timers due at any time from now on."""
+        """Make the timers always due after this call."""
         self._stands_still, self.wakeup = True, 0.0
 
     def is_ambiguous(self, token: Token) -> bool:
-        """Return whether the operation is ambiguous, or deny it."""
+        """Return whether the operation is ambiguous; always False if this client denies it."""
         return not self.denies and super().is_ambiguous(token)
 
 
 class Distorted(CheckedSimulation):
-    """A checked simulation of a client that may be distorted at any time."""
+    """Checked simulation of a client that a test can distort at any time."""
 
     def __init__(self, distort: Distort | None = None, **options: Any) -> None:
         node = FakeNode(FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP))
@@ -81,7 +81,7 @@ class Distorted(CheckedSimulation):
 
 
 def ready(distort: Distort | None = None, **options: Any) -> Distorted:
-    """Return a simulation of a connected client that is distorted from now on."""
+    """Return a simulation of a connected client whose later actions are distorted."""
     simulation = Distorted(**options)
     simulation.tick()
     simulation.serve(get())
@@ -190,7 +190,7 @@ def fails_instead(error: errors.CouchbaseException) -> Distort:
 
 
 def never_opens(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Drop the orders to open a stream, and so those to close one."""
+    """Drop the orders to open a stream, and therefore the orders to close it."""
     return [action for action in actions if not isinstance(action, OpenStream | CloseStream)]
 
 

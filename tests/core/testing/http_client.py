@@ -1,4 +1,4 @@
-"""A client for the services of fake nodes on the level of bytes: h11 encodes requests and decodes responses."""
+"""Client for the services of fake nodes that exchanges bytes; h11 encodes requests and decodes responses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Answered:
 
     @property
     def document(self) -> dict[str, object]:
-        """The body, which is a JSON object."""
+        """Body of the response, which must be a JSON object."""
         document = json.loads(self.body)
         assert isinstance(document, dict)
         return document
@@ -50,7 +50,7 @@ class Answered:
 
 
 class HttpClient:
-    """One connection; ``now`` is the time of its next step."""
+    """One connection, whose next step is at the time ``now``."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A client for a fake node on the level of bytes: the codec encodes requests and decodes replies."""
+"""Client for a fake node that exchanges bytes; the core's codec encodes requests and decodes replies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ USUAL_FEATURES = (
 
 
 class NodeClient:
-    """One connection; ``now`` is the time of its next step."""
+    """One connection, whose next step is at the time ``now``."""
 
     def __init__(self, node: FakeNode, connection: int = 1) -> None:
         self.node = node

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: they draw everything that they should, and only what is lawful."""
+"""Hypothesis strategies, which draw every kind of value, and only lawful values."""
 
 from __future__ import annotations
 

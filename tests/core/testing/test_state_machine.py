@@ -1,4 +1,4 @@
-"""The state machine: complete runs with and without a defect, and its single steps."""
+"""State machine for Hypothesis: complete runs with and without a defect, and its single steps."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_operate_and_exchange() -> None:
 
 
 def test_struck_exchange() -> None:
-    """A fault strikes the operation and spares the existence check beside it."""
+    """In a struck exchange, the fault strikes the operation and not the existence check that is sent with it."""
     machine = connected()
     machine.struck_exchange(
         template=OperationTemplate("upsert", FAR_ADA),
@@ -207,7 +207,7 @@ def test_struck_exchange() -> None:
 
 
 def test_struck_collection_lookup() -> None:
-    """The fault strikes the collection id request instead of the operation, if there is such a request."""
+    """If the operation needs a collection id request, the fault strikes this request instead of the operation."""
     machine = connected()
     machine.struck_exchange(
         template=OperationTemplate("upsert", FAR_ADA),

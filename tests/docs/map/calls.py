@@ -99,7 +99,7 @@ class CallTrace:
             self._entries.clear()
         elif entry in self._entries:
             return
-        # After all entries with the same caller.
+        # Insert the entry after all entries that have the same caller.
         parent = entry[:-1]
         place = max(
             (number for number, each in enumerate(self._entries, 1) if each[: len(parent)] == parent), default=0

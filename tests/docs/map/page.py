@@ -32,7 +32,7 @@ NOTES: Mapping[str, str] = {
         skips all three steps. Requests wait while the connection is on its way to READY, and are retried or fail while
         it is LOST.""",
 }
-"""Note on how to read each picture, by machine."""
+"""Note on how to read the picture of each machine, by the machine's name."""
 
 
 def map_page() -> str:

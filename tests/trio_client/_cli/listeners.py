@@ -43,7 +43,7 @@ async def speak_text_memcached(stream: trio.abc.Stream) -> None:
 
 
 async def refuse_hello(stream: trio.abc.Stream) -> None:
-    """Respond to HELLO like a plain memcached: with Unknown command."""
+    """Respond to HELLO with the status Unknown command, like a plain memcached."""
     await stream.receive_some()
     await stream.send_all(
         bytes.fromhex("81 1f 0000 00 00 0081 0000000f 00000001 0000000000000000") + b"Unknown command"
@@ -57,7 +57,7 @@ async def stay_silent(stream: trio.abc.Stream) -> None:
 
 
 async def hang_up(stream: trio.abc.Stream) -> None:
-    """Close the connection after the first bytes, without a reset, which would be a different error."""
+    """Close the connection after the first bytes. Avoid a reset, which would be a different error."""
     await stream.receive_some()
     assert isinstance(stream, trio.abc.HalfCloseableStream)
     await stream.send_eof()

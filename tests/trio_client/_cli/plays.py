@@ -1,4 +1,4 @@
-"""Plays of scenarios that did not run, as input for the checks and the output of the demo."""
+"""Invented runs of demo scenarios, as input for the checks and the output of the demo."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.testing import CommandFault, LoggedCommand, LoggedRequest
 
 
 async def do_nothing(scope: Scope, key: str) -> None:
-    """Perform nothing, in the role of an operation."""
+    """Stand in for an operation, and do nothing."""
 
 
 SCENARIO = DemoScenario(
@@ -73,7 +73,7 @@ def request(body: bytes, status: int, *, applied: bool = False, service: Service
 
 
 def decided(at: float, delay: float | None, reason: str = "KV_LOCKED", key: str | None = "ada") -> ClientDecided:
-    """Return a decision of the client, made one millisecond before it was recorded, by a client as old as the play."""
+    """Return a decision that the client made a millisecond before its record. The client is as old as the run."""
     return ClientDecided(at, key, at - 100.001, reason, delay)
 
 
@@ -97,4 +97,4 @@ PLAY = Play(
     context=None,
     retries_by_reason={"KV_LOCKED": 2},
 )
-"""Play that passes all checks."""
+"""Run that passes all checks."""

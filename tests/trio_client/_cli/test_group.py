@@ -76,7 +76,7 @@ def test_without_a_command_there_is_help() -> None:
 
 
 def test_a_command_imports_only_its_modules() -> None:
-    """Explaining a case imports neither the demo, nor the fake node, nor the other retry traditions."""
+    """A command imports neither the demo nor the fake node, and ``explain smithy`` not the module for Cassandra."""
     program = f"""
 import sys
 from triclinium._cli import main

@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "explain --batch": [*COMMAND, "explain", "--batch", "questions.jsonl"],
     "simulation": [sys.executable, "-m", "triclinium_core.testing.simulation", "--seed", "1"],
 }
-"""Command of each program that prints while it runs, and ends."""
+"""Command line of each command that prints while it runs and then ends."""
 
 LINES = (
     "--help",
@@ -39,7 +39,7 @@ LINES = (
     "serve",
     "serve --json",
 )
-"""Commands that cover the other functions that print."""
+"""Command lines for the remaining functions that print."""
 
 FULL_DEVICE = Path("/dev/full")
 
@@ -66,7 +66,7 @@ LOSSES: Mapping[str, tuple[Callable[[], AbstractContextManager[BinaryIO]], int, 
     "full": (full_device, 74, ": No space left on device"),
     "left": (left_pipe, 141, ""),
 }
-"""Context manager of each loss of output, the exit status, and the end of the line on stderr."""
+"""For each loss of output, the context manager, the exit status, and the end of the line on stderr."""
 
 
 def run(command: Sequence[str], folder: Path, stdout: BinaryIO | int = subprocess.PIPE) -> tuple[int, str]:
@@ -197,7 +197,7 @@ def test_lost_output_is_raised_unwrapped(work: Work) -> None:
 
 
 def test_any_other_exception_is_left_alone() -> None:
-    """Any other exception keeps its groups and traceback."""
+    """An exception of any other type leaves ``run_trio`` with its groups and traceback."""
     with pytest.raises(ExceptionGroup) as caught:
         run_trio(raise_in_nurseries, ZeroDivisionError())
 

@@ -25,13 +25,13 @@ def is_plain(text: str) -> bool:
 
 
 def cases() -> list[list[str]]:
-    """Return command lines: each command with a hostile argument, and with a hostile value of each option."""
+    """Return command lines with hostile commands, arguments and option names, and with hostile values of options."""
     found = [[EVIL], [f"--{EVIL}"]]
     for name in COMMANDS:
         defined = main.get_command(click.Context(main), name)
         assert defined is not None
         found += [[name, EVIL], [name, EVIL, EVIL], [name, f"--{EVIL}"]]
-        # serve would accept any text and start.
+        # Leave out options of type STRING, because serve would accept any text for them and start.
         options = [each for each in defined.params if isinstance(each, click.Option) and each.type is not click.STRING]
         options = [each for each in options if not each.is_flag]
         arguments = [EVIL for each in defined.params if isinstance(each, click.Argument) and each.required]

@@ -1,4 +1,4 @@
-"""The driver makes no decisions: it passes events to one machine and executes the machine's actions."""
+"""The driver makes no decisions. It passes events to its machine and executes the actions that the machine returns."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_an_operation_raises_the_machines_error() -> None:
 
 
 async def test_strategy_and_context_are_submitted() -> None:
-    """The strategy of a call takes precedence over that of a block; the client context is submitted as well."""
+    """A call's own strategy is submitted instead of the block's strategy; the client context is submitted as well."""
     of_block, of_call = BestEffortRetryStrategy(), BestEffortRetryStrategy()
     machine = ScriptedClusterMachine(doubles.settle)
     async with doubles.open_driver(machine) as driver:
@@ -151,7 +151,7 @@ async def test_a_cancelled_operation_leaves_the_queue() -> None:
 
 
 async def test_cancellation_while_other_waiters_leave() -> None:
-    """A pending cancellation takes effect even if building the operation cancels all other waiters."""
+    """A pending cancellation cancels a call even if building its operation cancels all other waiters."""
     machine = ScriptedClusterMachine()
     other = trio.CancelScope()
 
@@ -192,7 +192,7 @@ async def test_a_wrong_argument_is_a_checkpoint() -> None:
 
 
 async def test_a_result_of_the_wrong_type() -> None:
-    """A result of another type than the caller expects is an AssertionError."""
+    """If the machine's result has another type than the caller expects, the call raises AssertionError."""
     async with doubles.open_driver(ScriptedClusterMachine(doubles.settle)) as driver:
         with pytest.raises(AssertionError, match="get returned Done"):
             await driver.perform(GetResult, doubles.get, None, None)
@@ -336,5 +336,5 @@ async def test_connections_run_in_the_clusters_context() -> None:
 
 
 def test_every_action_has_a_handler() -> None:
-    """The driver has a handler for every type of action."""
+    """The driver has a handler for every type of action that the machine can return."""
     assert set(get_args(couchbase.Action)) == {*doubles.driver_of(ScriptedClusterMachine())._handlers}

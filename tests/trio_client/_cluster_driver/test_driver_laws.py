@@ -1,4 +1,4 @@
-"""The driver satisfies the laws for every driver, over real sockets."""
+"""Over real sockets, the trio driver satisfies the laws that hold for every driver."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TrioCaller:
 
 
 class TrioReader:
-    """Task that sends a request to a service and reads rows on demand."""
+    """Task that sends a request to a service, and reads a batch of rows each time the law asks for one."""
 
     def __init__(self) -> None:
         self.outcome: Result | ServiceResult | BaseException | None = None
@@ -109,7 +109,7 @@ class TrioDriver:
         return socket.create_server(("127.0.0.1", 0))
 
     async def turn(self) -> None:
-        """Let the event loop run a few passes."""
+        """Let the event loop run a few passes, so that other tasks make progress."""
         time.sleep(0.001)  # noqa: ASYNC251  # lets the system work; trio's clock stands still
         for _ in range(5):
             await trio.lowlevel.checkpoint()
@@ -122,7 +122,7 @@ class TrioDriver:
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 async def test_the_driver_keeps_the_law(law: Law, mock_clock: MockClock) -> None:
-    """The driver satisfies each law of the contract."""
+    """The trio driver satisfies each law of the contract, one law in each case."""
 
     @asynccontextmanager
     async def open_driver(machine: ScriptedClusterMachine) -> AsyncIterator[TrioDriver]:

@@ -1,4 +1,4 @@
-"""End of the driver: when it is closed, and when a defect breaks it."""
+"""End of the driver, either because it is closed or because a defect breaks it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_no_event_after_the_end() -> None:
 
 
 async def test_telemetry_is_logged_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    """A client that closes in the middle of an interval logs the telemetry gathered so far, once."""
+    """A client that closes in the middle of a report's interval logs the telemetry gathered so far, once."""
     machine = ScriptedClusterMachine()
     machine.reports = [couchbase.ReportTelemetry(couchbase.TelemetryKind.ORPHANS, "{}")]
     async with doubles.open_driver(machine):
@@ -75,14 +75,14 @@ async def test_queued_operations_at_the_end_were_not_sent() -> None:
 
 
 class Defect(Exception):
-    """Defect of a machine."""
+    """Exception that stands for a defect of a machine."""
 
 
 DEFECT = Defect("a defect")
 
 
 def break_at(kind: type[couchbase.Event], *, then: Sequence[couchbase.Action] = ()) -> ScriptedClusterMachine:
-    """Return a machine that starts with the actions ``then`` and raises at the first later event of type ``kind``."""
+    """Return a machine that first returns the actions ``then`` and raises at the first later event of type ``kind``."""
 
     def fail(event: couchbase.Event) -> Sequence[couchbase.Action]:
         if len(machine.events) == 1:
@@ -215,7 +215,7 @@ async def test_a_defect_at_abandonment_leaves_the_block(autojump_clock: MockCloc
 async def test_a_failing_abort_query_does_not_break_trio(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, question: str
 ) -> None:
-    """If the machine raises during the queries of the abort function, the operation counts as ambiguous."""
+    """If the machine raises while trio's abort function queries it, the operation counts as ambiguous."""
 
     def break_down(*arguments: object) -> None:
         raise DEFECT
@@ -260,7 +260,7 @@ async def test_a_block_without_checkpoints_raises_the_defect() -> None:
 
 
 async def test_a_crashed_background_task_wakes_all_waiters() -> None:
-    """A background task that crashes, here a connector, ends operations even in a shielded scope."""
+    """If a background task crashes, here that of a connector, operations raise even in a shielded scope."""
     causes: list[BaseException | None] = []
 
     async def body(driver: ClusterDriver) -> None:
@@ -280,7 +280,7 @@ async def read_rows(driver: ClusterDriver) -> None:
 
 
 async def test_events_are_protected_from_keyboard_interrupt() -> None:
-    """KeyboardInterrupt is held off in a task that passes an event to the machine, even in a user's cancel call."""
+    """A task that passes an event to the machine, even in a user's cancel call, is protected from KeyboardInterrupt."""
     protected: dict[type[couchbase.Event], bool] = {}
 
     class Now:
@@ -318,7 +318,7 @@ async def test_events_are_protected_from_keyboard_interrupt() -> None:
                 driver.call_ended(WrappingCall.RANGE_SCAN, 1.0)
                 scope.cancel()
 
-    # A scripted machine receives several submissions one by one.
+    # A scripted machine splits OperationsSubmitted into several OperationSubmitted, so it never handles the former.
     assert dict.fromkeys(set(get_args(couchbase.Event)) - {couchbase.OperationsSubmitted}, True) == protected
     assert not unprotected
 
@@ -353,7 +353,7 @@ async def test_a_burst_leaves_no_references(autojump_clock: MockClock) -> None:
 
 
 async def test_a_client_closed_during_a_request_is_collected(autojump_clock: MockClock) -> None:
-    """Requests in flight do not keep a closed client alive after a garbage collection."""
+    """After a garbage collection, requests that were in flight do not keep a closed client alive."""
     strategies = weakref.WeakSet[Attached]()
 
     async def read(people: Collection, cluster: Cluster) -> None:

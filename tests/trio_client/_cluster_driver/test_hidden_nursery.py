@@ -1,4 +1,4 @@
-"""Background work for the duration of a block, in a hidden nursery."""
+"""Background work in a hidden nursery, which lasts as long as a block."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ async def sleep_in_a_nursery() -> None:
 
 
 async def notice_nothing() -> None:
-    """Ignore the cancellation until all other tasks wait."""
+    """Ignore the cancellation: wait in a shielded scope until all other tasks wait."""
     with trio.CancelScope(shield=True):
         await trio.testing.wait_all_tasks_blocked()
 
@@ -162,7 +162,7 @@ async def test_the_blocks_own_exception_wins() -> None:
 
 
 async def test_cancellations_are_dropped_from_a_group() -> None:
-    """If the block raises a group during a crash, its Cancelled exceptions are dropped and the others are raised."""
+    """If a block raises a group during a crash, Cancelled exceptions are dropped from it and the rest is raised."""
 
     async def body() -> None:
         async with trio.open_nursery() as nursery:
@@ -195,12 +195,12 @@ async def test_a_crash_next_to_ctrl_c_stays_grouped() -> None:
 
 
 def interrupt() -> None:
-    """Press Ctrl-C."""
+    """Raise SIGINT, as Ctrl-C does."""
     signal.raise_signal(signal.SIGINT)
 
 
 class Interrupted(Work):
-    """Work that is interrupted when it begins or is closed, whatever the main task does."""
+    """Work that raises SIGINT itself when it begins or when it is closed."""
 
     def __init__(self, moment: str) -> None:
         super().__init__()
@@ -213,7 +213,7 @@ class Interrupted(Work):
         await super().run()
 
     def close(self) -> None:
-        """Stop the work, then interrupt if this is the moment."""
+        """Stop the work, and then raise SIGINT if the test interrupts the end."""
         super().close()
         if self._moment == "end":
             interrupt()

@@ -43,7 +43,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, object]:
 
 
 def test_a_retry_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
-    """A retry is logged at DEBUG as one line with extra fields; a retry that would miss its deadline says so."""
+    """A retry is logged at DEBUG as one line with extra fields. The line states whether it would miss its deadline."""
     Log().retry(retry())
     Log().retry(retry(dispatches=False))
 
@@ -122,7 +122,7 @@ def test_telemetry_is_logged_as_plain_json(
 
 
 def test_document_ids_are_marked_for_redaction(caplog: pytest.LogCaptureFixture) -> None:
-    """With redaction, document ids are inside the marks of Couchbase's tools; a NOOP has none."""
+    """With redaction, document ids are inside the marks of Couchbase's tools; a NOOP, which has no id, has no marks."""
     log = Log(redact=True)
     log.retry(retry())
     log.refusal(REFUSAL)
@@ -154,7 +154,7 @@ def unmarked(text: str) -> str:
 
 
 def test_all_user_data_of_a_timeout_is_marked(caplog: pytest.LogCaptureFixture) -> None:
-    """Every field in the log of a timeout that contains or may quote user data is inside marks."""
+    """In the log of a timeout, every field that contains user data, or may quote it, is inside marks."""
     Log(redact=True).timeout(errors.AmbiguousTimeoutException("too late", CONTEXT))
 
     assert "get_user" in unmarked(caplog.text)
@@ -174,7 +174,7 @@ def test_a_mark_inside_user_data_is_escaped(caplog: pytest.LogCaptureFixture, ma
 
 
 def test_user_names_in_events_of_connections_are_marked(caplog: pytest.LogCaptureFixture) -> None:
-    """User names of the first and of later authenticators are marked in texts, but not words that contain them."""
+    """The names of the first and of later users are marked in log texts; longer words that contain a name are not."""
     log = Log(redact=True)
     log.options(ClientOptions(connection_string="couchbase://h", authenticator=PasswordAuthenticator(USER, "secret")))
     log.authenticator(PasswordAuthenticator("bob\n", "secret"))
@@ -196,7 +196,7 @@ def test_user_names_are_unmarked_without_redaction(caplog: pytest.LogCaptureFixt
 
 @rows("redact", [False, True])
 def test_lines_are_printable_and_bounded(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
-    """No line break, escape or mark from a node or caller reaches a line or its fields, for texts of any size."""
+    """A text of any size from a node or a caller brings no line break, escape or mark into a log line or its fields."""
     caplog.clear()
     evil = "\n\x1b[31m\x9b\u202e\u2028\ud800\x7f" * 10_000
     log = Log(redact=redact)

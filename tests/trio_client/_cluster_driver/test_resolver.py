@@ -1,4 +1,4 @@
-"""Cluster names in DNS: responses of a real name server, and how the client uses them."""
+"""DNS lookups of cluster names: responses of a real name server, and their use by the client."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_an_absolute_name(search: bool) -> None:
 
 
 def test_search_is_a_flag() -> None:
-    """A ``search`` that is neither True nor False is refused, and the error names the parameter."""
+    """The resolver refuses a ``search`` that is neither True nor False, and the error names the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         DnsResolver(search="yes")  # type: ignore[arg-type]
 
@@ -103,7 +103,7 @@ def test_search_is_a_flag() -> None:
 
 
 class Unreachable:
-    """A network without hosts, which records the attempts to connect."""
+    """Connector to a network without hosts, which records the attempts to connect."""
 
     def __init__(self) -> None:
         self.tried: set[tuple[str, int]] = set()
@@ -117,7 +117,7 @@ class Unreachable:
 
 @pytest.mark.parametrize("scheme", ["couchbase", "couchbases"])
 async def test_a_forged_answer(scheme: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The client does not connect to a forged target, logs one WARNING, and names target and option in the error."""
+    """The client does not connect to a forged target. It logs one WARNING, and the error names target and option."""
     connector = Unreachable()
     async with (
         open_name_server({f"_{scheme}._tcp.db.corp.test": [("evil.test", 11210)]}) as server,
@@ -177,7 +177,7 @@ async def test_the_short_name_of_a_service_in_kubernetes() -> None:
 
 
 async def test_a_lookup_can_be_cancelled() -> None:
-    """A lookup can be cancelled."""
+    """A cancelled scope ends a lookup whose response has not arrived."""
     async with open_name_server({}) as server:
         server.is_mute = True
         with trio.move_on_after(0.05) as scope:
@@ -224,7 +224,7 @@ class Listing:
 
 
 async def test_a_custom_resolver_replaces_dns(autojump_clock: trio.testing.MockClock) -> None:
-    """A custom resolver replaces DNS for any connector."""
+    """With any connector, a custom resolver replaces DNS."""
     async with open_fake_cluster(options=OPTIONS, nodes=[("a.cluster.test", 5), ("b.cluster.test", 6)]) as fake:
         resolver = Listing([("b.cluster.test", 6)])
         async with triclinium.open_cluster(

@@ -1,4 +1,4 @@
-"""Asynchronous strategies: the driver awaits them in background tasks and reports their decisions."""
+"""Asynchronous strategies, which the driver awaits in background tasks before it reports their decisions."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ async def test_a_strategy_runs_in_the_callers_context(at: type[couchbase.Event])
 
 
 async def never() -> RetryAction:
-    """Decide nothing, ever."""
+    """Wait forever instead of making a decision."""
     await trio.sleep_forever()
     raise AssertionError
 
 
 async def test_a_strategy_is_cancelled_with_its_caller() -> None:
-    """A strategy is cancelled when its caller is, and the machine gets no decision."""
+    """If an operation's caller is cancelled, the strategy's call is cancelled and the machine gets no decision."""
     finished: list[bool] = []
 
     async def think() -> RetryAction:

@@ -23,7 +23,7 @@ def version(revision: int, *ports: int, bucket: str | None = "travel") -> Topolo
 
 
 def ports(nodes: tuple[TopologyNode, ...]) -> list[int]:
-    """Return the ports of the nodes."""
+    """Return the key-value ports of the nodes."""
     return [each.ports["kv"] for each in nodes]
 
 
@@ -36,7 +36,7 @@ async def test_known_topologies_are_the_first_changes() -> None:
 
 
 async def test_unread_changes_are_merged() -> None:
-    """Unread changes are merged into one from the last version read to the newest; nodes in between do not appear."""
+    """Unread changes are merged into one change, which compares the newest version with the last one that was read."""
     changes = TopologyChanges([version(1, 1, 2)])
     await anext(changes)
     for old, new in (
@@ -52,7 +52,7 @@ async def test_unread_changes_are_merged() -> None:
 
 
 async def test_buckets_have_separate_changes() -> None:
-    """Changes of one bucket do not replace those of another, and the bucket that changed first is read first."""
+    """A change of one bucket does not replace a change of another, and the bucket that changed first is read first."""
     changes = TopologyChanges([])
     for bucket in ("b", "a", "b"):
         changes.offer(TopologyChange(None, version(1, 1, bucket=bucket)))
@@ -175,7 +175,7 @@ def test_a_cancelled_read_loses_no_change() -> None:
 
 
 async def test_a_subscriber_keeps_a_dropped_bucket(autojump_clock: MockClock) -> None:
-    """A bucket that is dropped stays known while any subscriber is open, is forgotten afterwards, and can be used again."""
+    """The client forgets a dropped bucket when no subscription is open any more; a later call can use it again."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         buckets = fake.node.cluster.buckets
 

@@ -1,4 +1,4 @@
-"""The driver sends TimePassed when it is due, and bounds the work on received bytes before it."""
+"""The driver sends TimePassed to the machine when it is due, and bounds the work on received bytes before that."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from triclinium_core.work import PIECE_WORK, WORK_BEFORE_TIME_MAX, WORK_OF_A_PAS
 async def test_the_wakeup_only_moves_earlier(
     autojump_clock: MockClock, expected: list[float], wakeups: list[float]
 ) -> None:
-    """An earlier wakeup replaces a later one; a wakeup that the machine postpones costs a harmless extra TimePassed."""
+    """An earlier wakeup replaces a later one; a machine that postpones a wakeup gets one extra, harmless TimePassed."""
     left = list(wakeups)
 
     def next_wakeup(event: couchbase.Event) -> Sequence[couchbase.Action]:
@@ -65,7 +65,7 @@ PIECES_MAX = WORK_BEFORE_TIME_MAX // PIECE_WORK
 
 
 def wake_at_five(machine: ScriptedClusterMachine) -> Callable[[couchbase.Event], Sequence[couchbase.Action]]:
-    """Return a script: the wakeup is at 5.0, and bytes that are a number complete the operation with that token."""
+    """Return a script that sets the wakeup to 5.0; received digits complete the operation whose token they are."""
 
     def answer(event: couchbase.Event) -> Sequence[couchbase.Action]:
         if isinstance(event, neutral.TimePassed):
@@ -95,7 +95,7 @@ def reported_at_five(machine: ScriptedClusterMachine) -> int:
 async def test_received_bytes_precede_time_passed(
     autojump_clock: MockClock, expected: int, pieces: Iterable[bytes]
 ) -> None:
-    """Bytes that wait on the stream are read before TimePassed, but an endless flow does not delay it forever."""
+    """Before it sends TimePassed, the driver reads the bytes that wait on a stream, up to a bound for endless ones."""
     left = iter(pieces)
 
     async def receive_some() -> bytes:
@@ -131,7 +131,7 @@ async def test_received_bytes_precede_time_passed(
 async def test_time_passed_follows_the_bound_of_work(
     autojump_clock: MockClock, pieces_max: int, named: set[neutral.StreamId], work: int
 ) -> None:
-    """At the bound, a stream with much work is named as unread, and a silent one only if it was not read before."""
+    """At the bound of work, TimePassed lists a busy stream as unread, and a silent one only if no turn read it."""
     second = msgspec.structs.replace(doubles.OPEN_STREAM, stream=neutral.StreamId(2), host="silent")
 
     async def flood() -> bytes:
@@ -169,7 +169,7 @@ async def test_time_passed_follows_the_bound_of_work(
 
 
 async def test_one_pass_has_a_bound_for_all_streams(autojump_clock: MockClock) -> None:
-    """If many streams have a piece with much work, each pass of the loop feeds one, until all are fed."""
+    """If many streams each have a piece with much work, each pass of trio's loop feeds one piece, until all are fed."""
     streams = [msgspec.structs.replace(doubles.OPEN_STREAM, stream=neutral.StreamId(number)) for number in range(1, 11)]
     passes = [0]
 
@@ -213,14 +213,14 @@ DUE_EVERY = PIECES_MAX + 50
 
 
 class CorkedStream(trio.abc.SendStream):
-    """The sending half of a socket: it collects what it is given until ``uncork``."""
+    """Sending half of a socket, which after ``cork`` collects all data until ``uncork``."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
         self._held: bytearray | None = None
 
     def cork(self) -> None:
-        """Start to collect."""
+        """Start to collect the data of further calls."""
         self._held = bytearray()
 
     async def uncork(self) -> None:
@@ -302,8 +302,8 @@ async def test_tls_records_do_not_delay_time_passed() -> None:
                     await trio.lowlevel.checkpoint()
     late = {count - at: event for at, (count, event) in zip(due, times, strict=False)}
 
-    # Trio runs the tasks of a pass in any order: two records may arrive before the driver notices that the time is due,
-    # and three until it checks the work again.
+    # Trio runs the tasks of a pass in any order. Two records may therefore arrive before the driver notices that the
+    # time is due, and three more before it checks the work again.
     assert PIECES_MAX <= max(late) <= PIECES_MAX + 5
     assert neutral.TimePassed(unread=frozenset({doubles.STREAM})) == late[max(late)]
     assert b"x" * RECORDS == b"".join(received)
@@ -311,7 +311,7 @@ async def test_tls_records_do_not_delay_time_passed() -> None:
 
 
 async def test_later_responses_do_not_delay_time_passed(autojump_clock: MockClock) -> None:
-    """A client that always has something to read still gets TimePassed: only bytes before the wakeup precede it."""
+    """If bytes arrive without pause, the machine still gets TimePassed after the bytes that preceded the wakeup."""
     machine = ScriptedClusterMachine()
     machine.answer = wake_at_five(machine)
     answers = count(1)

@@ -1,4 +1,4 @@
-"""Token strategies in a client: handling of their exceptions, and their cancellation at the end of the client."""
+"""Token strategies in a client: the client handles their exceptions, and waits for them or cancels them at its end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class BreaksFirst(AwaitedBook):
     """Strategy that raises before the first attempt."""
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:  # type: ignore[override]
-        """Raise."""
+        """Raise an exception, so that the call has no token."""
         raise BROKEN
 
 
@@ -128,7 +128,7 @@ async def test_a_failing_block_skips_pending_records(
 
 
 async def test_records_continue_during_cleanup(autojump_clock: trio.testing.MockClock) -> None:
-    """A cancelled block continues to record while it cleans up."""
+    """While a cancelled block cleans up in a shielded scope, successes are still recorded."""
     book = TokenBook()
     with trio.move_on_after(1.0):
         async with open_fake_cluster() as fake, fake.open_client() as cluster:

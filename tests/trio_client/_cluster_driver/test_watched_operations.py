@@ -20,7 +20,7 @@ from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRo
 from triclinium_core.testing.fakes.faults import drop_response, hang_up, temporary_failure
 
 TEMPORARY = "KV_TEMPORARY_FAILURE"
-"""Retry reason that the tests provoke."""
+"""Retry reason of the failures that the tests inject."""
 
 
 def story(reported: list[triclinium.retries.RetryReport]) -> list[tuple[object, ...]]:
@@ -74,7 +74,7 @@ async def test_a_strategy_that_refuses(autojump_clock: MockClock) -> None:
 
 
 async def test_an_operation_that_runs_out_of_time(autojump_clock: MockClock) -> None:
-    """If the next attempt would miss the deadline, the report gives the deadline as the ending."""
+    """If the next attempt would miss the deadline, the last report of the operation names the deadline as its end."""
     reported: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.always(Opcode.GET, temporary_failure())
@@ -101,7 +101,7 @@ class Slow:
 
 
 async def test_a_deadline_during_a_slow_strategy(autojump_clock: MockClock) -> None:
-    """The hook gets the deadline as the ending, and the reason of the failure that the strategy was deciding about."""
+    """If the deadline passes while a strategy decides, the hook gets the deadline as the end, with the retry reason."""
     reported: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
@@ -172,7 +172,7 @@ async def test_requests_to_services(autojump_clock: MockClock) -> None:
 
 
 async def test_a_cancelled_operation_reports_no_end(autojump_clock: MockClock) -> None:
-    """A cancelled operation reports its retry but no end, and leaves no state behind."""
+    """A cancelled operation reports its retry to the hook but no end, and the client keeps no state for it."""
     reported: list[triclinium.retries.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
@@ -225,7 +225,7 @@ async def test_a_hook_that_raises_changes_nothing(autojump_clock: MockClock) -> 
 
 
 async def test_a_hook_that_cancels_its_own_call(autojump_clock: MockClock) -> None:
-    """A hook that cancels the scope of a call that has succeeded leaves the call its result."""
+    """If a hook cancels the scope of a call that has succeeded, the call still returns its result."""
     scope = trio.CancelScope()
 
     def cancel(report: triclinium.retries.RetryReport) -> None:

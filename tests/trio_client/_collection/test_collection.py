@@ -171,7 +171,7 @@ async def test_a_value_the_transcoder_refuses() -> None:
 
 
 async def test_a_transcoder_that_returns_no_encoded_value() -> None:
-    """A custom transcoder that does not return an EncodedValue is a wrong argument, and nothing is sent."""
+    """If a custom transcoder returns no EncodedValue, the call raises as for a wrong argument and sends nothing."""
 
     class Forgetful(triclinium.RawBinaryTranscoder):
         def encode(self, value: object, /) -> object:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""Replica reads from a cluster of fake nodes: the first copy that arrives, or all copies."""
+"""Replica reads from a cluster of fake nodes, which return the first copy that arrives or all copies."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ async def test_the_strategy_decides_about_each_read(autojump_clock: MockClock) -
 
 
 async def test_lookup_in_reads_all_copies(autojump_clock: MockClock) -> None:
-    """``lookup_in`` returns the parts of each copy from its node, even if a replica is behind."""
+    """``lookup_in`` from replicas returns each copy's parts as its node has them, even if a replica is behind."""
     ask = [triclinium.subdocument.LookupInSpec.get("a")]
     async with open_copies(value=b'{"a":1}') as (fake, _, people, holders):
         with pytest.raises(DocumentUnretrievableException, match="lookup_in 'nobody'"):
@@ -186,7 +186,7 @@ async def test_cancelled_copies_are_not_in_timeouts(autojump_clock: MockClock, c
 
 
 class Aftermath(NamedTuple):
-    """State of the client after everything has settled."""
+    """State of the client and the nodes after the call, when no request is pending."""
 
     tasks: dict[str, int]
     open_operations: int
@@ -195,7 +195,7 @@ class Aftermath(NamedTuple):
 
 @pytest.mark.parametrize("slow", [(), pytest.param((0,), marks=pytest.mark.long), (0, 1, 2)], ids=str)
 def test_get_any_replica_cancelled_at_every_moment(slow: tuple[int, ...]) -> None:
-    """A cancelled read returns its result or is cancelled; nothing is left over, and the client still works."""
+    """A cancelled read returns its result or raises Cancelled; no request stays open, and the client still works."""
 
     async def live(moments: Moments) -> tuple[str | None, bool, int, Aftermath]:
         async with open_copies() as copies:

@@ -1,4 +1,4 @@
-"""Scans of a cluster of fake nodes: every document once, despite rebalances and faults, and no scan left open."""
+"""Scans of fake nodes, which return every document once despite rebalances and faults, and leave no scan open."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_an_item_has_cas_and_expiry(autojump_clock: MockClock) -> None:
 
 
 async def test_samples(autojump_clock: MockClock) -> None:
-    """A sample has the requested size; it is the same for the same seed, and random without one."""
+    """A sample has the requested size. Samples with the same seed are equal; without a seed, a sample is random."""
     async with open_scanned() as (_, _, people):
         samples = [
             contents(await scanned(people, triclinium.scans.SamplingScan(20, seed))) for seed in (1, 1, None, None)
@@ -180,7 +180,7 @@ async def test_a_fatal_error_ends_the_scan(autojump_clock: MockClock) -> None:
 
 
 async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
-    """The strategy of the call decides about each request of the scan."""
+    """The strategy of a scan call decides about retries of each request of the scan."""
     async with open_scanned(100) as (fake, _, people):
         for node in fake.nodes:
             node.faults.next(Opcode.RANGE_SCAN_CREATE, temporary_failure())
@@ -236,7 +236,7 @@ async def test_a_strategys_error_is_constructed_once(autojump_clock: MockClock) 
 
 
 async def test_page_limits_set_the_number_of_requests(autojump_clock: MockClock) -> None:
-    """Limits of items and of bytes set the number of requests, and 0 sets no limit."""
+    """A limit of items or bytes per page determines the number of requests, and a limit of 0 means no limit."""
     async with open_scanned(60, nodes=1) as cluster:
         asked = []
         limits: list[dict[str, Any]] = [
@@ -273,14 +273,14 @@ async def test_a_vbucket_without_a_new_map_is_retried(autojump_clock: MockClock)
 
 @pytest.mark.parametrize("page_size", [2, 50])
 async def test_each_scanned_vbucket_prefetches_one_page(autojump_clock: MockClock, page_size: int) -> None:
-    """Each vbucket being scanned has one page ready, and not more, whether or not a reader waits."""
+    """The client prefetches exactly one page for each vbucket being scanned, whether or not a reader waits."""
     async with open_scanned() as cluster:
         async with cluster.people.scan(ALL, concurrency=4, batch_item_limit=page_size) as found:
             for _ in range(2):
                 await anext(found)
             await trio.sleep(1.0)
 
-        # One of the pages was read.
+        # The nodes sent a page to the reader, and four pages ahead.
         assert 4 + 1 == cluster.asked(Opcode.RANGE_SCAN_CONTINUE)
 
 
@@ -388,7 +388,7 @@ async def test_closing_the_cluster_wakes_a_waiting_reader(autojump_clock: MockCl
 
 @pytest.mark.parametrize("slow", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_scan_cancelled_at_every_moment(slow: bool) -> None:
-    """A cancelled scan returns its items or is cancelled; no scan stays open, and the client still works."""
+    """A cancelled scan returns its items or raises Cancelled; no scan stays open, and the client still works."""
 
     async def live(moments: Moments) -> tuple[str | None, bool, dict[str, int], int, int]:
         async with open_scanned(0, nodes=2 if slow else 1) as cluster:

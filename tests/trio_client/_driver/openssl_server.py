@@ -35,7 +35,7 @@ class OpensslServer:
         await self._process.stdin.send_all(line.encode() + b"\n")
 
     async def command(self, letter: str) -> None:
-        """Send a command, and wait for its record, because the server treats what it reads together as one line."""
+        """Send a command, and wait for its TLS record: the server treats all that it reads together as one command."""
         before = self.unread()
         await self.order(letter)
         while self.unread() == before:

@@ -13,7 +13,7 @@ OPENED = StreamOpened(STREAM, "a nonce", "local:1", "remote:2")
 
 
 class Ears:
-    """Recorder of the events of a connection."""
+    """Recorder of the events that a connection reports."""
 
     def __init__(self, connector: Connector, pace: Pace | None = None) -> None:
         self.events: list[Event] = []

@@ -1,4 +1,4 @@
-"""Connections to a node: addresses, TLS, and the causes of failures."""
+"""Connections to a node: their addresses, their TLS, and the causes of failed connections."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ BROKEN = trio.BrokenResourceError
     ],
 )
 def test_every_failure_has_a_cause_and_text(expected: StreamLoss, error: OSError) -> None:
-    """The root exceptions determine the cause, the most specific one wins, and each text appears once."""
+    """Of all root exceptions of a failure, the most specific one determines the cause, and each text appears once."""
     assert expected == loss_of(error)
 
 
@@ -78,7 +78,7 @@ Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, in
 
 
 class Names(trio.abc.HostnameResolver):
-    """Resolver with the same addresses for every name, or none."""
+    """Resolver that returns the same addresses, or no addresses, for every name."""
 
     def __init__(self, *addresses: tuple[str, int]) -> None:
         self.addresses = addresses
@@ -190,7 +190,7 @@ async def test_an_invalid_name_for_tls_fails(host: str) -> None:
 
 @pytest.mark.parametrize("answer", [b"\x81" + bytes(23), b""], ids=["something else", "closes"])
 async def test_a_server_without_tls_fails(answer: bytes) -> None:
-    """Any response but that of a TLS server has the cause TLS."""
+    """If a server sends bytes that are not TLS, or closes the stream, a TLS connection fails with the cause TLS."""
 
     async def serve(stream: trio.SocketStream) -> None:
         await stream.receive_some()
@@ -226,7 +226,7 @@ async def test_cancelling_the_handshake_closes_the_socket() -> None:
     assert b"" == received[1]
 
 
-# The client's certificate.
+# -- The client's certificate.
 
 
 def encrypted(key: trustme.Blob, password: str) -> bytes:
@@ -302,7 +302,7 @@ def test_a_custom_connector_reads_no_files() -> None:
     [
         ({}, True),
         ({"verify_mode": ssl.CERT_REQUIRED, "check_hostname": True}, True),
-        # A client treats CERT_OPTIONAL and CERT_REQUIRED alike.
+        # OpenSSL treats CERT_OPTIONAL like CERT_REQUIRED in a client.
         ({"verify_mode": ssl.CERT_OPTIONAL, "check_hostname": True}, True),
         ({"verify_mode": ssl.CERT_NONE, "check_hostname": False}, False),
         ({"verify_mode": ssl.CERT_REQUIRED, "check_hostname": False}, False),
@@ -320,7 +320,7 @@ def test_contexts_that_verify(attributes: dict[str, object], is_verified: bool) 
 
 
 def test_connectors_without_a_tls_attribute() -> None:
-    """The default context and a connector without the attribute count as verifying."""
+    """A connector with the default context, and a connector without ``tls_is_verified``, count as verifying."""
 
     class Silent:
         async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
@@ -330,7 +330,7 @@ def test_connectors_without_a_tls_attribute() -> None:
     assert verifies_tls(TcpConnector())
 
 
-# Host names and trust.
+# -- Host names and trust.
 
 
 @asynccontextmanager
@@ -347,7 +347,7 @@ async def tls_server(*names: str) -> AsyncIterator[tuple[int, trustme.CA, list[s
             while await tcp.receive_some():
                 pass
         except trio.BrokenResourceError:
-            # The client refuses the certificate.
+            # Some tests let the client refuse the certificate.
             pass
 
     async with trio.open_nursery() as nursery:
@@ -369,7 +369,7 @@ async def tls_server(*names: str) -> AsyncIterator[tuple[int, trustme.CA, list[s
     ],
 )
 async def test_names_are_verified_as_looked_up(host: str, name: str) -> None:
-    """Underscores stay, and names outside ASCII are encoded as trio encodes them to look them up (IDNA 2008)."""
+    """TLS verifies names as trio looks them up: with underscores, and names outside ASCII encoded by IDNA 2008."""
     # trustme issues no certificate with an underscore.
     async with tls_server(name.replace("_", "-")) as (port, authority, asked):
         context = ssl.create_default_context()

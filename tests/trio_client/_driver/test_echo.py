@@ -1,4 +1,4 @@
-"""The protocol-neutral half of the driver runs an echo machine against a real server and satisfies the neutral laws."""
+"""The protocol-neutral half of the driver, which runs an echo machine with a real server, and its laws."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ async def test_a_cancelled_task_abandons_its_text() -> None:
 
 
 async def test_a_closed_client_raises_immediately() -> None:
-    """A task that waits when the client closes, and a later one, raise ``ClosedResourceError``."""
+    """A task that waits for its text when the client closes, and a later call, raise ``ClosedResourceError``."""
 
     async def deaf(stream: trio.SocketStream) -> None:
         await trio.sleep_forever()
@@ -190,7 +190,7 @@ async def test_a_closed_client_raises_immediately() -> None:
 
 
 async def test_events_are_protected_from_keyboard_interrupt() -> None:
-    """The machine handles each event of a call protected from KeyboardInterrupt."""
+    """While the machine handles an event of a call, the task is protected from KeyboardInterrupt."""
     protected: dict[str, bool] = {}
 
     def note(event: EchoEvent | NeutralEvent) -> list[EchoAction]:
@@ -250,7 +250,7 @@ class EchoDriverUnderTest:
         return socket.create_server(("127.0.0.1", 0))
 
     async def turn(self) -> None:
-        """Let the event loop run a few passes."""
+        """Let the event loop run a few passes, so that other tasks make progress."""
         time.sleep(0.001)  # noqa: ASYNC251  # lets the system work; trio's clock stands still
         for _ in range(5):
             await trio.lowlevel.checkpoint()
@@ -290,11 +290,11 @@ class EchoBench:
         return Echoed(token, self.result(token))
 
     def result(self, token: Token) -> str:
-        """Return a text that is unique to the token."""
+        """Return the text of this token, which no other token has."""
         return f"text {token}"
 
 
 @pytest.mark.parametrize("law", NEUTRAL_LAWS, ids=lambda law: law.__name__)
 async def test_the_echo_driver_keeps_the_law(law: NeutralLaw, mock_clock: MockClock) -> None:
-    """The neutral laws hold for a driver without Couchbase."""
+    """A driver of another protocol than Couchbase's satisfies the protocol-neutral laws."""
     await law(EchoBench(mock_clock))

@@ -22,7 +22,7 @@ from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamId,
 
 
 class LongPass(Pace):
-    """Pace that holds readers until the test ends the pass."""
+    """Pace that makes readers wait until the test ends the pass of the event loop."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ async def tls_pair() -> Pair:
 
 
 async def direct_tls_pair() -> Pair:
-    """Return two ends of TLS over a socket; the first is the client's own stream."""
+    """Return two ends of TLS over a socket; the first end is a ``TlsStream`` of the client."""
     authority = trustme.CA()
     theirs_context, ours_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("node.example").configure_cert(theirs_context)
@@ -83,7 +83,7 @@ PAIRS = pytest.mark.parametrize("make_pair", [bare_pair, tls_pair, direct_tls_pa
 
 
 class Asking(Ears):
-    """Recorder that sends a request as soon as further bytes arrive after the first ones."""
+    """Recorder that sends the request ``order``, once it is set, as soon as bytes arrive."""
 
     order: bytes = b""
     is_checked = True
@@ -96,7 +96,7 @@ class Asking(Ears):
 
 
 async def what_comes(stream: trio.abc.ReceiveStream) -> bytes:
-    """Return the next bytes of a stream, or b"" at its end, however it ends."""
+    """Return the next bytes of a stream, or b"" if it has ended, with or without an error."""
     try:
         return bytes(await stream.receive_some())
     except trio.BrokenResourceError:
@@ -242,7 +242,7 @@ async def test_bytes_before_an_unwritten_request() -> None:
         await trio.testing.wait_all_tasks_blocked()
         while not ears.stream.is_behind:
             ears.stream.send(bytes(1024))
-        # The writer is inside send_all at this point.
+        # When all other tasks wait, the writer is inside send_all.
         await trio.testing.wait_all_tasks_blocked()
         begun = ears.stream.handed_over
         ears.stream.send(b"request", unless_readable=True)

@@ -60,7 +60,7 @@ async def test_bytes_are_written_before_the_task_waits() -> None:
 
 @pytest.mark.native
 async def test_writes_keep_their_order() -> None:
-    """While the writer waits in ``send_all``, later bytes are queued behind it, even if the socket has capacity."""
+    """While the writer waits in ``send_all``, later bytes are queued, even if the socket has capacity."""
     ours, theirs = socket.socketpair()
     ears = Ears(connector_to(trio.SocketStream(trio.socket.from_stdlib_socket(ours))))
     received = bytearray()
@@ -69,7 +69,7 @@ async def test_writes_keep_their_order() -> None:
         nursery.start_soon(ears.stream.run)
         await trio.testing.wait_all_tasks_blocked()
         ears.stream.send(b"a" * MANY)
-        # The writer is inside send_all at this point.
+        # When all other tasks wait, the writer is inside send_all.
         await trio.testing.wait_all_tasks_blocked()
         received += theirs.recv(MANY)
         ears.stream.send(b"b")
@@ -84,7 +84,7 @@ async def test_writes_keep_their_order() -> None:
 
 @pytest.mark.native
 async def test_a_burst_to_a_lost_peer() -> None:
-    """Bytes for a peer that has closed are left to the writer, which reports the loss."""
+    """If the peer has closed, ``send`` leaves the bytes to the writer, which reports the loss."""
     ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
     ears = Ears(connector_to(ours))
 
@@ -101,7 +101,7 @@ async def test_a_burst_to_a_lost_peer() -> None:
 
 @pytest.mark.native
 async def test_a_peer_that_closed_before_the_first_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A peer that closed before the socket was inspected, which BSD refuses, is reported as the end of the stream."""
+    """If the peer closed before the first read, after which BSD refuses to inspect a socket, the stream just ends."""
     ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
     ears = Ears(connector_to(ours))
 
@@ -160,7 +160,7 @@ async def test_one_write_is_bounded(expected: list[int], sizes: list[int]) -> No
 
 
 async def test_a_write_counts_when_it_begins() -> None:
-    """Bytes passed to a blocked ``send_all`` count as handed over, and bytes queued behind it do not."""
+    """While ``send_all`` waits, the bytes passed to it count as handed over, and bytes queued after them do not."""
     hang_up = trio.Event()
 
     async def receive() -> bytes:

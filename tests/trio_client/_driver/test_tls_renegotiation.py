@@ -30,7 +30,7 @@ async def exchange(server: OpensslServer, number: int) -> None:
         nursery.start_soon(read)
         while server.unread():
             await trio.lowlevel.checkpoint()
-        # This returns after a renegotiation; before it, the server accepts no line.
+        # A renegotiation is complete when this call returns. Before that, the server accepts no line.
         await server.stream.send_all(b"from the client %d\n" % number)
         await server.wait_output(b"from the client %d\n" % number)
         line = b"from the server %d\n" % number
@@ -59,12 +59,12 @@ async def test_data_around_new_keys(version: ssl.TLSVersion, command: str, tmp_p
 
 
 async def test_sending_during_a_renegotiation(tmp_path: Path) -> None:
-    """Data that cannot be encrypted until the peer has responded is not accepted by ``send_now``, and is sent later."""
+    """During a renegotiation, ``send_now`` accepts no data until the peer has responded; then the data is sent."""
     async with open_openssl(tmp_path, ssl.TLSVersion.TLSv1_2) as server:
         stream = server.stream
         await exchange(server, 0)
         await server.command("r")
-        # The client's part of a read, without a pass of the event loop in which the peer could respond.
+        # Read what has arrived, without a pass of the event loop in which the peer could respond.
         await stream._receive()
         assert b"" == stream._decrypt(1)
         sent = stream.send_now(b"too early")
@@ -79,7 +79,7 @@ async def test_sending_during_a_renegotiation(tmp_path: Path) -> None:
 
 
 async def test_sending_during_renegotiation_with_unread_data(tmp_path: Path) -> None:
-    """``send_now`` accepts no data while received data before the client's handshake is unread; it is sent later."""
+    """If unread data precedes the client's handshake, ``send_now`` accepts no data; the data is sent after a read."""
     async with open_openssl(tmp_path, ssl.TLSVersion.TLSv1_2) as server:
         stream = server.stream
         await exchange(server, 0)
@@ -153,6 +153,5 @@ async def test_a_flood_of_key_updates(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.undo()
         await exchange(server, 1)
 
-    # Trio runs the tasks of a pass in any order: the reader may run before this test in one pass, and after it in the
-    # next.
+    # Trio runs the tasks of a pass in any order: the reader may run before this test in one pass, after it in another.
     assert max(Counter(at).values()) <= 2

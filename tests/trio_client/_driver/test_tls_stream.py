@@ -1,4 +1,4 @@
-"""TLS over a socket: reads, writes, and the end."""
+"""TLS over a socket: handshakes, reads, writes, and the end of the stream."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def close(stream: TlsStream, peer: TlsPeer) -> None:
 
 
 async def send_a_part(stream: TlsStream) -> None:
-    """Start to send a megabyte, and cancel the call when the socket is full."""
+    """Start to send a megabyte, and cancel the send when the socket is full."""
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stream.send_all, MEGABYTE)
@@ -43,7 +43,7 @@ async def send_a_part(stream: TlsStream) -> None:
             scope.cancel()
 
 
-# Reading.
+# -- Reading.
 
 
 @VERSIONS
@@ -80,9 +80,9 @@ async def test_available_records_are_read_together(version: ssl.TLSVersion) -> N
 
 
 async def test_the_records_of_one_read_are_bounded() -> None:
-    """Data above the bound of records is returned by the next read, which does not wait but is a checkpoint."""
+    """A read decrypts a bounded number of records. The next read does not wait for the rest, but is a checkpoint."""
     stream, peer = await open_pair()
-    # Session tickets arrive first.
+    # Read the session tickets, which arrive before the data.
     await peer.send(b"hello")
     assert b"hello" == await stream.receive_some()
     await peer.send(*[b"x"] * (RECORDS_MAX + 1))
@@ -147,7 +147,7 @@ async def test_a_cancelled_read_loses_nothing() -> None:
     assert b"one" == received
 
 
-# Handshakes.
+# -- Handshakes.
 
 
 @VERSIONS
@@ -177,7 +177,7 @@ async def test_a_refused_certificate_sends_its_alert() -> None:
 
 
 async def shake_hands_in_vain(peer: TlsPeer) -> None:
-    """Shake hands with a client that does not trust the server."""
+    """Attempt a handshake with a client that does not trust the server."""
     with pytest.raises(ssl.SSLError, match="UNKNOWN_CA"):
         await peer.do_handshake()
 
@@ -220,13 +220,13 @@ async def test_a_response_without_tls_fails(answer: bytes) -> None:
     assert isinstance(caught.value.__cause__, ssl.SSLError)
 
 
-# Ends.
+# -- Ends.
 
 
 @VERSIONS
 @pytest.mark.parametrize("end", ["close_notify", "none", "amid a record"])
 async def test_each_end_of_a_connection_is_reported(version: ssl.TLSVersion, end: str) -> None:
-    """An end with close_notify is a normal end; any other end raises on every read, after all data."""
+    """After all data, reads return b"" if the peer sent close_notify; after any other end, every read raises."""
     stream, peer = await open_pair(version)
     records = peer.records(b"last")
     if end == "close_notify":
@@ -283,7 +283,7 @@ async def test_a_reset_connection_fails_both_directions() -> None:
     """After a reset, the system's error is the cause of the exceptions of both reading and sending."""
     stream, peer = await open_pair()
     assert 3 == stream.send_now(b"one")
-    # A socket that is closed with unread data resets the connection.
+    # Closing a socket that has unread data resets the connection.
     await peer.stream.aclose()
     with pytest.raises(trio.BrokenResourceError) as caught:
         await stream.receive_some()
@@ -294,7 +294,7 @@ async def test_a_reset_connection_fails_both_directions() -> None:
     assert all(isinstance(error.value.__cause__, ConnectionError) for error in (caught, also_caught))
 
 
-# Sending.
+# -- Sending.
 
 
 @VERSIONS
@@ -447,11 +447,11 @@ async def test_every_call_is_a_checkpoint() -> None:
     await peer.stream.aclose()
 
 
-# Closing.
+# -- Closing.
 
 
 async def test_closing_twice() -> None:
-    """A second ``aclose`` does nothing, even if the file descriptor was reused; a closed stream accepts no data."""
+    """A second ``aclose`` does nothing, even if the file descriptor is reused; a closed stream accepts no data."""
     stream, peer = await open_pair()
     await stream.aclose()
     assert 0 == stream.send_now(b"x")

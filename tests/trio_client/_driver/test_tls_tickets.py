@@ -1,4 +1,4 @@
-"""Flood of session tickets, unlike any real server: many in one record, encrypted with the server's secret."""
+"""Flood of session tickets, many in one record, as no real server sends them; the test encrypts them itself."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from triclinium._driver.tls_stream import TlsStream
 
 pytestmark = pytest.mark.native
 
-# RFC 8446 §4.6.1, §5.2: the smallest ticket, which is not used, and content types.
+# RFC 8446 §4.6.1, §5.2: the smallest ticket, which no client uses, and the content types of records.
 TICKET = bytes.fromhex("0400000e 00001c20 00000000 00 000178 0000")
 HANDSHAKE, DATA = 22, 23
 RECORDS = 12
 
 
 class Records:
-    """Records that a server of TLS 1.3 would encrypt as its first ones.
+    """Records that a test encrypts like the first records of a TLS 1.3 server.
 
     Args:
         secret: the server's first secret for data (RFC 8446, section 7.1), of TLS_AES_256_GCM_SHA384.
@@ -58,7 +58,7 @@ def secret_in(keys: Path) -> bytes:
 
 
 async def test_a_flood_of_session_tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenSSL gets one full record of tickets per pass of the event loop, and the data behind all of them is read."""
+    """The client passes OpenSSL one full record of tickets per pass of the event loop, and then reads the data."""
     context = server_context(tickets=0)
     context.keylog_filename = str(tmp_path / "secrets")
     below, above = trio.socket.socketpair()

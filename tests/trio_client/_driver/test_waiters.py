@@ -13,7 +13,7 @@ from triclinium_core.contract.neutral import Token
 
 
 class Driver:
-    """Driver that has nothing to abandon."""
+    """Driver whose operations may always be cancelled."""
 
     def abandon(self, _: Waiter[str, int]) -> trio.lowlevel.Abort:
         """Let trio cancel the task."""

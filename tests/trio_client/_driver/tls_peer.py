@@ -85,7 +85,7 @@ class TlsPeer:
         return self.outgoing.read()
 
     async def send_raw(self, records: bytes, cut: int = ENOUGH) -> None:
-        """Send bytes unchanged, at most ``cut`` at a time; the client reads each part before the next is sent."""
+        """Send bytes unchanged in parts of at most ``cut`` bytes, and let the client read each part before the next."""
         for start in range(0, len(records), cut):
             await self.stream.send_all(records[start : start + cut])
             if cut < ENOUGH:
@@ -119,7 +119,7 @@ async def open_pair(
     """Return a client's stream and its peer after the handshake."""
     below, above = trio.socket.socketpair()
     stream = TlsStream(trio.SocketStream(below), client_context(version), HOST.encode())
-    # A socket of this kind accepts only a few small parts before they are read.
+    # A socket pair accepts only a few small parts before the other end reads them.
     peer = TlsPeer(trio.SocketStream(above), tickets=2 if cut == ENOUGH else 0)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stream.do_handshake)

@@ -41,7 +41,7 @@ async def test_create_use_and_drop_a_bucket(autojump_clock: MockClock) -> None:
 
 
 async def test_settings_of_a_bucket_are_updated(autojump_clock: MockClock) -> None:
-    """The settings that are read equal those that were written, and an update changes single settings."""
+    """``get_bucket`` returns the settings that the program wrote, and an update changes single settings."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.buckets()
         settings = BucketSettings(

@@ -1,4 +1,4 @@
-"""Deadline of calls that need several requests: one deadline for all of them, and the error when it passes."""
+"""Deadline of calls that need several requests, which all requests share, and the error when it passes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRAVEL = BucketSettings(name="travel", ram_quota_mb=100)
 CACHE = replace(TRAVEL, name="cache", bucket_type=BucketType.MEMCACHED)
 TIMEOUT = 5.0
 FIRST = 3.0
-"""Seconds until the first request of a call is answered, out of the time for all requests."""
+"""Seconds until the response to the first request of a call; they are part of ``TIMEOUT``."""
 WARMING_UP = http_status(
     200,
     body=b'{"name":"travel","quota":{"rawRAM":104857600},"nodes":[{"hostname":"10.0.0.1:8091","status":"warmup"}]}',
@@ -46,7 +46,7 @@ async def create_what_is_not_opened(fake: FakeCluster, cluster: Cluster) -> None
 
 
 async def create_what_warms_up(fake: FakeCluster, cluster: Cluster) -> None:
-    """Create a bucket that never becomes healthy, and whose state only the management service knows."""
+    """Create a memcached bucket, whose state only the management service knows, and which stays in warmup."""
     fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
     fake.node.faults.always(Service.MANAGEMENT, WARMING_UP)
     await cluster.buckets().create_bucket(CACHE)
@@ -60,14 +60,14 @@ async def create_and_hear_no_more(fake: FakeCluster, cluster: Cluster) -> None:
 
 
 async def drop_what_stays(fake: FakeCluster, cluster: Cluster) -> None:
-    """Drop a bucket that the service keeps listing."""
+    """Drop a bucket that the management service continues to list."""
     fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
     fake.node.faults.always(Service.MANAGEMENT, WARMING_UP)
     await cluster.buckets().drop_bucket("default")
 
 
 async def create_without_a_response(fake: FakeCluster, cluster: Cluster) -> None:
-    """Create a scope that the node does not learn of."""
+    """Create a scope that a node still does not know at the deadline."""
     fake.nodes.learn_late(0, 60.0)
     fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
     await cluster.bucket("default").collections().create_scope("other")
@@ -114,7 +114,7 @@ async def test_one_deadline_for_all_requests(
     name: str,
     text: str,
 ) -> None:
-    """The time of the first request counts toward the deadline; the error names the call and is logged once."""
+    """The first request's time counts toward the deadline of a call; the error names the call and is logged once."""
     caplog.clear()
     async with opened() as (fake, cluster):
         began_at = trio.current_time()
@@ -132,7 +132,7 @@ async def test_one_deadline_for_all_requests(
 async def test_user_data_of_a_timeout_between_requests(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A call that times out between two requests logs its context with marked user data, like one during a request."""
+    """A call that times out between two requests logs its context with user data in marks, as during a request."""
     timeouts = TimeoutOptions(management=TIMEOUT)
     async with (
         open_fake_cluster(options=OPTIONS) as fake,
@@ -193,7 +193,7 @@ async def test_watch_indexes_has_no_deadline(autojump_clock: MockClock) -> None:
 async def test_the_callers_deadline(
     autojump_clock: MockClock, call: Call, name: str, ambiguous: bool, awaited: tuple[str, ...]
 ) -> None:
-    """``fail_after`` lists the call by its public name once, with its ambiguity; outer scopes see this exception."""
+    """``fail_after`` lists the call once, with public name and ambiguity; outer scopes get the same exception."""
     async with opened(management=75.0) as (fake, cluster):
         with (
             fail_after(60.0) as outer,

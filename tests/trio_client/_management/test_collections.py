@@ -64,7 +64,7 @@ async def test_create_use_and_drop_a_collection(autojump_clock: MockClock) -> No
 
 
 async def test_existing_and_missing_names(autojump_clock: MockClock) -> None:
-    """Existing and missing scopes, collections and buckets raise their own exceptions."""
+    """Each kind of existing or missing scope, collection or bucket raises its own exception."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()
         settings = triclinium.management.UpdateCollectionSettings(max_expiry=1)
@@ -154,7 +154,7 @@ async def write_everywhere(fake: FakeCluster, cluster: triclinium.Cluster, colle
 
 
 async def test_create_waits_for_every_node(autojump_clock: MockClock) -> None:
-    """A call returns when the slowest node has caught up, and the first write to every vbucket then succeeds."""
+    """``create_collection`` returns when the slowest node knows the collection; no first write is then retried."""
     options = replace(OPTIONS, vbuckets=VBUCKETS)
     async with open_fake_cluster(nodes=3, options=options) as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()
@@ -170,7 +170,7 @@ async def test_create_waits_for_every_node(autojump_clock: MockClock) -> None:
 
 
 async def test_a_collection_that_is_recreated(autojump_clock: MockClock) -> None:
-    """A recreated collection has a new id, and no request uses the old one."""
+    """A recreated collection has a new id, and no later request uses the old id."""
     options = replace(OPTIONS, vbuckets=VBUCKETS)
     async with open_fake_cluster(nodes=3, options=options) as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()

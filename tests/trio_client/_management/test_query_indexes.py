@@ -92,7 +92,7 @@ async def test_deferred_indexes_of_a_bucket(autojump_clock: MockClock) -> None:
 
 
 async def test_existing_and_missing_indexes(autojump_clock: MockClock) -> None:
-    """Existing and missing indexes raise their own exceptions, unless the call ignores them."""
+    """An existing index and a missing one raise their own exceptions, unless the call's option ignores this."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").default_collection().query_indexes()
         with pytest.raises(errors.IndexNotFoundException):

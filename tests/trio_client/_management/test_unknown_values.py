@@ -57,7 +57,7 @@ async def names_of_scopes(cluster: Cluster) -> Sequence[str]:
 async def test_lists_of_the_cluster_manager(
     names: Callable[[Cluster], Awaitable[Sequence[str]]], said: str, body: object
 ) -> None:
-    """A list with unknown values has all its entries."""
+    """If a server's list has values that the client does not know, the returned list has all entries."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         fake.nodes.script.answer(said, FakeAnswer(body=json.dumps(body)), service=Service.MANAGEMENT)
 
@@ -65,7 +65,7 @@ async def test_lists_of_the_cluster_manager(
 
 
 async def test_query_indexes() -> None:
-    """A list of query indexes with unknown values has all its entries."""
+    """If indexes in a server's list have unknown values, the returned list has all of them."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         fake.nodes.script.answer(re.compile(".*"), FakeAnswer(rows=[INDEX, INDEX | {"name": "y"}]))
 
@@ -73,7 +73,7 @@ async def test_query_indexes() -> None:
 
 
 async def test_an_update_keeps_unknown_values() -> None:
-    """An update of received settings sends their unknown values back."""
+    """If a program reads settings with unknown values and updates the bucket, the client sends these values back."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         path = "/pools/default/buckets/x"
         fake.nodes.script.answer(f"GET {path}", FakeAnswer(body=json.dumps(BUCKET)), service=Service.MANAGEMENT)
@@ -94,6 +94,6 @@ async def test_an_entry_without_a_name(caplog: pytest.LogCaptureFixture) -> None
 
             assert ["x"] == await names_of_buckets(cluster)
 
-    # On a busy machine, the log of slow operations may have an entry, too.
+    # Select one logger, because on a busy machine the log may also have a slow operation.
     records = [record for record in caplog.records if record.name == "triclinium.connection"]
     assert ["get_all_buckets" in record.getMessage() for record in records] == [True]

@@ -1,4 +1,4 @@
-"""``attempts``: cases that tests/properties/test_retry.py does not draw for all forms of retrying."""
+"""Cases of ``attempts`` that tests/properties/test_retry.py does not draw."""
 
 # ruff: noqa: PT012 - what raises is a loop, not a simple statement
 
@@ -29,7 +29,7 @@ def strategy() -> StandardRetryStrategy:
 
 
 async def test_an_error_is_retried(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """An error ends its block and is followed by another attempt; code after the block runs as well."""
+    """After an error ends the block of an attempt, the code below the block runs and another attempt follows."""
     numbers, behind = [], []
     async for attempt in attempts(strategy, on=OSError):
         with attempt:
@@ -174,7 +174,7 @@ async def test_a_plain_block_with_an_asynchronous_strategy() -> None:
 
 
 async def test_a_loop_left_after_a_failure(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """A loop that was left after a failure returns the tokens of its next attempt when it is released."""
+    """A loop that was left after a failure returns the tokens for its next attempt when the loop object is freed."""
 
     async def by_return() -> None:
         async for attempt in attempts(strategy):
@@ -191,7 +191,7 @@ async def test_a_loop_left_after_a_failure(strategy: StandardRetryStrategy, auto
     await by_return()
     at_once = strategy.available_quota()
     await by_break()
-    # The error references the frame that it passed, which references the attempts, which reference the error.
+    # Only the collector frees the loop: the error references its frame, which references the loop, which has the error.
     gc.collect()
 
     assert (CAPACITY, CAPACITY) == (at_once, strategy.available_quota())
@@ -217,7 +217,7 @@ async def test_a_loop_collected_in_another_thread(strategy: StandardRetryStrateg
 
 
 async def test_a_cancelled_wait(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """An attempt whose wait was cancelled has returned its tokens and cannot run."""
+    """If the delay before an attempt is cancelled, the tokens are returned and the attempt cannot run."""
     loop = attempts(strategy, on=OSError)
     with await anext(loop):
         raise OSError
@@ -232,7 +232,7 @@ async def test_a_cancelled_wait(strategy: StandardRetryStrategy, autojump_clock:
 
 @pytest.mark.parametrize("form", ["with", "async with"])
 async def test_program_exits_are_not_judged(form: str, strategy: StandardRetryStrategy) -> None:
-    """KeyboardInterrupt is raised without calling the strategy, ``on`` or the hooks."""
+    """A KeyboardInterrupt leaves the loop without a call of the strategy, ``on`` or the hooks."""
     judged: list[object] = []
 
     def yes(error: object) -> bool:

@@ -1,4 +1,4 @@
-"""Calls of any function under Couchbase's strategies: the requests that they see, and the effect of decisions."""
+"""Calls of any function under Couchbase's strategies: the requests that strategies get, and the effect of decisions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Recording(BestEffortRetryStrategy):
 
 
 class Awaited(Recording):
-    """Asynchronous variant."""
+    """Variant of ``Recording`` with an asynchronous method."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:  # type: ignore[override]
         """Sleep, then decide."""
@@ -75,7 +75,7 @@ FORMS: dict[str, Callable[[Flaky, Recording], Awaitable[str]]] = {
 async def test_the_strategy_decides_about_calls(
     form: str, kind: type[Recording], autojump_clock: trio.testing.MockClock
 ) -> None:
-    """The strategy sees each failure as that of a request without a service, with its age and remaining time."""
+    """The strategy gets each failure as a request without a service, with the call's age and remaining time."""
     strategy = kind()
     with trio.fail_after(60.0), triclinium.client_context(robot=True):
         result = await FORMS[form](Flaky(3), strategy)
@@ -107,7 +107,7 @@ async def test_the_delays_are_those_of_the_strategy(autojump_clock: trio.testing
 async def test_no_retry_after_deadline_or_if_unsafe(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """The last error records why it was not retried: the deadline, or because the call is not safe to retry."""
+    """The last error records the reason against a retry: the deadline, or a call that is not safe to retry."""
     with pytest.raises(ConnectionError) as caught, trio.fail_after(1.0):
         await retry(Flaky(1000), strategy=BestEffortRetryStrategy(), on=ConnectionError)
 

@@ -1,4 +1,4 @@
-"""``retry`` and ``retried``: cases that tests/properties/test_retry.py does not draw for all forms of retrying."""
+"""Cases of ``retry`` and ``retried`` that tests/properties/test_retry.py does not draw."""
 
 from __future__ import annotations
 

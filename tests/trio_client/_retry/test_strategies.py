@@ -1,4 +1,4 @@
-"""Strategies for trio programs: built-in, asynchronous and custom ones."""
+"""Built-in, asynchronous and custom strategies in trio programs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_an_asynchronous_strategy(autojump_clock: MockClock) -> None:
 
 
 async def test_an_asynchronous_strategy_refuses(autojump_clock: MockClock) -> None:
-    """If the strategy refuses a retry, the error of the call is raised, not the refusal."""
+    """If the strategy refuses a retry, the caller gets the error of the attempt, not the exception of the refusal."""
     error = OSError()
 
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the object itself is checked
@@ -91,7 +91,7 @@ async def test_an_asynchronous_strategy_refuses(autojump_clock: MockClock) -> No
 
 @rows("kind", [ScriptedStrategy, AsyncStrategy])
 async def test_no_token_for_the_first_attempt(kind: type[ScriptedStrategy | AsyncStrategy]) -> None:
-    """Without a token, there is one attempt, and the strategy is not called again."""
+    """If the strategy grants no first token, the call has one attempt, and the strategy is not called again."""
     strategy, flaky = kind(RetryError(), RetryError()), Flaky(OSError())
     with pytest.raises(OSError) as caught:  # noqa: PT011 - it has no message
         await retry(flaky, strategy=strategy, on=OSError)
@@ -196,7 +196,7 @@ def in_a_second(_: Exception) -> triclinium.retries.ErrorInfo:
 async def test_a_retry_not_made_costs_nothing(
     shape: Callable[[AnyRetryStrategy], AnyRetryStrategy] | None, autojump_clock: MockClock
 ) -> None:
-    """A retry that the deadline or a cancellation prevents costs no tokens, even with an asynchronous strategy."""
+    """If the deadline or a cancellation prevents a retry, it takes no tokens, even from an asynchronous strategy."""
     quota = triclinium.StandardRetryStrategy()
     strategy = quota if shape is None else shape(quota)
     with pytest.raises(OSError), trio.move_on_after(1.0):  # noqa: PT011 - it has no message

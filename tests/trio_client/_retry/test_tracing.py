@@ -139,7 +139,7 @@ async def test_spans_end_with_a_cancelled_call(autojump_clock: MockClock, way: W
         with tracing_retries(traced.tracer, traced.meter):
             nursery.start_soon(way, Flaky(OSError()).fetch, ScriptedStrategy(Token(), Token(0.5)))
         await trio.sleep(seconds)
-        # With a known deadline, the call would end before its delay.
+        # Cancel without a deadline: with a deadline, the call would end before its delay.
         nursery.cancel_scope.cancel()
 
     *_, call = traced.spans
@@ -167,7 +167,7 @@ async def test_an_abandoned_loop_ends_its_spans(autojump_clock: MockClock) -> No
 
 @rows("way", WAYS)
 async def test_spans_inside_an_attempt_are_its_children(autojump_clock: MockClock, way: Way) -> None:
-    """A span that the function opens is a child of the attempt's span; one after the call is not."""
+    """A span that the function opens is a child of the attempt's span; a span that follows the call is not."""
     traced = Traced()
 
     async def fetch() -> None:

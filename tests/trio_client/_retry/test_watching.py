@@ -33,7 +33,7 @@ class Flaky:
 
 
 async def test_a_call_that_recovers(autojump_clock: MockClock) -> None:
-    """Each retry is reported when it is scheduled, and the success that follows."""
+    """The hook gets a report of each retry when it is scheduled, and one of the success that follows."""
     reported: list[RetryReport] = []
     error = OSError()
     strategy = ScriptedStrategy(Token(), Token(0.5))
@@ -46,7 +46,7 @@ async def test_a_call_that_recovers(autojump_clock: MockClock) -> None:
 
 
 async def test_a_call_that_gives_up() -> None:
-    """A call that gives up is reported with the reason and the name that the caller gave it."""
+    """The report of a call that gives up has the reason, and the name that the caller chose for the call."""
     reported: list[RetryReport] = []
     error = OSError()
     with pytest.raises(OSError):  # noqa: PT011 - the object itself is checked
@@ -70,7 +70,7 @@ async def test_an_immediate_success_is_not_reported() -> None:
 
 
 async def test_a_block_reports_all_calls_inside() -> None:
-    """Hooks of a block get reports of its child tasks, too; an inner block adds hooks, and the outermost run first."""
+    """Hooks of a block get the reports of its child tasks, too. An inner block adds hooks that run after them."""
     received: list[str] = []
 
     def hook(name: str) -> triclinium.retries.RetryHook:
@@ -131,7 +131,7 @@ async def test_the_log(caplog: pytest.LogCaptureFixture, autojump_clock: MockClo
 
 
 async def slow(report: RetryReport) -> None:
-    """Stand in for a hook, which must not be asynchronous."""
+    """Stand in for an asynchronous hook, which is not allowed."""
 
 
 @pytest.mark.parametrize("hook", [3, slow])

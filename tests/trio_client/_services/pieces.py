@@ -1,4 +1,4 @@
-"""Machine whose service sends rows in pieces that a test specifies."""
+"""Client machine whose service sends rows in pieces that a test specifies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core.services.service_request import ServiceRequest, ServiceResu
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 Piece = Sequence[bytes] | ServiceResult | errors.CouchbaseException | None
-"""Rows, a result, an error, or None for silence."""
+"""Rows, the result or the error that ends a request, or None for no response."""
 
 METADATA = QueryMetaData(request_id="r1", client_context_id="c1", status=QueryStatus.SUCCESS)
 

@@ -74,7 +74,7 @@ async def test_a_service(autojump_clock: MockClock) -> None:
 
 
 async def test_a_scope() -> None:
-    """Statements of a scope carry the scope; each has a unique client context id."""
+    """A scope adds its query context to each request, and leaves the client context id to the machine."""
     pieces = Pieces(METADATA, METADATA)
     async with open_scripted(pieces.machine) as cluster:
         scope = cluster.bucket("travel").scope("inventory")

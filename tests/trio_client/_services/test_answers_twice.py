@@ -1,4 +1,4 @@
-"""Repeated responses over real sockets, in pieces of any size: the copy is never used as the next response."""
+"""Services that repeat responses over real sockets, in pieces of any size; no request gets another one's copy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def http(body: bytes, status: bytes = b"200 OK", headers: bytes = b"") -> bytes:
 
 
 class TalkativeService:
-    """Service that sends each request its next response, and repeats the last response when the test calls ``repeat``.
+    """Service that responds to each request with the next prepared response, and repeats the last one on ``repeat``.
 
     Args:
         greeting: bytes that it sends on the first connection before any request.
@@ -77,7 +77,7 @@ class TalkativeService:
 
 
 class LateService(TalkativeService):
-    """Service whose numbered responses repeat client context ids. Before the second, it sends the first one again."""
+    """Service whose responses have a number and the request's id. Before the second, it sends the first again."""
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Respond to the requests of one connection."""
@@ -140,13 +140,13 @@ async def client_of(talkative: TalkativeService, service: Service) -> AsyncItera
 
 
 async def query(cluster: triclinium.Cluster, statement: str) -> Sequence[object]:
-    """Return the rows of a query with an id of the user."""
+    """Return the rows of a query with a client context id of the caller."""
     async with cluster.query(statement, client_context_id="mine") as result:
         return await result.rows()
 
 
 async def analyze(cluster: triclinium.Cluster, statement: str) -> Sequence[object]:
-    """Return the rows of an analytics query with an id of the user."""
+    """Return the rows of an analytics query with a client context id of the caller."""
     async with cluster.analytics_query(statement, client_context_id="mine") as result:
         return await result.rows()
 
@@ -186,7 +186,7 @@ async def outcome_of(call: Call, cluster: triclinium.Cluster, name: str) -> Outc
 
 
 class Case(NamedTuple):
-    """Two calls of one service, the responses to them, and the expected outcomes."""
+    """Two calls of one service, the responses that the service sends, and the expected outcomes of the calls."""
 
     service: Service
     calls: tuple[Call, Call]
@@ -195,7 +195,7 @@ class Case(NamedTuple):
 
 
 SIZES = (1, 2, 4, 8, 64)
-"""Sizes of pieces in bytes. With some of them, a piece ends with the first copy, for a copy of any length.
+"""Sizes of pieces in bytes. For a response of any length, some of the sizes end a piece with its first copy.
 
 ``tests/core/runtime/services/test_foreign_answers.py`` tries every size.
 """
@@ -263,7 +263,7 @@ async def test_a_second_copy_in_the_socket(case: Case) -> None:
     [http(b"[]")[:1], b"\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n", b"\x15\x03\x01"],
 )
 async def test_unread_bytes_in_the_socket(behind: bytes) -> None:
-    """A connection is closed if part of a response, an interim response, an empty line or another byte waits on it."""
+    """If part of a response, an interim response, an empty line or another byte waits on a connection, it is closed."""
     case = CASES[1]
     talkative = TalkativeService(*case.answers)
     async with client_of(talkative, case.service) as cluster:
@@ -279,7 +279,7 @@ async def test_unread_bytes_in_the_socket(behind: bytes) -> None:
 @pytest.mark.native
 @pytest.mark.parametrize("version", [b"HTTP/1.0", b"HTTP/1.1"])
 async def test_the_last_response_of_a_connection(version: bytes) -> None:
-    """A response of HTTP/1.0, or with ``Connection: close``, is the last one on its connection."""
+    """After a response of HTTP/1.0, or with ``Connection: close``, the client uses another connection."""
     case = CASES[1]
     header = b"Connection: close\r\n" if version == b"HTTP/1.1" else b""
     answers = (
@@ -334,7 +334,7 @@ async def test_a_response_before_the_first_request() -> None:
 @pytest.mark.native
 @pytest.mark.parametrize(("readonly", "outcome"), [(True, [3]), (False, errors.RequestCanceledException)])
 async def test_a_second_copy_after_the_next_request(readonly: bool, outcome: Outcome) -> None:
-    """If a copy with another id arrives after the next request, only a read-only query is sent again."""
+    """A query that gets a copy with another id is sent again if it is read-only, and otherwise fails."""
 
     async def ask(cluster: triclinium.Cluster, statement: str) -> Sequence[object]:
         async with cluster.query(statement, readonly=readonly) as result:

@@ -1,4 +1,4 @@
-"""Service that responds before it has read the request, over a real socket: the response counts, and nothing hangs."""
+"""Service that responds over a real socket before it has read the request; the client uses the response."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ After = Callable[[trio.SocketStream], Awaitable[None]]
 
 
 async def stall(stream: trio.SocketStream) -> None:
-    """Stop reading, forever."""
+    """Read nothing more, and keep the connection open."""
     await trio.sleep_forever()
 
 
 async def hang_up(stream: trio.SocketStream) -> None:
-    """Stop reading, and close when the response has had time to arrive."""
+    """Read nothing more, and close the connection after the response has had time to arrive."""
     await trio.sleep(0.05)
 
 
@@ -63,7 +63,7 @@ class EarlyService:
             self.answered += 1
             await self._after(stream)
         except trio.BrokenResourceError:
-            # A client with a complete response may close the connection.
+            # The client may close the connection when it has the complete response.
             pass
         finally:
             await trio.aclose_forcefully(stream)
@@ -127,7 +127,7 @@ async def test_an_early_response_is_used(after: After, status: bytes, body: byte
 
 
 async def test_a_lost_early_response() -> None:
-    """If an early response is lost, the request fails with RequestCanceledException, and the client continues."""
+    """If a reset may destroy an early response, the query returns it or raises RequestCanceledException."""
     service = EarlyService(b"200 OK", SUCCESS, reset)
     async with client_of(service) as cluster:
         first = await ask(cluster, LARGE)

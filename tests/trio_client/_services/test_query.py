@@ -1,4 +1,4 @@
-"""Queries of a cluster of fake nodes: requests, rows, and what the nodes see when a client leaves early."""
+"""Queries of a cluster of fake nodes: requests, rows, and the requests that a client leaves early."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_rows_and_metadata(autojump_clock: MockClock) -> None:
 
 
 async def test_parameters(autojump_clock: MockClock) -> None:
-    """Positional parameters follow the statement, named ones are keywords; ``named_parameters`` allows option names."""
+    """Positional parameters follow the statement; named ones are keywords, or in ``named_parameters`` for any name."""
     async with open_queried() as queried:
         cluster = queried.cluster
 
@@ -186,7 +186,7 @@ async def test_a_missing_scope(autojump_clock: MockClock) -> None:
 async def test_a_missing_keyspace(
     autojump_clock: MockClock, in_scope: bool, text: str, expected: type[errors.CouchbaseException]
 ) -> None:
-    """Error 12003 raises for a collection if its text or the query context names one, otherwise for a bucket."""
+    """Error 12003 means a missing collection if its text or the query context names one, otherwise a missing bucket."""
     async with open_queried() as queried:
         queried.answers(FakeAnswer(errors=[{"code": 12003, "msg": f"Keyspace not found in CB datastore: {text}"}]))
         place = queried.cluster.bucket("travel").scope("inventory") if in_scope else queried.cluster
@@ -336,7 +336,7 @@ async def test_a_silent_service_times_out(
 
 
 class Row(msgspec.Struct):
-    """Row type."""
+    """Type into which rows are decoded."""
 
     number: int
 
@@ -369,7 +369,7 @@ async def fail(cluster: triclinium.Cluster) -> None:
 
 
 async def give_up(cluster: triclinium.Cluster) -> None:
-    """Be cancelled while waiting for the second row."""
+    """Wait for the second row until a scope cancels the wait."""
     with trio.move_on_after(1) as scope:
         await found(cluster)
     assert scope.cancelled_caught
@@ -379,7 +379,7 @@ async def give_up(cluster: triclinium.Cluster) -> None:
 async def test_leaving_early_closes_the_connection(
     depart: Callable[[triclinium.Cluster], Any], autojump_clock: MockClock
 ) -> None:
-    """A block that is left early, in any manner, closes its connection; other queries of the client continue."""
+    """If a block is left before its last row, the client closes its connection, and its other queries continue."""
     async with open_queried() as queried, trio.open_nursery() as nursery:
         queried.answers(FakeAnswer(rows=[1], repeat=1000, seconds_between_rows=30.0))
         queried.answers(FakeAnswer(rows=[7], seconds=60.0), statement="slow")

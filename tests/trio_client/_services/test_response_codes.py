@@ -1,4 +1,4 @@
-"""Each row of the RFC's retry list, over real sockets."""
+"""Responses in the RFC's retry list, each over real sockets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPTIONS = FakeNodeOptions(host="127.0.0.1", buckets=("travel",), vbuckets=128)
 
 @rows("listed", listed_answers())
 async def test_each_row_of_the_retry_list(listed: ListedAnswer) -> None:
-    """A request with a listed response is retried for the reason of its row until it succeeds."""
+    """A request that gets a response of the list is retried, with the retry reason of the row, until it succeeds."""
     with trio.fail_after(60):
         async with open_tcp_cluster(FakeNodes(OPTIONS, nodes=1)) as fake, fake.open_client() as cluster:
             await cluster.bucket("travel").default_collection().upsert("a", 1)

@@ -11,7 +11,7 @@ from triclinium.testing import FakeAnswer, open_tcp_cluster
 
 ROWS = 20_000
 CALLS_MAX = 1.2
-"""Maximum of calls per row. A row of 90 bytes makes 1.11 calls: one itself, and its share of 80 calls per 64 KiB."""
+"""Maximum number of calls per row. A row of 90 bytes makes 1.11 calls: its own, and a share of 80 calls per 64 KiB."""
 
 STATEMENT = "SELECT p.* FROM people p"
 LARGE_ROW = "x" * 1_000

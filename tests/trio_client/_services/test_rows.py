@@ -1,4 +1,4 @@
-"""Rows in a block: their order, their decoding on demand, and their end."""
+"""Rows of a result, which a block reads: their order, their decoding on demand, and their end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATEMENT = "SELECT p.* FROM people p"
 
 
 class Person(msgspec.Struct):
-    """Row type."""
+    """Type into which rows are decoded."""
 
     name: str
 
@@ -35,7 +35,7 @@ class Person(msgspec.Struct):
     ],
 )
 async def test_rows(pieces: Any) -> None:
-    """All rows are returned for any division into pieces; then the iteration ends, and ends again."""
+    """The iteration returns all rows, however they are divided into pieces; then it ends, and ends again."""
     async with open_scripted(Pieces(*pieces).machine) as cluster, cluster.query(STATEMENT) as result:
         assert [{"a": 1}, 2, "three"] == [row async for row in result]
         assert [] == [row async for row in result] == await result.rows()
@@ -91,7 +91,7 @@ async def test_a_row_of_another_type() -> None:
 
 
 class Picky(msgspec.Struct):
-    """Row type that raises an exception that decoders do not raise."""
+    """Row type whose constructor raises an exception that no decoder raises."""
 
     name: str
 
@@ -102,7 +102,7 @@ class Picky(msgspec.Struct):
 
 
 async def test_exceptions_of_a_row_type() -> None:
-    """An exception of the row type is raised unchanged, and the rows after it are readable in either manner."""
+    """An exception of the row type is raised unchanged; iteration and ``rows`` still return the rows after it."""
     people = [b'{"name":"ada"}', b'{"name":"bob"}', b'{"name":"eve"}'], METADATA
     async with open_scripted(Pieces(*people, *people).machine) as cluster:
         for takes_all in (False, True):
@@ -159,7 +159,7 @@ async def test_metadata_before_the_last_row() -> None:
         with pytest.raises(errors.RowsNotReadError):
             await result.metadata()
         assert 1 == await anext(result)
-        # Only a further read shows whether this was the last row.
+        # The last row was returned, but only a further read shows that it was the last.
         with pytest.raises(errors.RowsNotReadError):
             await result.metadata()
         assert 2 == await anext(result)
@@ -167,7 +167,7 @@ async def test_metadata_before_the_last_row() -> None:
 
 
 async def test_no_rows() -> None:
-    """A statement without rows has its metadata immediately."""
+    """If a statement returns no rows, its metadata is available immediately."""
     pieces = Pieces(METADATA)
     async with open_scripted(pieces.machine) as cluster, cluster.query("UPDATE people SET a = 1") as result:
         assert METADATA == await result.metadata()
@@ -200,7 +200,7 @@ async def test_failure_before_rows() -> None:
 
 @rows("taken", [0, 1, 2, 3])
 async def test_leaving_early(taken: int) -> None:
-    """Leaving the block abandons an unfinished request, and not a finished one."""
+    """A block that is left abandons its request if the request is unfinished, and otherwise does nothing."""
     pieces = Pieces([b"1"], [b"2"], METADATA)
     async with open_scripted(pieces.machine) as cluster:
         async with cluster.query(STATEMENT) as result:
@@ -264,7 +264,7 @@ async def test_a_cancelled_read_abandons_the_request() -> None:
 
 
 async def test_cancelled_while_entering() -> None:
-    """A block that is cancelled while it is entered sends nothing, or abandons what it has sent."""
+    """A block that is cancelled while it is entered sends no request, or abandons the request that it has sent."""
     pieces = Pieces(None)
     async with open_scripted(pieces.machine) as cluster:
         with trio.CancelScope() as scope:

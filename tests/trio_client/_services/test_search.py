@@ -1,4 +1,4 @@
-"""Searches in a cluster of fake nodes: requests, hits, and what the nodes see when a client leaves early."""
+"""Searches in a cluster of fake nodes: requests, hits, and the requests that a client leaves early."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_hits_facets_and_metadata(autojump_clock: MockClock) -> None:
 
 
 async def test_indexes_of_cluster_and_scope(autojump_clock: MockClock) -> None:
-    """A search of a scope uses an index of the scope, and a search of a cluster one of the cluster."""
+    """A search of a scope uses the scope's index, and a search of a cluster uses the index of the cluster."""
     async with open_searched(FakeAnswer(rows=[ADA])) as (fake, cluster):
         fake.nodes.script.answer("travel.inventory.people", FakeAnswer(rows=[EVE]), service=Service.SEARCH)
 
@@ -134,7 +134,7 @@ async def test_options(autojump_clock: MockClock) -> None:
 
 
 async def test_a_vector_search_alone(autojump_clock: MockClock) -> None:
-    """A vector search needs no surrounding request."""
+    """A vector search can be passed to ``search`` directly, without a search request around it."""
     async with open_searched(FakeAnswer(rows=[ADA])) as (fake, cluster):
         async with cluster.search("people", search.VectorSearch(search.VectorQuery("v", [0.5]))) as result:
             assert ["ada"] == [row.id for row in await result.rows()]
@@ -183,7 +183,7 @@ async def test_a_missing_index(autojump_clock: MockClock) -> None:
 
 
 async def test_failed_partitions_of_an_index(autojump_clock: MockClock) -> None:
-    """If partitions fail, the hits of the others are returned and the metadata lists the errors."""
+    """If partitions fail, the search returns the hits of the other partitions, and the metadata lists the errors."""
     answer = FakeAnswer(rows=[ADA], errors=[{"msg": "no planPIndexes"}])
     async with open_searched(answer) as (_, cluster), cluster.search("people", search.MatchAllQuery()) as result:
         assert ["ada"] == [row.id async for row in result]
@@ -213,7 +213,7 @@ async def test_a_busy_service_is_retried(autojump_clock: MockClock) -> None:
 
 
 async def test_a_service_busy_until_the_timeout(autojump_clock: MockClock) -> None:
-    """The timeout has status 429, the text of the service, the reason and the number of retries."""
+    """If a service stays busy, the timeout has status 429, the service's text, the reason and the number of retries."""
     timeouts = TimeoutOptions(search=5.0)
     async with open_searched(*[BUSY] * 100, timeouts=timeouts) as (fake, cluster):
         with pytest.raises(
@@ -231,7 +231,7 @@ async def test_a_service_busy_until_the_timeout(autojump_clock: MockClock) -> No
 
 
 async def test_a_service_busy_until_fail_after(autojump_clock: MockClock) -> None:
-    """The timeout of a ``fail_after`` block has the last response, too, in its message and its context."""
+    """If a service stays busy, the timeout of ``fail_after`` has the last response in its message and its context."""
     async with open_searched(*[BUSY] * 100) as (_, cluster):
         with (
             pytest.raises(errors.UnambiguousTooSlowError, match="429.*too many requests.*SEARCH_TOO_MANY") as caught,

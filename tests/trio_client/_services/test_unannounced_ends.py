@@ -1,4 +1,4 @@
-"""Response without a length, which ends with its stream: over TLS, only an announced end completes it."""
+"""Response without a length, which ends with its TLS stream and is complete only if the server announces the end."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def open_query_service(context: ssl.SSLContext, *, says_goodbye: bool) -> 
 
 @pytest.mark.parametrize("says_goodbye", [True, False])
 async def test_a_response_without_length_over_tls(says_goodbye: bool) -> None:
-    """With close_notify the response is complete, and without one it is incomplete even if its JSON is valid."""
+    """Without a length, a response that close_notify ends is complete; any other fails, even if its JSON is valid."""
     authority = trustme.CA()
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert(ADDRESS).configure_cert(server)

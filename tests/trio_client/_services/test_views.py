@@ -151,7 +151,7 @@ async def test_a_missing_view(autojump_clock: MockClock) -> None:
 
 
 async def test_failed_nodes_of_a_view(autojump_clock: MockClock) -> None:
-    """If nodes fail, the rows of the others are returned and the metadata lists the errors."""
+    """If nodes fail, the view returns the rows of the other nodes, and the metadata lists the errors."""
     answer = FakeAnswer(rows=[ADA], errors=[{"from": "10.0.0.5:8092", "reason": "timeout"}])
     async with (
         open_viewed(answer) as (_, bucket),

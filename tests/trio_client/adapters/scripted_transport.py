@@ -1,4 +1,4 @@
-"""Transport without a network, and strategy without jitter, for tests of retries inside httpx clients."""
+"""Scripted transport and a strategy without jitter, with which tests retry inside httpx clients without a network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import trio
 from triclinium_core.retry.smithy import ExponentialRetryBackoffStrategy, Jitter, StandardRetryStrategy
 
 TransportStep = int | httpx.Response | Exception
-"""Status, response, or exception of the transport."""
+"""Status, response or exception with which the transport handles one request."""
 
 
 def standard(*, max_attempts: int = 3, quota_capacity: int = 500) -> StandardRetryStrategy:

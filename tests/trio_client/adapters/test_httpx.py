@@ -1,4 +1,4 @@
-"""Retries inside an httpx client, in virtual time, without sockets: cases missing in test_httpx_properties.py."""
+"""Retries inside an httpx client in virtual time, without sockets; these cases are not in test_httpx_properties.py."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def statuses(records: Sequence[triclinium.retries.AttemptRecord]) -> list[object
 
 
 async def test_a_request_is_retried_until_it_succeeds(autojump_clock: MockClock) -> None:
-    """Retries use the strategy's delays, and the response has the records of earlier attempts."""
+    """A request is retried after the strategy's delays until it succeeds; the response records earlier attempts."""
     script = ScriptedTransport(503, httpx.ReadError("gone"), 200)
     response = await ask(script)
     records: tuple[triclinium.retries.AttemptRecord, ...] = response.extensions[ATTEMPTS]
@@ -89,7 +89,7 @@ class Reset(httpx.ReadError):
 
 
 async def test_the_last_answer_is_returned(autojump_clock: MockClock) -> None:
-    """The last response is returned unread instead of an exception, and its records give the reason for the end."""
+    """If retries end with a response, the caller gets it unread and no exception; its records give the reason."""
     script = ScriptedTransport(503, 429, 504)
     response = await ask(script)
     records: tuple[triclinium.retries.AttemptRecord, ...] = response.extensions[ATTEMPTS]
@@ -101,7 +101,7 @@ async def test_the_last_answer_is_returned(autojump_clock: MockClock) -> None:
 
 
 async def test_the_last_error_is_raised(autojump_clock: MockClock) -> None:
-    """The last error is raised as the same object with its attempts, like in ``triclinium.retry``."""
+    """If retries end with an error, the same object is raised with its attempts, like in ``triclinium.retry``."""
     last = httpx.ReadTimeout("too slow")
     with pytest.raises(httpx.ReadTimeout) as caught:
         await ask(ScriptedTransport(503, httpx.ConnectError("refused"), last))
@@ -226,7 +226,7 @@ async def test_cancelled_during_the_request(autojump_clock: MockClock) -> None:
 
 
 async def test_a_quota_for_each_host(autojump_clock: MockClock) -> None:
-    """A host that is down uses up only its own quota, and two transports can share a strategy."""
+    """A host that is down uses up only its own quota. Two transports can share a strategy."""
     strategy = standard(quota_capacity=14)
     for _ in range(3):
         async with httpx.AsyncClient(
@@ -241,7 +241,7 @@ async def test_a_quota_for_each_host(autojump_clock: MockClock) -> None:
 
 @pytest.mark.parametrize(("expected", "status"), [(1, 200), (1, 404), (0, 500)])
 async def test_a_response_refills_the_quota(autojump_clock: MockClock, expected: int, status: int) -> None:
-    """Any response but a server error refills the quota."""
+    """Any response except a server error returns tokens to the quota."""
     strategy = standard(quota_capacity=14)
     await ask(ScriptedTransport(503, 503), strategy=strategy)
     await ask(ScriptedTransport(status), strategy=strategy)
@@ -250,7 +250,7 @@ async def test_a_response_refills_the_quota(autojump_clock: MockClock, expected:
 
 
 async def test_a_custom_token_scope(autojump_clock: MockClock) -> None:
-    """The token scope may be computed from the request."""
+    """A function may compute the token scope of each request."""
     strategy = standard(quota_capacity=14)
     transport = RetryTransport(
         ScriptedTransport(503, 503), strategy=strategy, token_scope=lambda request: request.url.path
@@ -262,7 +262,7 @@ async def test_a_custom_token_scope(autojump_clock: MockClock) -> None:
 
 
 class Asynchronous:
-    """Strategy with the same decisions behind async methods, as in smithy-core."""
+    """Strategy that makes the decisions of a plain one in async methods, as smithy-core does."""
 
     def __init__(self, strategy: StandardRetryStrategy) -> None:
         self.strategy = strategy
@@ -415,13 +415,13 @@ def test_a_missing_package(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 
 def errors_below(kind: type[Exception]) -> set[str]:
-    """Return the names of a library's own exceptions below one of them."""
+    """Return the names of all subclasses of an exception that its own library defines."""
     own = [child for child in kind.__subclasses__() if child.__module__.startswith(kind.__module__.partition(".")[0])]
     return {child.__name__ for child in own}.union(*(errors_below(child) for child in own))
 
 
 def test_httpx_and_httpx2_have_the_same_errors() -> None:
-    """The only additional exception of httpx2 is raised while a body is read, which a transport does not do."""
+    """httpx2 has one exception more than httpx. It is raised while a body is read, so no transport raises it."""
     assert {"SSEError"} == errors_below(httpx2.TransportError) ^ errors_below(httpx.TransportError)
 
 
@@ -430,7 +430,7 @@ def test_httpx_and_httpx2_have_the_same_errors() -> None:
     [(RetryTransport, httpx2.AsyncHTTPTransport()), (Httpx2RetryTransport, ScriptedTransport())],
 )
 def test_a_transport_of_the_other_library(adapted: Callable[[object], object], stranger: object) -> None:
-    """A transport of the other library is refused immediately, because its requests and errors are other classes."""
+    """A transport of the other library raises immediately, because its requests and errors have other classes."""
     with pytest.raises(ArgumentError) as caught:
         adapted(stranger)
 

@@ -1,4 +1,4 @@
-"""Retries inside httpx and httpx2 clients over real connections: none leaks. No result depends on real time."""
+"""Retries inside httpx and httpx2 clients over real connections, of which none may leak. No result depends on time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def at_once() -> StandardRetryStrategy:
 
 @pytest.fixture(params=["httpx", "httpx2"])
 def httpx(request: pytest.FixtureRequest) -> ModuleType:
-    """Return each of the libraries whose requests can be retried."""
+    """Return httpx or httpx2. Each test runs with both libraries."""
     return importlib.import_module(request.param)
 
 
@@ -72,7 +72,7 @@ async def test_connections_do_not_leak(client_with_one_connection: OpenClient) -
 
 
 async def test_the_last_answer_can_be_read(client_with_one_connection: OpenClient) -> None:
-    """The last response is unchanged, can be read or streamed, and then releases its connection."""
+    """If all attempts fail, the last response can be read or streamed unchanged, and then releases its connection."""
     async with (
         serving(*[HttpReply(503, b"sorry")] * 6, HttpReply(200)) as server,
         client_with_one_connection() as client,
@@ -154,7 +154,7 @@ async def test_a_response_that_breaks_off(httpx: ModuleType, client_with_one_con
 async def test_a_refused_connection_is_retried(
     httpx: ModuleType, client_with_one_connection: OpenClient, method: str
 ) -> None:
-    """A refused connection sent nothing, so a request with any method is retried, here until a server listens."""
+    """A request whose connection is refused was not sent, so it is retried for any method, until a server listens."""
     server = HttpServer([HttpReply(200)])
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -176,7 +176,7 @@ async def test_a_refused_connection_is_retried(
 
 
 async def test_a_pool_timeout_is_retried(httpx: ModuleType, client_with_one_connection: OpenClient) -> None:
-    """A request that gets no connection in time was not sent, so it is retried with any method."""
+    """A request that gets no connection before the pool timeout was not sent, so it is retried for any method."""
     async with (
         serving(HttpReply(200, stalls=True), HttpReply(200)) as server,
         client_with_one_connection() as client,
@@ -225,5 +225,5 @@ async def test_around_any_client(httpx: ModuleType) -> None:
             result = await retry(fetch, server.url, strategy=quota, on=httpx.TransportError)
 
     assert (2, b"welcome", b"welcome") == (attempt.number, response.content, result)
-    # Of a call's two retries, only the tokens of the last are returned.
+    # The call had two retries. Its success returned the tokens of the second one only.
     assert (5, 10_000 - 14) == (len(server.received), quota.available_quota())

@@ -1,4 +1,4 @@
-"""Any history of a request through the transport: every repetition is safe, and every failure has a reason."""
+"""Any history of a request through the transport. Every repetition must be safe, and every failure have a reason."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def answer_of(status: int, seconds: int | None) -> httpx.Response:
 
 ANSWERS = st.builds(
     answer_of,
-    # Histories of one attempt prove little.
+    # Prefer retried statuses, because a history with a single attempt tests little.
     st.sampled_from([200, 204, 301, 404, 500, 501, *RETRIED_STATUSES, *RETRIED_STATUSES, *RETRIED_STATUSES]),
     st.sampled_from([None, None, None, None, 0, 1, 7, 61, 10**12]),
 )
@@ -61,7 +61,7 @@ class HttpHistory:
         return is_idempotent and not self.is_stream
 
     def may_follow(self, step: httpx.Response | httpx.TransportError) -> bool:
-        """Return whether another attempt may follow one with this result."""
+        """Return whether another attempt may follow an attempt with this result."""
         if isinstance(step, httpx.Response):
             wish, most = wish_of(step), self.rules.retry_after_max
             return step.status_code in self.rules.statuses and self.may_be_repeated and (most is None or wish <= most)
@@ -69,7 +69,7 @@ class HttpHistory:
 
 
 def wish_of(step: httpx.Response | httpx.TransportError) -> float:
-    """Return the delay in seconds that a response requests, at most thirty years."""
+    """Return the delay in seconds that a response requests in its Retry-After header, at most thirty years."""
     return min(float(step.headers.get("retry-after", 0)), 1e9) if isinstance(step, httpx.Response) else 0.0
 
 
@@ -94,7 +94,7 @@ async def body() -> AsyncIterator[bytes]:
 
 @given(HISTORIES)
 def test_any_history(history: HttpHistory) -> None:
-    """No attempt is unsafe, excessive, early or late, and every failure has a correct reason."""
+    """In any history, no attempt is unsafe, superfluous, early or late, and every failure has a correct reason."""
     steps: list[TransportStep] = [*history.script]
     script = ScriptedTransport(*steps)
     strategy = standard(max_attempts=history.attempts_max, quota_capacity=CAPACITY)
@@ -120,7 +120,7 @@ def test_any_history(history: HttpHistory) -> None:
     made, last = history.script[:count], history.script[count - 1]
     event(f"{count} attempts, {records[-1].ending if records else None}")
 
-    # Safety.
+    # Safety: no attempt was forbidden, and the result is that of the last attempt.
     assert ended == (last.status_code if isinstance(last, httpx.Response) else last)
     assert count <= max(1, history.attempts_max)
     assert all(history.may_follow(step) for step in made[:-1])
@@ -134,7 +134,7 @@ def test_any_history(history: HttpHistory) -> None:
     assert all(answer.is_closed and not answer.is_read for answer in given_up)
     assert 0 <= strategy.available_quota("service.test") <= CAPACITY
 
-    # Liveness: a request that fails has a valid reason, and waits no longer for it.
+    # Liveness: a request that fails has a valid reason, and fails without a further delay.
     assert now == script.asked_at[-1]
     is_success = (
         isinstance(last, httpx.Response) and last.status_code < 500 and last.status_code not in RETRIED_STATUSES

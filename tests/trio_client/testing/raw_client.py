@@ -45,7 +45,7 @@ class RawClient:
 
 
 def get(key: str, *, opaque: int = 1) -> bytes:
-    """Return a request for a document in the default collection, for connections without the collections feature."""
+    """Return a request for a document in the default collection, as a connection without collections sends it."""
     return encode_request(Opcode.GET, opaque=opaque, status=vbucket_of(key.encode(), 1024), key=key.encode())
 
 

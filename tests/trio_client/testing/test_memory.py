@@ -1,4 +1,4 @@
-"""Tests of the in-process cluster, as an application would use it."""
+"""In-process cluster, as the tests of an application use it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def default_collection(cluster: Cluster) -> Collection:
 
 
 async def test_documents_are_stored_in_their_buckets(autojump_clock: MockClock) -> None:
-    """Documents are stored in the requested buckets, and no time passes."""
+    """``open_fake_cluster`` stores documents in the requested buckets without a delay in virtual time."""
     async with open_fake_cluster(buckets=["travel", "hotels"]) as fake, fake.open_client() as cluster:
         for bucket in ("travel", "hotels"):
             people = cluster.bucket(bucket).default_collection()
@@ -39,7 +39,7 @@ async def test_documents_are_stored_in_their_buckets(autojump_clock: MockClock) 
 
 
 async def test_options_configure_the_node() -> None:
-    """The node has the address, user and buckets of the options, and ``buckets`` overrides the latter."""
+    """The node has the address, user and buckets of the options; the argument ``buckets`` overrides their buckets."""
     options = FakeNodeOptions(host="node.test", port=12000, tls_port=12001, username="app", password="secret")
     async with open_fake_cluster(options=options, buckets=("travel",)) as fake, fake.open_client() as cluster:
         await cluster.bucket("travel").default_collection().upsert("ada", 1)
@@ -52,7 +52,7 @@ async def test_options_configure_the_node() -> None:
 
 
 async def test_a_node_with_an_unnamed_host() -> None:
-    """If configs leave the host to the client, the connection string still has one."""
+    """If configs have ``$HOST`` in place of a host, the connection string still has a host."""
     async with open_fake_cluster(options=FakeNodeOptions(host="$HOST")) as fake, fake.open_client() as cluster:
         await default_collection(cluster).upsert("ada", 1)
 
@@ -61,7 +61,7 @@ async def test_a_node_with_an_unnamed_host() -> None:
 
 @rows("piece_sizes", [(3,), (24, 7, 1000)])
 async def test_split_bytes_change_nothing(piece_sizes: Sequence[int]) -> None:
-    """A client works for any division of the bytes into pieces."""
+    """A client works for any sizes of the pieces in which bytes arrive."""
     options, timeouts = FakeNodeOptions(vbuckets=128), TimeoutOptions(kv=60.0)
     async with (
         open_fake_cluster(options=options, piece_sizes=piece_sizes) as fake,
@@ -97,7 +97,7 @@ async def test_other_ports_refuse_connections(port: int, tls: bool, tls_port: in
 
 
 async def test_the_tls_port_is_served_without_tls() -> None:
-    """The client treats the TLS port of an in-memory cluster as TLS, but it is served without encryption."""
+    """On the TLS port of an in-memory cluster, the client behaves as with TLS, although nothing is encrypted."""
     async with open_fake_cluster(options=FakeNodeOptions(tls_port=11207)) as fake:
         assert fake.tls_connection_string is not None
         async with open_cluster(fake.tls_connection_string, fake.authenticator, connector=fake.connector) as cluster:
@@ -108,7 +108,7 @@ async def test_the_tls_port_is_served_without_tls() -> None:
 
 
 async def test_streams_end_with_the_block() -> None:
-    """Streams end with the block, and new ones are refused."""
+    """When the block ends, its streams end and further connections are refused."""
     async with open_fake_cluster() as fake:
         connected = await fake.connector.connect("127.0.0.1", 11210, tls=False)
 

@@ -1,4 +1,4 @@
-"""Streams in memory behave like trio's streams."""
+"""Streams in memory, which must behave like trio's streams."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ async def test_the_clock_resumes(autojump_clock: MockClock) -> None:
 
 @pytest.mark.parametrize("began", [0.1, 1 / 3, 1e9 / 7])
 async def test_rounding_does_not_stop_the_clock(autojump_clock: MockClock, began: float) -> None:
-    """Delayed responses arrive despite rounding, whenever the node is first served."""
+    """Delayed responses arrive despite rounded times, at whatever time the node is first served."""
     await trio.sleep(began)
     node = FakeNode()
     async with serving(node) as server:
@@ -55,7 +55,7 @@ async def test_rounding_does_not_stop_the_clock(autojump_clock: MockClock, began
 
 
 async def test_the_clock_follows_the_earliest_response(autojump_clock: MockClock) -> None:
-    """A response that is due earlier than the one awaited is sent in time, even after another client has left."""
+    """A response is sent when it is due, even if the server already waits for a later one, or a client has left."""
     node = FakeNode()
     async with serving(node) as server:
         slow, quick, gone = await call(server), await call(server), await call(server)
@@ -85,7 +85,7 @@ async def test_requests_of_a_closed_client_are_executed() -> None:
 
 
 async def test_a_client_that_cannot_be_written_to(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests of a client that cannot be written to are executed until it cannot be read, without a crash."""
+    """If writing to a client fails, the server executes its requests until reading fails, too, and does not crash."""
     monkeypatch.setattr(_node_server, "UNSENT_SIZE_MAX", 1)
     node = FakeNode()
     requests = iter([100 * QUESTION, QUESTION])
@@ -155,7 +155,7 @@ async def test_a_stream_without_send_eof_is_closed(autojump_clock: MockClock) ->
 
 
 async def test_nodes_share_a_clock(autojump_clock: MockClock) -> None:
-    """Each node gets the time when its response is due, and responses of other nodes do not wait for it."""
+    """Each node is called when its own response is due, and responses of other nodes do not wait for that."""
     nodes = FakeNodes(nodes=2)
     async with serving(nodes) as server:
         clients = []
@@ -212,7 +212,7 @@ async def test_streams_are_accepted_in_the_block_only() -> None:
 
 
 async def test_wait_written_returns_after_the_write() -> None:
-    """``wait_written`` returns when the responses have been written, not when they have been taken."""
+    """``wait_written`` returns after the responses were written, not as soon as the server takes them from the node."""
     queue, events = ReplyQueue(), list[str]()
 
     async def wait() -> None:

@@ -32,7 +32,7 @@ async def calls_of(strategy: SimpleRetryStrategy | StandardRetryStrategy) -> int
 
 
 async def test_retries_do_not_sleep(mock_clock: MockClock) -> None:
-    """All attempts inside the block run without advancing the clock; after it, a retry sleeps."""
+    """All attempts inside the block run without advancing the clock; after the block, a retry sleeps."""
     with retries():
         assert 5 == await calls_of(SimpleRetryStrategy())
     with trio.CancelScope() as scope:
@@ -59,7 +59,7 @@ async def test_attempts_are_bounded(mock_clock: MockClock) -> None:
 
 
 async def test_sleeping_can_be_kept(autojump_clock: MockClock) -> None:
-    """With ``sleeps=True``, only the number of attempts is bounded."""
+    """With ``sleeps=True``, the block bounds the number of attempts but keeps the delays."""
     with retries(attempts=2, sleeps=True):
         await calls_of(SimpleRetryStrategy())
 

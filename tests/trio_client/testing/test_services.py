@@ -1,4 +1,4 @@
-"""Services of a fake cluster over real streams: in memory, over TCP and over TLS."""
+"""Services of a fake cluster over streams in memory, over TCP and over TLS."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def ask(stream: trio.abc.Stream, statement: str) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_queries_are_answered_on_the_configs_port(safety_net: None, kind: str) -> None:
-    """Queries to the port of the config are answered, several on one connection."""
+    """The port that the config lists responds to queries, several of them on one connection."""
     async with serving(kind) as fake:
         fake.nodes.script.answer("SELECT t.* FROM t", testing.FakeAnswer(rows=[{"a": 1}]))
         async with await connected(fake, kind) as stream:

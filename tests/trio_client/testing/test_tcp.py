@@ -22,7 +22,7 @@ from triclinium_core.testing import FakeNode, FakeNodes, hang_up_mid_reply, refu
 
 PATIENT = TimeoutOptions(kv=60.0)
 MANY = 600_000
-"""Number of requests of 27 bytes, more than the kernel buffers."""
+"""Number of requests of 27 bytes each. They are more than the kernel buffers."""
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def ssl_context() -> ssl.SSLContext:
 
 
 def pair_of_ports() -> int:
-    """Return a free port for which the port two above is free, too."""
+    """Return a free port whose number plus two is a free port, too."""
     while True:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
@@ -236,7 +236,7 @@ async def test_bytes_before_hanging_up_arrive(safety_net: None, monkeypatch: pyt
 async def test_a_failed_handshake_affects_no_other_client(
     safety_net: None, ssl_context: ssl.SSLContext, said: bytes
 ) -> None:
-    """A client that closes, or sends invalid bytes, during the handshake is dropped, and others are served."""
+    """If a client closes or sends invalid bytes during the handshake, the server drops it and serves other clients."""
     async with open_tcp_cluster(FakeNode(), ssl_context=ssl_context) as fake:
         port = fake.node.options.tls_port
         assert port is not None

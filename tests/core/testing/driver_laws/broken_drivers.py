@@ -1,4 +1,4 @@
-"""Broken drivers: the documentation's asyncio driver with one common mistake each."""
+"""Broken drivers, each of which is the documentation's asyncio driver with one common mistake."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class WritesTheLastFirst(AsyncioClient):
 
 
 class KeepsItsAlarm(AsyncioClient):
-    """Driver that never moves an alarm once it is set."""
+    """Driver that does not move an alarm which is set and not yet due."""
 
     def _set_alarm(self) -> None:
         if self._alarm is None or self._alarm.when() <= self.loop.time():
@@ -32,7 +32,7 @@ class KeepsItsAlarm(AsyncioClient):
 
 
 class WritesInTheCallersTask(AsyncioClient):
-    """Driver that breaks off a write when its caller leaves, which makes the stream unusable."""
+    """Driver that aborts a write when the write's caller is cancelled, which makes the stream unusable."""
 
     def feed(self, event: couchbase.Event) -> None:
         super().feed(event)
@@ -43,7 +43,7 @@ class WritesInTheCallersTask(AsyncioClient):
 
 
 class Unfinished(Stream):
-    """Stream that leaves the report of its end to the connecting task, which may never have started."""
+    """Stream whose connecting task reports the end of the stream, although the task may never have started."""
 
     def end(self, cause: neutral.LossCause, text: str) -> None:
         if cause is neutral.LossCause.CLOSED_BY_US and self._transport is None:
@@ -53,14 +53,14 @@ class Unfinished(Stream):
 
 
 class SilentlyCalledOff(AsyncioClient):
-    """Driver that does not report a cancelled connect."""
+    """Driver that does not report the end of a stream whose connect was cancelled."""
 
     def _open(self, order: neutral.OpenStream) -> None:
         self._streams[order.stream] = Unfinished(self, order)
 
 
 class ReportsTooFewBytes(AsyncioClient):
-    """Driver that reports no bytes as handed over unless it closed the stream itself."""
+    """Driver that reports zero bytes as handed over unless it closed the stream itself."""
 
     def lost(self, stream: Stream, cause: neutral.LossCause, text: str, handed_over: int) -> None:
         super().lost(stream, cause, text, handed_over if cause is neutral.LossCause.CLOSED_BY_US else 0)
@@ -98,7 +98,7 @@ class CallsBack(AsyncioClient):
 
 
 class RingsUntilTimeGoesOn(AsyncioClient):
-    """Driver that lets nothing else run while an alarm is due."""
+    """Driver that handles alarms in a loop while any is due, so that no other task runs."""
 
     async def _pass_time(self) -> None:
         await super()._pass_time()
@@ -116,7 +116,7 @@ class LooksAtTheClockFirst(AsyncioClient):
 
 
 class ReadsToTheEnd(AsyncioClient):
-    """Driver that reads until nothing is left before it reports the time."""
+    """Driver that reads all available data before it reports that time has passed."""
 
     received = 0
 
@@ -141,7 +141,7 @@ class ReportsAllAsSent(AsyncioClient):
 
 
 class NamesNoStreamThatHasMore(AsyncioClient):
-    """Driver that stops reading at the bound and does not list the streams in ``unread``."""
+    """Driver that stops reading at the bound, but does not list the streams with more data in ``unread``."""
 
     def feed(self, event: couchbase.Event) -> None:
         super().feed(neutral.TimePassed(event.unsent) if isinstance(event, neutral.TimePassed) else event)
@@ -162,7 +162,7 @@ class LooksUpNothing(AsyncioClient):
 
 
 class ForgetsItsReaders(AsyncioClient):
-    """Driver that lets a reader of rows wait forever when it is closed."""
+    """Driver that leaves a reader of rows waiting when the driver is closed."""
 
     async def wait(self, name: str, token: neutral.Token, event: couchbase.Event) -> Outcome:
         if self._is_closed and isinstance(event, couchbase.RowsWanted):
@@ -171,14 +171,14 @@ class ForgetsItsReaders(AsyncioClient):
 
 
 class GivesAnotherResult(AsyncioClient):
-    """Driver that resumes every task with the same result. It breaks most laws, because each needs results."""
+    """Driver that resumes every task with the same result. It breaks most laws, because most laws check results."""
 
     def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
         super()._settle(token, MutationResult(Cas(0)) if isinstance(outcome, MutationResult) else outcome)
 
 
 class BlamesEverybody(AsyncioClient):
-    """Driver that passes one caller's mistake to all waiting callers."""
+    """Driver that raises the error of one caller's mistake in all waiting callers."""
 
     def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
         super()._settle(token, outcome)
@@ -188,7 +188,7 @@ class BlamesEverybody(AsyncioClient):
 
 
 class ReadsAhead(AsyncioClient):
-    """Driver that requests more rows as soon as some arrive, before its reader wants them."""
+    """Driver that requests more rows as soon as some arrive, before the reader requests them."""
 
     def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
         super()._settle(token, outcome)
@@ -197,7 +197,7 @@ class ReadsAhead(AsyncioClient):
 
 
 class KeepsItsRequests(AsyncioClient):
-    """Driver that reports a leaving reader only if it waits for rows."""
+    """Driver that reports a cancelled reader only if the reader waits for rows."""
 
     @asynccontextmanager
     async def ask(self, request: ServiceRequest, strategy: AnyRetryStrategy | None = None) -> AsyncIterator[Rows]:
@@ -223,7 +223,7 @@ class NeverResumes(AsyncioClient):
 
 
 class SendsWithoutLooking(AsyncioClient):
-    """Driver that sends immediately, even if something waits to be read."""
+    """Driver that sends immediately, even if received bytes wait to be read."""
 
     def _send(self, order: neutral.SendBytes) -> None:
         super()._send(neutral.SendBytes(order.stream, order.data))
@@ -253,8 +253,8 @@ _BREACHES: Mapping[type[AsyncioClient], str] = {
     NeverResumes: "a_pause_loses_nothing",
     SendsWithoutLooking: "nothing_is_sent_while_something_waits",
 }
-"""Name of the law that each driver breaks."""
+"""Name of the law that each broken driver breaks."""
 
 _LAW_OF = {law.__name__: law for law in LAWS}
 BROKEN: Mapping[type[AsyncioClient], Law] = {driver: _LAW_OF[name] for driver, name in _BREACHES.items()}
-"""The law that each driver breaks."""
+"""Pairs of each broken driver and the law that it breaks."""

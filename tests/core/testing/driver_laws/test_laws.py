@@ -1,4 +1,4 @@
-"""Laws of drivers: a driver with one mistake breaks one law."""
+"""Laws of drivers, each of which finds the drivers with one mistake."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def is_broken(law: Law, driver: type[AsyncioClient]) -> bool:
 
 @pytest.mark.parametrize("driver", BROKEN, ids=lambda driver: driver.__name__)
 def test_mistake_breaks_its_law(driver: type[AsyncioClient]) -> None:
-    """Each broken driver breaks the law for its mistake."""
+    """A driver with a mistake breaks the law that forbids this mistake."""
     assert is_broken(BROKEN[driver], driver)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("driver", BROKEN, ids=lambda driver: driver.__name__)
 def test_mistake_breaks_only_its_law(driver: type[AsyncioClient]) -> None:
-    """A broken driver keeps all other laws; drivers that mishandle pauses also fail the law that needs a pause."""
+    """A driver with a mistake keeps all other laws. If it mishandles pauses, it also breaks a law that needs them."""
     needs_pauses = [BROKEN[SendsWithoutLooking]] if driver in (NeverResumes, ReadsThroughPauses) else []
 
     assert [BROKEN[driver], *needs_pauses] == [law for law in LAWS if is_broken(law, driver)]
@@ -49,5 +49,5 @@ def test_every_law_can_be_kept_and_broken() -> None:
 
 
 def test_driver_that_mixes_up_results() -> None:
-    """A driver that resumes tasks with wrong results breaks the first law."""
+    """A driver that resumes all tasks with the same result breaks the first law."""
     assert is_broken(LAWS[0], GivesAnotherResult)

@@ -1,4 +1,4 @@
-"""The error map of a fake node, compared with a real one and read by our parser."""
+"""Error map of a fake node, compared with the map of a real node, and parsed by our parser."""
 
 from __future__ import annotations
 

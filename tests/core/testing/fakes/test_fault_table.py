@@ -1,4 +1,4 @@
-"""The queue and the standing faults: which of them strikes."""
+"""Queued and standing faults of a node, one of which strikes a command."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_without_an_opcode_strikes_documents_only(opcode: int) -> None:
 
 
 def test_standing_fault_lasts_and_yields() -> None:
-    """A standing fault strikes repeatedly; one of ``next`` precedes it, and one for an opcode a general one."""
+    """A standing fault strikes repeatedly. Faults of ``next`` precede it, and a fault for an opcode a general one."""
     waiting = Faults()
     waiting.always(None, faults.garble())
     waiting.always(Opcode.GET, faults.drop_response())
@@ -96,7 +96,7 @@ def test_standing_fault_lasts_and_yields() -> None:
 
 
 def test_refuses_connections_some_times_or_always() -> None:
-    """A refused connect counts connection attempts and strikes no command."""
+    """A refused connect strikes connection attempts, as many as requested, and no command."""
     waiting = Faults()
     waiting.next(None, faults.refuse_connection(), times=2)
 

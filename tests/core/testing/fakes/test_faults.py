@@ -1,4 +1,4 @@
-"""Faults as values."""
+"""Functions that create faults for commands."""
 
 from __future__ import annotations
 

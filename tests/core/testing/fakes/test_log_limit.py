@@ -14,7 +14,7 @@ from triclinium_core.testing import FakeNode
 from triclinium_core.testing.fakes import log_limit
 
 SIZE = 1000
-"""Size limit in these tests."""
+"""Size limit in bytes of the logs in these tests."""
 
 
 class Logging(Protocol):

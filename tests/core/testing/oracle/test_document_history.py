@@ -1,4 +1,4 @@
-"""Possible states of one document: for each law, a history that breaks it and the closest one that does not."""
+"""Laws about the states of one document, each with a history that breaks it and the closest lawful history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPLACED = "certainly replaced"
 
 
 def test_first_there_is_no_document() -> None:
-    """Before any write, a missing document is lawful, and a found one is a violation that names the operation."""
+    """Before any write, finding no document is lawful; finding one is a violation, which names the operation."""
     scene = asked.Scene()
     reader = scene.asked(asked.get(), 1, 2)
     scene.history.check_absent(reader)
@@ -40,7 +40,7 @@ def test_absent_after_a_write(write: DocumentOperation) -> None:
 
 
 def test_insert_does_not_contradict_itself() -> None:
-    """An insert may find no document, although afterwards its own exists; finding one before is a violation."""
+    """An insert may find no document, although its own exists afterwards; finding a document before is a violation."""
     scene = asked.Scene()
     scene.history.check_absent(scene.acknowledged(asked.upsert(), 1, 2))
 
@@ -62,7 +62,7 @@ def test_absent_after_a_removal() -> None:
 
 @pytest.mark.parametrize("end", [{"over_by": asked.at(2)}, {"is_void": True}], ids=["is over", "was refused"])
 def test_absent_after_an_unsettled_removal(end: dict[str, object]) -> None:
-    """A removal with an unknown result may be applied at any time, so the document may be missing, until it is over."""
+    """Until a removal with an unknown result is certainly over, it may be applied, so the document may be missing."""
     scene = asked.Scene()
     removal = scene.asked(asked.remove(), 1, 2)
     scene.acknowledged(asked.upsert(), 3, 4)
@@ -212,7 +212,7 @@ def test_stale_content(newer: DocumentOperation) -> None:
 
 @pytest.mark.parametrize("operation", [asked.append(), asked.prepend(), asked.increment()], ids=asked.named)
 def test_lost_part(operation: DocumentOperation) -> None:
-    """A part that was certainly added before a read must be in the content; one added meanwhile may be missing."""
+    """A part certainly added before a read must be in the content; a part added during the read may be missing."""
     scene = asked.Scene()
     root = scene.acknowledged(asked.upsert(), 1, 2)
     scene.acknowledged(asked.append(b"<5>"), 2, 3)
@@ -253,7 +253,7 @@ def reported() -> tuple[asked.Scene, Submission]:
 
 @each_change
 def test_success_with_an_outdated_cas(change: DocumentOperation) -> None:
-    """Success with a CAS that was certainly replaced before is a violation; during the change it is lawful."""
+    """Success with a CAS that was certainly replaced before is a violation; while a change is open, it is lawful."""
     scene, _ = reported()
     scene.acknowledged(change, 2, 3)
     scene.acknowledged(change, 3, 4)
@@ -302,7 +302,7 @@ def test_mismatch_with_the_cas_of_a_write(is_read_first: bool) -> None:
 
 
 def test_mismatch_with_a_cas_that_was_only_read() -> None:
-    """A CAS from a read has no known writer; each write that may end after the read began may have replaced it."""
+    """A CAS from a read has no known writer: each write that may end after the read began may have replaced it."""
     scene = asked.Scene()
     write = scene.acknowledged(asked.upsert(), 1, 2.5)
     read = scene.acknowledged(asked.get(), 2, 3)
@@ -343,7 +343,7 @@ def test_two_changes_with_one_cas(change: DocumentOperation) -> None:
     ("begin", "may_be"), [(3, True), (9, True), (9.1, False)], ids=["held", "at its end", "after its end"]
 )
 def test_locked(begin: float, may_be: bool) -> None:
-    """A lock of 5 s that was applied at 4 s may be held until 9 s."""
+    """A lock of 5 s that may have been applied at 4 s may be held until 9 s."""
     scene = asked.Scene()
     scene.acknowledged(asked.lock(5), 2, 4)
 

@@ -1,4 +1,4 @@
-"""Excuses: events that excuse a failure of a client, and events that do not."""
+"""Events of nodes and streams, some of which excuse a failure of a client."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def nodes() -> FakeNodes:
 
 @pytest.fixture
 def excuses(nodes: FakeNodes) -> Excuses:
-    """Return the excuses of the cluster's clients, at first empty."""
+    """Return the collection of excuses of the cluster's clients, which is empty at first."""
     return Excuses(nodes, Model(), Ledger({}), CircuitBreakerOptions())
 
 
@@ -109,7 +109,7 @@ def test_fault_that_breaks_the_stream(excuses: Excuses, fault: faults.CommandFau
 
 
 def test_problem_excuses_only_its_node(excuses: Excuses) -> None:
-    """A problem of one node excuses nothing at other nodes; one without a node excuses operations at all nodes."""
+    """A problem of one node excuses operations on that node only; a problem without a node excuses all operations."""
     excuses.out_of_order(2, [OTHER_STREAM], at(4))
     excuses.lost(at(2), 0)
 
@@ -124,7 +124,7 @@ def test_problem_excuses_only_its_node(excuses: Excuses) -> None:
 @pytest.mark.parametrize("before", [b"", REPLY], ids=["first", "second"])
 @pytest.mark.parametrize("size", [1, 23, 24, len(REPLY) - 1])
 def test_stuck(excuses: Excuses, before: bytes, size: int) -> None:
-    """A stream is stuck while it ends within a frame; bytes that do not start a frame make it broken immediately."""
+    """A stream is stuck while its bytes end within a frame. Bytes that start no frame break the stream immediately."""
     excuses.delivered(STREAM, before + REPLY[:size], 1, at(2))
 
     assert excuses.is_stuck(STREAM)
@@ -169,7 +169,7 @@ def test_late_bytes_of_a_fault(excuses: Excuses) -> None:
 def test_out_of_order(
     nodes: FakeNodes, excuses: Excuses, begin: Callable[[FakeNodes], object], end: Callable[[FakeNodes], object]
 ) -> None:
-    """A node is out of order from one look to the next, and also at the first look after its recovery."""
+    """A node that is out of order excuses operations up to the first check after its recovery."""
     before = excuses.look(), excuses.is_out_of_order(1)
     begin(nodes)
     while_it_lasts = excuses.look(), excuses.is_out_of_order(1)

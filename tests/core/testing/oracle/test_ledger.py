@@ -1,4 +1,4 @@
-"""The ledger: for each claim of a client about its operations, a scene in which its node saw otherwise."""
+"""Ledger of a client's reports and its node's commands; each test has a report that the commands contradict."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_write_is_applied_twice() -> None:
 
 
 def test_two_writes_are_applied() -> None:
-    """Two writes may both be applied, also if they are equal and share one account."""
+    """Two writes may both be applied, even if they are equal, so that the ledger counts them together."""
     for other in (upsert(b"<2>"), upsert(), upsert(keyspace=HOTELS)):
         books = Books()
         for write in (books.ask(upsert()), books.ask(other)):
@@ -111,7 +111,7 @@ def test_applied_write_is_ambiguous() -> None:
 
 
 def test_struck() -> None:
-    """A fault counts for all operations that look like its command and were submitted before it."""
+    """A fault counts for every operation whose request equals its command and that was submitted before the fault."""
     books = Books()
     read, other = books.ask(get()), books.ask(exists())
     books.strike(read, Delay(0.1))
@@ -180,7 +180,7 @@ def test_bytes_without_a_frame() -> None:
 
 
 def test_bytes_in_pieces() -> None:
-    """A frame counts once it is complete, however it is cut, and separately for each stream."""
+    """The ledger counts a frame when it is complete, however it is cut, and separately for each stream."""
     books = Books()
     write = books.ask(upsert())
     data = encode_operation(write.operation, DIALECT, opaque=7, vbucket=0, prefix=b"\0")
@@ -195,7 +195,7 @@ def test_bytes_in_pieces() -> None:
 
 
 def test_commands_of_the_client_itself() -> None:
-    """Commands of the client itself belong to no account."""
+    """The ledger counts no commands that the client sends for itself."""
     books = Books()
     books.ledger.ordered(STREAM, encode_request(Opcode.GET_COLLECTION_ID, opaque=9))
     books.ledger.left(STREAM, 100)
@@ -274,7 +274,7 @@ def test_unreported_retry() -> None:
 
 @rows("reason", RetryReason)
 def test_reasons_that_need_a_frame(reason: RetryReason) -> None:
-    """Reasons that come from a response, or from a lost one, need a sent frame; the others do not."""
+    """A retry reason that comes from a response, or from a lost response, needs a sent frame; other reasons do not."""
     retried, failed = Books(), Books()
     retried.retry(retried.ask(get()), reason)
     failed.ledger.failed(failed.ask(get()), refused(reason))
@@ -350,7 +350,7 @@ def test_wrong_number_of_retries() -> None:
 
 
 def test_collection_that_is_created_again() -> None:
-    """Frames with a collection's new id belong to the same accounts as those with the old one."""
+    """The ledger counts frames with a recreated collection's new id together with those that have its old id."""
     books = Books()
     old, new = books.ask(upsert(value=b"<1>", keyspace=HOTELS)), books.ask(upsert(value=b"<2>", keyspace=HOTELS))
     books.send(old)

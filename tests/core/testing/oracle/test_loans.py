@@ -1,4 +1,4 @@
-"""Laws of token strategies: lawful histories pass, and each kind of violation is found."""
+"""Laws of token strategies, which find each kind of violation and accept lawful histories."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SNAPSHOT = RetryRequest(
 
 
 def shown(reason: RetryReason, **changes: Any) -> FailedAttemptError:
-    """Return the error that a strategy gets."""
+    """Return the error that the client passes to a strategy for a retry reason."""
     request = replace(SNAPSHOT, **changes)
     return FailedAttemptError(request, reason, describe(request, reason).info)
 
@@ -43,7 +43,7 @@ def refused(
 
 @dataclass
 class Borrowed:
-    """A client with one request, number 1."""
+    """Client with one request, whose token is 1."""
 
     book: LoanBook
     strategy: CheckedStrategy
@@ -55,7 +55,7 @@ class Borrowed:
         self.book.check()
 
     def renew(self, reason: RetryReason = LOCKED) -> None:
-        """Consult the strategy about a failed attempt."""
+        """Consult the strategy about a failed attempt, and keep the token that it returns."""
         self.token = self.strategy.refresh_retry_token_for_retry(token_to_renew=self.token, error=shown(reason))
 
     def renew_in_vain(self) -> None:
@@ -152,7 +152,7 @@ def test_sending_without_a_token() -> None:
 
 
 def test_sending_too_early() -> None:
-    """An attempt before the end of its token's delay is a violation."""
+    """Making an attempt before the end of its token's delay is a violation."""
     client = borrowed()
     client.send()
     client.renew(TEMPORARY)
@@ -177,7 +177,7 @@ def test_refused_first_token() -> None:
 
 
 def test_strategy_that_raises() -> None:
-    """A request fails with its strategy's exception, which excuses the failure."""
+    """If a strategy raises an exception, the failure of its request with this exception is lawful."""
 
     class Raises(smithy.StandardRetryStrategy):
         def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.SingleUseToken:
@@ -340,7 +340,7 @@ def test_every_token_ends_correctly() -> None:
 
 
 class Overflows(smithy.StandardRetryStrategy):
-    """A strategy that refunds twice the cost of a retry."""
+    """Strategy with a defect: it refunds twice the cost of a retry."""
 
     def record_success(self, *, token: smithy.RetryToken) -> None:
         """Refund the cost twice."""
@@ -350,7 +350,7 @@ class Overflows(smithy.StandardRetryStrategy):
 
 
 class Overdraws(smithy.BudgetRetryStrategy):
-    """A strategy whose budget falls below zero."""
+    """Strategy with a defect: its budget falls below zero."""
 
     def available_budget(self, token_scope: str | None = None) -> float:
         """Return the budget, reduced by 9 once something was taken."""
@@ -359,7 +359,7 @@ class Overdraws(smithy.BudgetRetryStrategy):
 
 
 class Leaks(smithy.StandardRetryStrategy):
-    """A strategy that never refunds a cost."""
+    """Strategy with a defect: it never refunds a cost."""
 
     def abandon(self, *, token: smithy.RetryToken) -> None:
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""The model: for each false result of a client, the shortest history with it and the closest true one."""
+"""Model of documents; for each false result of a client, the shortest history with it, and the closest lawful one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def insert(value: bytes = b"<1>") -> document_operations.Insert:
 
 
 def test_read_during_a_write() -> None:
-    """During a write both versions may be found; once the newer one was found, the older one is a violation."""
+    """During a write, reads may find either version; once a read found the newer, finding the older is a violation."""
     callers = Callers()
     older = callers.upsert()
     reads = [callers.ask(get()) for _ in range(2)]
@@ -74,7 +74,7 @@ def test_lost_write() -> None:
 
 
 def test_content_without_a_writer() -> None:
-    """A document contains only values that callers of this client wrote, each once."""
+    """Finding a value that no caller of this client wrote, or a value twice, is a violation."""
     callers = Callers()
     root, part = callers.upsert(), callers.append()
 
@@ -190,7 +190,7 @@ def test_document_exists() -> None:
 
 
 def test_dropped_collection() -> None:
-    """A drop removes the collection's documents; those of open writes may exist. Other collections keep theirs."""
+    """Dropping a collection removes its documents, except that open writes may create some; other collections stay."""
     callers = Callers()
     older = callers.upsert()
     callers.model.dropped(document_operations.Keyspace("travel", "inventory", "another"))
@@ -264,7 +264,7 @@ def test_instants() -> None:
     ids=named,
 )
 def test_writes_without_a_unique_value(operation: document_operations.Operation, message: str) -> None:
-    """A value or delta that does not identify its write raises ValueError: it is a mistake of the test."""
+    """A value or delta that does not identify its write raises ValueError, because it is a mistake of the test."""
     callers = Callers()
     callers.upsert()
 
@@ -286,7 +286,7 @@ def counter() -> tuple[Callers, int]:
 
 
 def test_counter_created_again() -> None:
-    """A count must be in its own result, and must not create a counter that exists."""
+    """A count that is missing in its own result, or creates an existing counter, is a violation."""
     callers, number = counter()
     delta, initial = callers.model.unique_values.counter()
 
@@ -316,7 +316,7 @@ def test_lost_count() -> None:
 
 
 def test_creation_of_a_counter_shows_in_results() -> None:
-    """A count is known to have created its counter once a result or a read shows it."""
+    """The model knows that a count has created its counter once the count's result, or a read, shows this."""
     callers = Callers()
     delta, initial = callers.model.unique_values.counter()
     token = callers.ask(document_operations.Increment(TRAVEL, "ada", delta, initial))
@@ -406,7 +406,7 @@ def test_lock_of_an_expiring_document() -> None:
 
 
 def test_lock_that_is_released() -> None:
-    """An operation with the lock's CAS ends it; one with another CAS, or with none, does not."""
+    """An operation with the CAS of a lock ends the lock; an operation with another CAS, or without a CAS, does not."""
     callers = Callers()
     value = callers.upsert()
     callers.hear(callers.ask(lock(15)), found(value, CAS))

@@ -1,4 +1,4 @@
-"""Laws of requests to services, each broken once."""
+"""Laws of requests to services. Each test case breaks one of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def drawn(number: int, *, readonly: bool) -> DrawnRequest:
 
 @pytest.fixture
 def book() -> RequestBook:
-    """Return a book with a query that may be repeated and one that must not."""
+    """Return a book with a query that may be repeated and a query that must not be repeated."""
     book = RequestBook(1.0)
     for token in (READ, CHANGE):
         book.submitted(token, drawn(token, readonly=token == READ), (0.0, token), is_patient=True, is_ill=False)

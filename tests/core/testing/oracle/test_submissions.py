@@ -1,4 +1,4 @@
-"""Submissions: a caller's knowledge of one operation, and what is certain about it."""
+"""Submission of one operation, with its caller's knowledge and the certain facts about it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_operations_that_change_the_cas() -> None:
     ids=named,
 )
 def test_expiry(operation: document_operations.DocumentOperation) -> None:
-    """A document may expire counting from the submission, and has expired counting from the application."""
+    """A document may expire at its expiry after the submission, and has expired at its expiry after the application."""
     begun = submission(operation)
 
     assert (at(11), (math.inf, 0)) == begun.expiry()

@@ -1,4 +1,4 @@
-"""Unique values: a document's content shows which operations made it; impossible content is unreadable."""
+"""Unique values, with which a document's content shows the operations that made it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.rows import rows
 from triclinium_core.testing.oracle import unique_values
 
 COUNTS = 4
-"""Number of counts, small enough to try all combinations."""
+"""Number of counts, which is small enough to try all combinations."""
 SIGNS = tuple(itertools.product((1, -1), repeat=COUNTS))
 
 

@@ -9,7 +9,7 @@ from triclinium_core.testing.simulation.history import ClusterHistory
 
 @cache
 def played(seed: int) -> ClusterHistory:
-    """Return the complete history of a seed. It is played once per process, so tests must not change it."""
+    """Return the complete history of a seed. A process plays each history once, so tests must not change it."""
     history = ClusterHistory(seed)
     history.run()
     return history

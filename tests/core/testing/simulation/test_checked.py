@@ -1,4 +1,4 @@
-"""The checked simulation: it finds clients that break one law each, and passes the real client beside them."""
+"""Checked simulation, which finds clients that break one law each, and accepts the real client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from triclinium_core.testing.oracle.submissions import Violation
 
 TIMEOUT = 2.5
 SERVER_TIME_SIZE = 3
-"""Bytes at the start of each response with the server's duration."""
+"""Number of bytes at the start of each response that contain the server's duration."""
 DENIED = "was applied, "
 
 
@@ -104,7 +104,7 @@ def test_late_write(is_quiet: bool) -> None:
 
 
 def test_forged_response() -> None:
-    """A response with a forged length may be decoded as anything; otherwise its content must be a written one."""
+    """A response with a forged length may have any content. Any other response has content that a caller wrote."""
     simulation = distorted.ready()
     simulation.store(upsert)
     simulation.node.faults.next(Opcode.GET, faults.wrong_length(announced=SERVER_TIME_SIZE + 5))
@@ -121,7 +121,7 @@ def test_forged_response() -> None:
 
 
 def test_settled_twice() -> None:
-    """Settling an operation twice is an error."""
+    """A client that settles an operation twice violates a law."""
     simulation = distorted.ready(distorted.settles_twice)
 
     with pytest.raises(AssertionError, match="was settled twice"):
@@ -129,7 +129,7 @@ def test_settled_twice() -> None:
 
 
 def test_settled_after_it_was_abandoned() -> None:
-    """Settling an operation after its caller has left is a violation."""
+    """A client that settles an operation after its caller was cancelled violates a law."""
     simulation = distorted.ready(distorted.fails_when_abandoned)
     token = simulation.submit(get())
 
@@ -257,7 +257,7 @@ def test_failure_of_a_patient_client(strategy: couchbase.AnyRetryStrategy | None
 
 
 def test_failure_of_an_impatient_client() -> None:
-    """A client with fail fast may fail at the first fault, but not without one."""
+    """A client with the fail fast strategy may fail an operation at the first fault, but not without a fault."""
     simulation = distorted.ready(retry_strategy=couchbase.FailFastRetryStrategy())
     simulation.node.faults.next(Opcode.GET, faults.temporary_failure())
     token = simulation.serve(get())
@@ -299,7 +299,7 @@ def test_refusing_what_the_strategy_wants(
     reason: couchbase.RetryReason,
     is_lawful: bool,
 ) -> None:
-    """Best effort must retry what may be retried, the default too except for terminal reasons; others may refuse."""
+    """Best effort must retry what may be retried, and the default what is not terminal; other strategies may refuse."""
     simulation = distorted.ready(distorted.fails_with(refusal(reason)))
     simulation.excuses.lost((9.0, 0), 0)
 
@@ -325,7 +325,7 @@ def test_failure_behind_a_breaker(context: ErrorContext, timeouts: int) -> None:
     simulation.node.faults.next(Opcode.GET, faults.drop_response(), times=timeouts)
     for _ in range(timeouts):
         simulation.serve(get())
-    # The client is healthy again, so that nothing else excuses the next failure.
+    # Wait until the client is healthy, so that only an open breaker can excuse the next failure.
     simulation.flow_for(TIMEOUT + 30.0)
     simulation.client.distort = distorted.fails_with(errors.RequestCanceledException("", context))
 
@@ -338,7 +338,7 @@ def test_failure_behind_a_breaker(context: ErrorContext, timeouts: int) -> None:
 
 
 def test_failure_during_an_open_breaker() -> None:
-    """An open breaker excuses operations submitted meanwhile; once closed, it excuses no later ones."""
+    """An open breaker excuses failures of operations that are submitted while it is open, and of no later ones."""
     simulation = distorted.ready(retry_strategy=couchbase.FailFastRetryStrategy(), circuit_breaker=BREAKER)
     simulation.node.faults.next(Opcode.GET, faults.drop_response(), times=5)
     for _ in range(5):

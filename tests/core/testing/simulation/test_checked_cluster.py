@@ -1,4 +1,4 @@
-"""The checked simulation of several nodes: an excuse applies only to the nodes that it concerns."""
+"""Checked simulation of several nodes, in which an excuse applies only to the nodes that it concerns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several clients with the interface of one."""
+"""Several clients behind the interface of a single client."""
 
 from __future__ import annotations
 

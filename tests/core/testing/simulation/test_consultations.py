@@ -1,4 +1,4 @@
-"""Calls of asynchronous strategies: each continues when a test permits, then returns, raises or is cancelled."""
+"""Calls of asynchronous strategies, which continue when a test permits, and then return, raise or are cancelled."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Thinker:
 
 @pytest.mark.parametrize("raised", [None, ZeroDivisionError("a defect")])
 def test_continued_call(raised: Exception | None) -> None:
-    """A call continues step by step to its result or exception; the book knows for which operation it runs."""
+    """A call continues step by step to its result or exception; the book has the operation for which it runs."""
     book = LoanBook()
     consultations, thinker = Consultations(book), Thinker(book, raised)
 

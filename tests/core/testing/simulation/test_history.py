@@ -1,4 +1,4 @@
-"""Complete histories: their content and their results."""
+"""Complete histories, with the events that they contain and their results."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_everything_happens(histories: list[ClusterHistory]) -> None:
 
 
 def test_seed_is_one_history(histories: list[ClusterHistory]) -> None:
-    """A seed gives the same history line by line each time, and another seed gives another one."""
+    """A seed always gives the same history, line by line, and another seed gives another history."""
     again = play(SEEDS[0])
 
     assert again.law is None

@@ -72,7 +72,7 @@ def test_no_excuse_once_all_nodes_know(*, learns_at_once: bool) -> None:
 
 @pytest.mark.history
 def test_nodes_learn_late() -> None:
-    """Nodes learn late in some histories, and in none of the known regressions."""
+    """In some histories nodes learn late of a collection, but not in histories of known regressions."""
     late = [seed for seed in range(30) if late_chance(seed) is not None]
     figures = [played(seed).figures().faults["nodes that learn late"] for seed in late[:6]]
 

@@ -1,4 +1,4 @@
-"""Tests of the simulation itself: the command finds clusters that lie."""
+"""Search of the simulation for defects of clusters, whose nodes send false replies."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, C
 from triclinium_core.testing.simulation.simulation_command import main
 
 SEEDS = 50
-"""Number of seeds within which each lie is found."""
+"""Number of seeds within which the command finds each defect."""
 SELDOM = 20
-"""A node lies about one of this many commands."""
+"""Number of commands, of which a node sends a false reply to one."""
 Struck = FaultAfterApplying | None
 
 pytestmark = pytest.mark.history
@@ -31,19 +31,19 @@ RELATIVE = (Opcode.APPEND, Opcode.PREPEND, Opcode.INCREMENT, Opcode.DECREMENT)
 
 
 def play(make_nodes: type[FakeNodes], *arguments: str) -> tuple[int, str]:
-    """Return the exit status and the output of the command."""
+    """Run the command, and return its exit status and its output."""
     printed: list[str] = []
     status = main(arguments, clock=lambda: 0.0, write=printed.append, make_nodes=make_nodes)
     return status, "\n".join(printed)
 
 
 class SeldomLiar(FakeNode):
-    """A node that lies now and then."""
+    """Node with a defect that affects some of its commands."""
 
     commands = 0
 
     def lies(self, frame: Frame, opcodes: Collection[int]) -> bool:
-        """Return whether to lie about this command."""
+        """Return whether the defect affects this command."""
         self.commands += frame.opcode in opcodes
         return frame.opcode in opcodes and self.commands % SELDOM == 0
 
@@ -100,7 +100,7 @@ class LosesAtFailover(FakeNodes):
 
 
 def cluster_of(liar: type[FakeNode]) -> type[FakeNodes]:
-    """Return a cluster class with lying nodes."""
+    """Return a cluster class whose nodes have this defect."""
     return type(f"{liar.__name__}Nodes", (FakeNodes,), {"node_type": liar})
 
 
@@ -116,7 +116,7 @@ def cluster_of(liar: type[FakeNode]) -> type[FakeNodes]:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_lie_is_found(cluster: type[FakeNodes], words: str) -> None:
-    """The command finds each lie soon, and prints the broken law, the last steps and the command for a replay."""
+    """The command finds each defect soon, and prints the broken law, the last steps and the command for a replay."""
     status, printed = play(cluster, "--seeds", str(SEEDS))
     found = re.search(r"seed (\d+) breaks a law:\n  (.*)\n", printed)
 

@@ -1,4 +1,4 @@
-"""The simulation: streams under byte-wise control, virtual time, and the rules of a driver."""
+"""Simulation of a client, with control of each byte of its streams, virtual time, and the rules of a driver."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_handing_over_and_delivering_piece_by_piece() -> None:
 
 
 def test_lost_stream() -> None:
-    """The client learns how many bytes were handed over (decision C24); with none, a write is sent again."""
+    """A lost stream reports the number of bytes handed over (decision C24); if it is 0, a write is sent again."""
     simulation = ready()
     token = simulation.submit(upsert())
     stream = newest(simulation)
@@ -179,7 +179,7 @@ def test_advance_stops_at_each_due_time() -> None:
 
 
 def test_run_ends_with_the_last_operation() -> None:
-    """A run ends with the last operation or after its time, whichever is first; without operations immediately."""
+    """A run ends with its last operation or after its time, and immediately if there are no operations."""
     simulation = Simulation()
     simulation.node.faults.always(None, refuse_connection())
     token = simulation.submit(get())
@@ -213,7 +213,7 @@ def test_run_ends_when_nothing_will_happen() -> None:
 
 
 def test_asynchronous_strategy() -> None:
-    """The test plays the driver's part for an asynchronous strategy."""
+    """A test awaits an asynchronous strategy and reports its decision, as a driver does."""
     simulation = Simulation()
     simulation.node.faults.always(None, refuse_connection())
     token = simulation.submit(get(), retry_strategy=Asking(), client_context={"robot": True})

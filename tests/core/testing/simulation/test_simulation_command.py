@@ -64,7 +64,7 @@ def test_range_of_seeds() -> None:
 
 
 def recorded(*arguments: str) -> tuple[list[int], list[int], list[str]]:
-    """Return the requested numbers of jobs, the seeds and the output of a command that plays nothing."""
+    """Return the requested numbers of jobs, the seeds and the output of a command that runs no simulation."""
     asked: list[int] = []
     played: list[int] = []
     printed: list[str] = []
@@ -127,7 +127,7 @@ def test_progress_is_printed_ten_times() -> None:
 def test_invalid_arguments(
     arguments: list[str], named: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names the invalid argument, nothing is played, and the exit status is 2."""
+    """For an invalid argument, the error names it, no simulation runs, and the exit status is 2."""
     monkeypatch.setattr(sys, "argv", ["simulation", *arguments])
     with pytest.raises(SystemExit) as left:
         runpy.run_module(MODULE, run_name="__main__")

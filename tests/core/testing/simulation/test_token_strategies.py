@@ -1,4 +1,4 @@
-"""Histories with token strategies: all kinds of tokens occur, and each of them ends."""
+"""Histories with token strategies, in which all kinds of tokens occur and each token ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def loans() -> list[Loan]:
 
 @pytest.mark.history
 def test_tokens_have_every_end(loans: list[Loan]) -> None:
-    """Tokens end in each lawful way within these histories, and in no unlawful one."""
+    """Within these histories, tokens end by each lawful route, and by no other."""
     ends = Counter((issued.end, issued.is_made) for loan in loans for issued in loan.issued)
 
     assert {TokenEnd.RENEWED, TokenEnd.REFUSED, TokenEnd.RECORDED, TokenEnd.RETURNED, None} <= {end for end, _ in ends}

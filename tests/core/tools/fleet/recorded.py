@@ -1,4 +1,4 @@
-"""Recorded clients: each operation is recorded, so that tests can check laws for each of them."""
+"""Clients of a fleet that record each operation, so that tests can check laws for each operation."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class RecordedCall(Call):
 
 
 def recorded(make_process: MakeProcess, stories: list[Story]) -> MakeProcess:
-    """Return a factory of processes whose operations are recorded in ``stories``."""
+    """Return a factory of processes that record their operations in ``stories``."""
 
     def make(fleet: Fleet, rng: Random) -> Process:
         process = make_process(fleet, rng)

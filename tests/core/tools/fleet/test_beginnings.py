@@ -1,4 +1,4 @@
-"""Start times of operations: even, random or together, and under changing demand."""
+"""Start times of operations, which are even, random or equal, under constant and changing demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fleet's outage: laws for all outages, and known results of a few."""
+"""Simulation of a fleet's outage: laws for all outages, and known results of some."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def scenarios() -> st.SearchStrategy[Scenario]:
 
 @given(scenario=scenarios(), strategy=st.sampled_from(sorted(STRATEGIES)), seed=st.integers(0, 2**32))
 def test_laws_of_a_fleet(scenario: Scenario, strategy: str, seed: int) -> None:
-    """Each operation ends once and in time and sends nothing afterwards, and the totals agree with the records."""
+    """Each operation ends once, by its deadline, and sends nothing afterwards; the totals agree with the records."""
     stories: list[Story] = []
     make_process = recorded(STRATEGIES[strategy].make_process, stories)
     totals = play(scenario, strategy, make_process, random.Random(seed)).totals

@@ -1,4 +1,4 @@
-"""Strategies as values of a scenario: each plays the strategy that it names, and is read from plain data."""
+"""Strategies in a scenario, which are read from plain data and retry like the strategy that they name."""
 
 from __future__ import annotations
 

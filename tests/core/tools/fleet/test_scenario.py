@@ -1,4 +1,4 @@
-"""Validation of a scenario: an invalid one is refused with its reason before the simulation starts."""
+"""Validation of a scenario, which refuses an invalid one with the reason before the simulation starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated service: its schedule, its rejections and its outages."""
+"""Simulated service of a fleet: its schedule, its rejections and its outages."""
 
 from __future__ import annotations
 

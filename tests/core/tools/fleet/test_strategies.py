@@ -1,4 +1,4 @@
-"""Operations of a fleet retry like those of a real client: by the same machine, or by tokens of a shared strategy."""
+"""Retries of a fleet's operations, which the client's own machine decides, or a token strategy that they share."""
 
 from __future__ import annotations
 

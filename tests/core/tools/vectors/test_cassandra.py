@@ -12,7 +12,7 @@ from triclinium_core.tools.vectors.questions import answer
 
 
 def verdict(decision: str, consistency: str | None = None) -> dict[str, object]:
-    """Return the answer for a verdict."""
+    """Return the answer to a question whose policy makes this decision."""
     return {"decision": decision, "consistency": consistency}
 
 
@@ -29,7 +29,7 @@ def verdict(decision: str, consistency: str | None = None) -> dict[str, object]:
     ],
 )
 def test_other_names_of_policies_and_errors(question: dict[str, object], expected: dict[str, object]) -> None:
-    """Policies and errors are known by all their names; an unknown error, or one of another kind, is a generic one."""
+    """A question may use any name of a policy or error; an unknown error, or one of another kind, counts as generic."""
     assert expected == answer(question)
 
 
@@ -97,7 +97,7 @@ def test_requests(changes: dict[str, object], expected: dict[str, object]) -> No
 
 
 def test_null_verdict_forbids_consulting_the_policy() -> None:
-    """With a null verdict, a policy that is consulted is an error, which names the failure."""
+    """A question with a null verdict whose policy is consulted is refused, and the error names the failure."""
     with pytest.raises(MalformedQuestion) as caught:
         answer(sample_questions.REQUEST | {"verdict": None})
 

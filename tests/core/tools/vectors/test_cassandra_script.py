@@ -11,7 +11,7 @@ from triclinium_core.tools.vectors.cassandra_script import FixedPolicy, Unusable
 
 
 def end_of(verdict: cassandra.RetryVerdict | None, *script: tuple[str, str], idempotent: bool = True) -> object:
-    """Return the result of a request whose policy always returns ``verdict``."""
+    """Return the result of a request whose policy always makes the decision ``verdict``."""
     return play(cassandra.CassandraRequest(policy=FixedPolicy(verdict), idempotent=idempotent), script)
 
 

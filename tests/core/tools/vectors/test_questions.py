@@ -1,4 +1,4 @@
-"""Questions of all families as decoded JSON, alone and line by line."""
+"""Questions about each kind of retry rules, as decoded JSON, alone and line by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded decisions: each question of the three families has the expected answer."""
+"""Recorded decisions about Couchbase, Cassandra and Smithy, whose questions have the expected answers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_kind_of_question_is_recorded() -> None:
 
 
 def test_every_reason_has_each_end() -> None:
-    """The files have, for each reason, the errors of a refusal, if possible, and of early and late timeouts."""
+    """For each retry reason, the files have the error of a refusal, if there is one, and of early and late timeouts."""
     ends: dict[str, set[str]] = {"refused": set(), "late": set(), "cut": set(), "timeout": set()}
     for question in map(json.loads, FAILURES):
         end = question["id"].partition("-")[0]

@@ -1,4 +1,4 @@
-"""Checks of a demo scenario: which log entries count."""
+"""Checks of a demo scenario, and the log entries that they count."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def failing(play: Play) -> list[Check]:
 
 
 def test_a_correct_play_passes_all_checks() -> None:
-    """A play that meets every demand passes all nine checks."""
+    """A run of a scenario that meets every demand passes all nine checks."""
     assert (9, []) == (len(check(PLAY)), failing(PLAY))
 
 
@@ -79,7 +79,7 @@ def test_a_failure_that_was_not_logged() -> None:
 
 @rows(("prepared", "held"), [(0, False), (1, True), (2, False)])
 def test_a_statement_is_planned_as_often_as_demanded(prepared: int, held: bool) -> None:
-    """The check passes only if the node planned the statement exactly as often as demanded."""
+    """The check passes only if the node planned the statement exactly as often as the scenario demands."""
     play = replace(PLAY, scenario=replace(SCENARIO, prepared=1), prepared=prepared)
 
     assert ([] if held else ["times prepared"]) == [found.name for found in failing(play)]
@@ -101,7 +101,7 @@ def test_optional_reasons_may_follow(further: int) -> None:
 
 
 def test_optional_reasons_do_not_replace_required_ones() -> None:
-    """A second retry for a required reason fails the check, and so does a play without the required reasons."""
+    """A run fails the check of reasons if it retries twice for a required reason, or never."""
     assert ["reasons"] == [found.name for found in failing(PATIENT)]
     assert ["reasons", "retries"] == [
         found.name for found in failing(replace(PATIENT, entries=(*TAKEN,), retries_by_reason={}))

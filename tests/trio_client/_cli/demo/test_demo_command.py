@@ -42,7 +42,7 @@ def run(*arguments: str) -> Result:
 
 
 def test_every_scenario_follows_the_rfc() -> None:
-    """The demo prints a timeline for each scenario and the verdict in the last line, and exits with status 0."""
+    """The demo prints a timeline for each scenario and the overall result in the last line, and exits with status 0."""
     result = run()
 
     assert 0 == result.exit_code
@@ -109,7 +109,7 @@ def test_demo_fails_when_its_time_runs_out(monkeypatch: pytest.MonkeyPatch) -> N
     }
 
 
-# -- Broken rules: each has a function that breaks it, a scenario that detects it, and the check that must fail there.
+# -- Broken rules: for each, a function breaks the rule, a scenario detects this, and one check must fail.
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
@@ -156,7 +156,7 @@ def exclude_replace_from_locked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ignore_the_error_map(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Find no error map entry for any status."""
+    """Ignore the error map: find no entry for any status."""
     monkeypatch.setattr(couchbase.ErrorMapStore, "entry", lambda *_: None)
 
 
@@ -255,7 +255,7 @@ def scenario_of(name: str) -> DemoScenario:
 
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda sabotage: f"{sabotage.rule}, {sabotage.scenario}")
 def test_a_broken_rule_is_noticed(monkeypatch: pytest.MonkeyPatch, sabotage: Sabotage) -> None:
-    """The demo marks the check that fails and exits with status 1."""
+    """If the client breaks a rule, the demo marks the check that fails and exits with status 1."""
     monkeypatch.setattr(demo_module, "SCENARIOS", (scenario_of(sabotage.scenario),))
     sabotage.commit(monkeypatch)
 
@@ -268,7 +268,7 @@ def test_a_broken_rule_is_noticed(monkeypatch: pytest.MonkeyPatch, sabotage: Sab
 
 
 def test_every_scenario_has_a_sabotage() -> None:
-    """Each scenario has at least one broken rule that it detects."""
+    """Each scenario detects at least one of the broken rules."""
     assert {scenario.name for scenario in SCENARIOS} == {sabotage.scenario for sabotage in SABOTAGES}
 
 

@@ -68,7 +68,7 @@ def test_a_case_as_data(arguments: str, expected: dict[str, object]) -> None:
 
 
 def test_a_case_in_words() -> None:
-    """Without colours, each sentence of the core is one line."""
+    """Without colours, the command prints each sentence of the core's explanation on one line."""
     result = explain(f"{READ_TIMEOUT} --policy downgrading --retry-count 2")
 
     error = cassandra.ReadTimeout(
@@ -94,7 +94,7 @@ def test_a_case_in_words() -> None:
     ],
 )
 def test_the_outcome_is_highlighted(monkeypatch: pytest.MonkeyPatch, arguments: str, outcome: str, colour: str) -> None:
-    """On a terminal, the outcome is in colour and the clauses are dim."""
+    """On a terminal, the command prints the outcome in colour and the clauses dimmed."""
     output = StringIO()
     console = Console(file=output, force_terminal=True, width=300, color_system="standard", highlight=False)
     monkeypatch.setattr(explanation_text, "Console", lambda **_: console)
@@ -107,7 +107,7 @@ def test_the_outcome_is_highlighted(monkeypatch: pytest.MonkeyPatch, arguments: 
 
 
 def test_explain_follows_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A changed policy changes the explanation: the command has no rules itself."""
+    """A changed policy changes the explanation, because the command itself contains no rules."""
     monkeypatch.setattr(cassandra.DefaultRetryPolicy, "on_unavailable", lambda *_, **__: cassandra.RETHROW)
 
     actual = json.loads(explain("unavailable --required 2 --alive 1 --json").output)

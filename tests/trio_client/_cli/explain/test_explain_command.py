@@ -28,7 +28,7 @@ COMMAND = (sys.executable, "-c", "from triclinium._cli import main; main()", "ex
 QUESTIONS = DECISIONS.read_bytes().splitlines(keepends=True)
 BATCH_LINES = 25_000
 BATCH_GROWTH_MAX = 4_000_000
-"""Maximum growth of the process in bytes during a batch; the lines themselves take twice as many."""
+"""Maximum growth of the process in bytes during a batch. The lines of the batch have twice as many bytes."""
 
 ENTRY = '{"name": "BUSY", "desc": "try later", "attrs": ["retry-later", "fetch-config"]}'
 
@@ -107,7 +107,7 @@ def test_an_entry_of_the_error_map(tmp_path: Path) -> None:
 
 
 def test_a_case_in_words() -> None:
-    """Without colours, each sentence of the core is one line, including the request's attempts, age and timeout."""
+    """Without colours, each sentence of the explanation is one line; attempts, age and timeout have sentences, too."""
     case = CouchbaseCase(
         service=Service.KV, operation="upsert", happened=KvAnswer(0x86), attempt=1, elapsed=0.0005, timeout=math.inf
     )
@@ -144,7 +144,7 @@ def test_a_case_on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> No
 
 
 def test_the_outcome_is_highlighted() -> None:
-    """On a terminal, the outcome is in colour and the clauses are dim."""
+    """On a terminal, the command prints the outcome in colour and the clauses dimmed."""
     output = StringIO()
     case = CouchbaseCase(service=Service.KV, operation="upsert", happened=KvAnswer(0x86), timeout=2.5)
     console = Console(file=output, force_terminal=True, width=200, color_system="standard", highlight=False)
@@ -156,7 +156,7 @@ def test_the_outcome_is_highlighted() -> None:
 
 
 def test_explain_follows_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A changed table changes the explanation: the command has no rules itself."""
+    """A changed table changes the explanation, because the command itself contains no rules."""
     monkeypatch.delitem(RETRYABLE_STATUSES, Status.TEMPORARY_FAILURE)
     monkeypatch.delitem(IDEMPOTENCY, (Service.KV, "get"))
 
@@ -251,12 +251,12 @@ def test_wrong_input_is_one_line(arguments: str, words: str) -> None:
     assert words in line
 
 
-# -- Other retry traditions.
+# -- Retries of Cassandra and Smithy.
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, "Cassandra"])
 def test_the_first_word_may_name_a_tradition(family: str) -> None:
-    """If the first argument names a retry tradition, the options and the help of that tradition apply."""
+    """If the first argument is "cassandra" or "smithy", in any case, the options and the help of that command apply."""
     result = explain(family, "--help")
 
     assert 0 == result.exit_code
@@ -294,7 +294,7 @@ def test_a_batch_continues_after_an_invalid_line(tmp_path: Path) -> None:
 
 
 def test_the_question_that_the_help_shows() -> None:
-    """The example question in the help can be copied and is answered."""
+    """The example question in the help, copied unchanged, gets an answer."""
     (line,) = [line for line in explain("--help").output.splitlines() if line.lstrip().startswith("{")]
     result = explain("--batch", "-", stdin=line.encode())
 

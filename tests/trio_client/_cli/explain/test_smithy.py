@@ -55,7 +55,7 @@ def test_operations_as_data(
 
 
 def test_operations_in_words() -> None:
-    """Without colours, responses, settings, each attempt and the end are one line each."""
+    """Without colours, the command prints one line each for the responses, the settings, every attempt and the end."""
     responses, settings, first, second, end = explain("--responses E,ok").output.splitlines()
 
     assert "E,ok" in responses
@@ -67,7 +67,7 @@ def test_operations_in_words() -> None:
 
 
 def test_explain_follows_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A changed quota changes the explanation: the command has no rules itself."""
+    """A changed quota changes the explanation, because the command itself contains no rules."""
     monkeypatch.setattr(RetryQuota, "acquire", lambda *_: False)
 
     actual = json.loads(explain("--responses E,ok --json").output)

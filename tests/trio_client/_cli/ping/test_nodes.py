@@ -38,7 +38,7 @@ def seeds(fake: FakeCluster) -> list[str]:
 
 
 async def test_ping_reports_the_other_nodes() -> None:
-    """The nodes of the cluster map follow the seed node in the map's order, each with the requested connections."""
+    """Ping reports the seed node and then the others in the order of the map, each with the requested connections."""
     async with open_tcp_cluster(nodes=3) as fake:
         first, second, third = seeds(fake)
         result = await ping(f"couchbase://{second}", "--bucket", "default")
@@ -49,7 +49,7 @@ async def test_ping_reports_the_other_nodes() -> None:
 
 
 async def test_each_node_once() -> None:
-    """A seed node under a second name, or next to another seed node of its cluster, is reported once."""
+    """Ping reports each node once, even if a connection string lists several nodes, or a node by another name."""
     async with open_tcp_cluster(nodes=3) as fake:
         first, second, third = seeds(fake)
         renamed = second.replace("127.0.0.1", "localhost")
@@ -60,7 +60,7 @@ async def test_each_node_once() -> None:
 
 @rows("host", ["a b", "x@y", "h/?kv_timeout=1ns&network=evil", "h,127.0.0.1", "h?", "[red]"])
 async def test_an_ambiguous_host_is_not_contacted(host: str) -> None:
-    """A host of the map with another meaning in a connection string is reported and not contacted."""
+    """Ping reports, and does not contact, a host of the map that would have another meaning in a connection string."""
     target = parse_connection_string("couchbase://127.0.0.1?kv_timeout=3s")
     strange = replace(target, addresses=(Address(host, 11210),))
     found = await ping_node(strange, Plan(None, None, None, 1.0))
@@ -71,7 +71,7 @@ async def test_an_ambiguous_host_is_not_contacted(host: str) -> None:
 
 @rows("host", ["10.0.0.1", "node-1.example.com", "::1", "cb_1"])
 async def test_a_host_can_be_written_and_parsed(host: str) -> None:
-    """Names and addresses of the map keep their meaning in a connection string with the options of the target."""
+    """A host of the map, written into a connection string with the target's options, is parsed as the same host."""
     target = parse_connection_string("couchbases://127.0.0.1?kv_timeout=3s")
     other = replace(target, addresses=(Address(host, 11207),))
 

@@ -116,7 +116,7 @@ async def test_ping_reports_negotiated_features(fake: FakeCluster) -> None:
     } == node
     assert 4 == len(measured)
     assert all(milliseconds > 0 for milliseconds in measured)
-    # The first NOOP makes a connection ready; the reported time is the median of the others.
+    # Ping sends one NOOP to open the connection, and then the NOOPs whose median it reports.
     noops = [command.bucket for command in fake.node.command_log if command.opcode == Opcode.NOOP]
     assert [None] * (NOOPS + 1) + ["default"] * (NOOPS + 1) == noops
 

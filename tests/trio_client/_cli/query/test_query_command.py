@@ -177,6 +177,6 @@ def test_parameters(params: tuple[str, ...], expected: Mapping[str, object]) -> 
 
 
 def test_parameters_without_names() -> None:
-    """A parameter without a name is refused."""
+    """The command refuses a parameter without a name."""
     with pytest.raises(WrongInput):
         read_parameters(("$=1",), "SELECT $1")

@@ -123,7 +123,7 @@ def test_a_line_of_json() -> None:
 async def test_lines_are_in_order_of_responses(
     as_json: bool, autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each command is logged once, in the order of the responses; after the end nothing is logged."""
+    """The log has each command once, in the order of the responses, and no command after its end."""
     async with open_fake_cluster() as fake:
         log = ServeLog(fake.nodes, as_json=as_json)
         async with open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector) as cluster:
@@ -149,7 +149,7 @@ async def test_lost_lines_are_counted(
     limit: str,
     value: int,
 ) -> None:
-    """Above the limit of lines or of characters, the log keeps the first line and the number of lost lines."""
+    """If waiting lines exceed the limit of lines or characters, the log keeps the first and counts the lost ones."""
     monkeypatch.setattr(f"triclinium._cli.serve.log.{limit}", value)
     async with open_fake_cluster() as fake:
         log = ServeLog(fake.nodes, as_json=True)

@@ -13,7 +13,7 @@ STORMY = Scenario(fleet=Fleet(), service=SimulatedService(capacity=100.0), outag
 def found(
     strategy: str, succeeded: int, peak: float, recovered_after: float | None = 0.0, begun: int = 1000
 ) -> FleetFigures:
-    """Return figures of a strategy of which ``succeeded`` of ``begun`` operations succeeded."""
+    """Return the figures of a strategy under which ``succeeded`` of ``begun`` operations succeeded."""
     totals = Totals(begun=begun, sent=begun, succeeded=succeeded, failed=begun - succeeded, throttled=0, wasted=0)
     return FleetFigures(
         strategy=strategy,
@@ -37,21 +37,21 @@ def advised(scenario: Scenario, *figures: FleetFigures) -> Advice:
 @rows(
     ("figures", "expected"),
     [
-        # More operations succeed.
+        # The advice is the strategy under which more operations succeed.
         ((found("simple", 900, 50.0), found("standard", 990, 80.0)), "standard"),
-        # Nearly as many succeed, with less load.
+        # The advice is the strategy with much less load, although slightly fewer operations succeed.
         ((found("best_effort", 855, 654.0), found("standard", 833, 145.0)), "standard"),
-        # A third more failures are too many, however low the load is.
+        # A strategy with a third more failures is not advised, however low its load is.
         ((found("best_effort", 850, 654.0), found("standard", 800, 145.0)), "best_effort"),
-        # A strategy that does not recover is excluded, however many operations succeed.
+        # A strategy that does not recover is not advised, however many of its operations succeed.
         ((found("best_effort", 950, 654.0, None), found("standard", 600, 145.0)), "standard"),
-        # To avoid a single failure, a retry is worth it if it costs nothing.
+        # If as many operations succeed with retries as without, the advice is to retry.
         ((found("none", 833, 50.0), found("standard", 833, 145.0)), "standard"),
         # If retries cost operations, the advice is not to retry.
         ((found("none", 833, 50.0), found("simple", 352, 316.0)), "none"),
         # If no strategy recovers, the least bad one is advised.
         ((found("simple", 352, 316.0, None), found("best_effort", 500, 940.0, None)), "best_effort"),
-        # A difference of a thousandth does not count.
+        # The advice ignores a difference of a thousandth.
         ((found("simple", 1000, 316.0), found("standard", 999, 145.0)), "standard"),
     ],
 )
@@ -62,7 +62,7 @@ def test_advised_strategy(figures: tuple[FleetFigures, ...], expected: str) -> N
 
 
 def test_without_an_outage_all_of_them_count() -> None:
-    """Without an outage, recovery does not count."""
+    """If the scenario has no outage, the advice ignores whether a strategy recovers."""
     assert "adaptive" == advised(CALM, found("adaptive", 796, 56.0, None), found("simple", 496, 217.0, None)).strategy
 
 

@@ -38,7 +38,7 @@ def texts_of(path: Path) -> list[str]:
 
 
 def test_a_column_for_each_strategy(tmp_path: Path) -> None:
-    """Each strategy is a column with its name and result; rows and legend are labelled once."""
+    """The plot has a column with name and result for each strategy, and labels the rows and the legend once."""
     path = tmp_path / "outage.svg"
     result = simulate("--plot", str(path))
     texts = texts_of(path)
@@ -51,7 +51,7 @@ def test_a_column_for_each_strategy(tmp_path: Path) -> None:
     assert 2 == texts.count("seconds")
     assert 2 == sum(text.endswith(" succeeded") for text in texts)
     assert 2 == sum(text.startswith("recovered after ") for text in texts)
-    # The scenario and the advice.
+    # The plot repeats the lines on the scenario and on the advice.
     for line in result.output.splitlines():
         assert not line.startswith(("20 clients", "Use ")) or line in words
 
@@ -69,10 +69,10 @@ def test_light_and_dark(tmp_path: Path) -> None:
         for colour in (theme.paper, theme.ink, theme.grey, theme.load, theme.goodput, theme.amplification):
             assert colour.casefold() in drawn
         for colour in (theme.ink, theme.grey, theme.goodput):
-            # WCAG 2.2, 1.4.3: small text.
+            # WCAG 2.2, 1.4.3: the minimum contrast of small text.
             assert 4.5 <= contrast(colour, theme.paper), colour
         for colour in (theme.load, theme.amplification):
-            # WCAG 2.2, 1.4.11: graphics.
+            # WCAG 2.2, 1.4.11: the minimum contrast of graphics.
             assert 3.0 <= contrast(colour, theme.paper), colour
 
 
@@ -144,7 +144,7 @@ def test_one_strategy_without_an_outage(tmp_path: Path) -> None:
 
 
 def test_a_short_last_step_is_scaled() -> None:
-    """A last bucket that is cut short has the same height if the rate is the same."""
+    """If the last interval is shorter than the others, the same rate is drawn at the same height."""
     scenario = Scenario(
         fleet=Fleet(clients=8, period=1.0), service=SimulatedService(capacity=99.0), duration=9.0, bucket=2.0
     )

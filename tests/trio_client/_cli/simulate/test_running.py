@@ -38,7 +38,7 @@ class Pool(ThreadPoolExecutor):
 
 
 class DyingPool(Pool):
-    """Pool whose processes die."""
+    """Pool that fails as if one of its processes had died."""
 
     def submit(self, *work: object, **options: object) -> Future[Any]:
         raise BrokenProcessPool("one of them is gone")

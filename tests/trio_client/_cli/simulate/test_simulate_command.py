@@ -121,7 +121,7 @@ def test_the_same_seed_gives_the_same_figures() -> None:
 
 
 def test_recovery_is_reported() -> None:
-    """Without an outage, no recovery is reported; a strategy that never recovers is reported as such."""
+    """Without an outage, the command reports no recovery; of a strategy that never recovers, it reports this."""
     calm = simulate("--strategy", "none", "--outage", "none").output
     stormy = simulate("--strategy", "best_effort_jittered", "--timeout", "3", "--rejection-cost", "0.2").output
 
@@ -170,7 +170,7 @@ def test_bars_are_proportional_to_the_values() -> None:
 
 @rows(("columns", "heading"), [(120, "goodput over time"), (90, "goodput"), (81, "p99")])
 def test_the_summary_fits_a_terminal(columns: int, heading: str) -> None:
-    """The summary fits the width of the terminal: with fewer columns it has narrower bars, or none."""
+    """The summary fits the width of the terminal: with fewer columns it has narrower bars, or no bars."""
     scenario = Scenario(fleet=Fleet(clients=9), service=SimulatedService(capacity=9.0), outage=Outage(2.0, 4.0))
     table = summary(scenario, [play(scenario, "best_effort_jittered", rng=random.Random(1))], columns)
     console = Console(width=columns, file=StringIO(), record=True)

@@ -45,7 +45,7 @@ def halve_backoffs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_line_for_each_figure() -> None:
-    """Each figure has one line of limited width below its reference; the last line counts the figures that agree."""
+    """Below each reference, every figure has one line of limited width; the last line counts the figures that agree."""
     result = validate()
     lines = result.output.splitlines()
 

@@ -1,1 +1,1 @@
-"""Toy protocol for the protocol-neutral half of the driver: lines that the server sends back, each with a deadline."""
+"""Toy protocol for the protocol-neutral half of the driver: the server sends each line back before its deadline."""

@@ -1,4 +1,4 @@
-"""Echo half of a driver: one method for users, and two handlers."""
+"""Echo half of a driver: one method for users, and the handlers of two actions."""
 
 from __future__ import annotations
 

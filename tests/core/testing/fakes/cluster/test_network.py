@@ -17,7 +17,7 @@ from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, Sen
 from triclinium_core.testing.fakes.faults import delay, refuse_connection
 
 ASK = encode_request(Opcode.SASL_LIST_MECHS, opaque=7)
-"""A request that every node answers, also without authentication."""
+"""Request to which every node responds, even without authentication."""
 
 
 def connections_of(actions: list[NodeAction]) -> list[int]:
@@ -35,7 +35,7 @@ def node() -> FakeNode:
 
 
 def test_cut_connection_moves_nothing(node: FakeNode) -> None:
-    """Bytes on a cut connection are processed only when the cut is healed, and then in order."""
+    """A node processes the bytes on a cut connection when the cut is healed, in order."""
     node.network.cut(None)
     held = [node.bytes_received(1, ASK[:10], 0.0), node.bytes_received(1, ASK[10:], 1.0)]
 
@@ -76,7 +76,7 @@ def test_cut_holds_back_replies(node: FakeNode) -> None:
 
 
 def test_closed_connection_gets_nothing(node: FakeNode) -> None:
-    """Held-back bytes and cuts do not pass to a new connection with the same number."""
+    """If a cut connection closes, a new connection with its number has neither its held-back bytes nor its cut."""
     node.faults.next(Opcode.SASL_LIST_MECHS, delay(1.0))
     node.bytes_received(1, ASK, 0.0)
     node.network.cut(None)
@@ -97,7 +97,7 @@ def test_closed_connection_gets_nothing(node: FakeNode) -> None:
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_connecting_during_a_cut(node: FakeNode, is_killed: bool) -> None:
-    """A connect to a cut node seems to succeed; the end of a node killed meanwhile shows when the cut is healed."""
+    """A connect to a cut node succeeds. If the node is killed during the cut, the client learns this after the cut."""
     node.network.cut(None)
     node.faults.next(None, refuse_connection())
     if is_killed:
@@ -148,7 +148,7 @@ def test_invalid_slowness(seconds: float) -> None:
 
 
 def test_network_of_a_cluster() -> None:
-    """A cluster cuts, heals and slows down nodes by index, and leaves the others unchanged."""
+    """A cluster cuts, heals and slows down the nodes with the given indexes, and leaves other nodes unchanged."""
     nodes = FakeNodes(nodes=2)
     rung: list[bool] = []
     nodes.set_alarm(lambda: rung.append(True))

@@ -1,4 +1,4 @@
-"""The node as a state machine: bytes and time in, actions out, with and without faults."""
+"""Node as a state machine, which gets bytes and time and returns actions, with and without faults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from triclinium_core.testing.fakes.faults import delay
 STORE = bytes(8)
 
 QUESTION = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)
-"""A request that a node answers without authentication."""
+"""Request to which a node responds without authentication."""
 
 
 def write(client: NodeClient, value: bytes = b"1") -> Sequence[NodeAction]:
@@ -59,7 +59,7 @@ def value_of(node: FakeNode) -> bytes | None:
     ],
 )
 def test_fault_strikes(fault: faults.Fault, applies: bool, sends: bool, hangs_up: bool, logged: int | None) -> None:
-    """Each fault applies the command or not, replies or not, and closes or not; the log has the readable status."""
+    """Depending on the fault, the node applies the command, replies, or closes; the log has the name of the status."""
     client = ready_client()
     client.node.faults.next(Opcode.SET, fault)
 
@@ -82,7 +82,7 @@ def test_status_fault_is_sent_unchanged() -> None:
 
 @pytest.mark.parametrize("with_config", [True, False])
 def test_not_my_vbucket_with_or_without_config(with_config: bool) -> None:
-    """The fault's reply has the config each time, or never, even if the client negotiated deduplication."""
+    """The fault determines whether each reply has a config, even if the client negotiated deduplication."""
     client = ready_client()
     client.hello([*client.features, HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP])
     client.node.faults.always(None, faults.not_my_vbucket(with_config))
@@ -150,7 +150,7 @@ def test_connection_lost_during_bootstrap(opcode: Opcode) -> None:
 
 
 def test_closed_connection_is_ignored() -> None:
-    """Commands after the one that closed the connection are neither answered nor logged."""
+    """If a command closes the connection, the node neither responds to nor logs the commands after it."""
     client = ready_client()
     commands = len(client.node.command_log)
     client.node.faults.next(Opcode.NOOP, faults.hang_up())
@@ -179,7 +179,7 @@ def test_delayed_reply() -> None:
 
 @pytest.mark.parametrize(("is_unordered", "order"), [(True, [3, 2, 1]), (False, [1, 2, 3])])
 def test_delayed_replies_keep_their_order(is_unordered: bool, order: list[int]) -> None:
-    """A delayed reply holds back later ones, except with unordered execution."""
+    """A delayed reply delays the replies after it, except with unordered execution."""
     client = ready_client(without=[] if is_unordered else [HelloFeature.UNORDERED_EXECUTION])
     client.node.faults.next(Opcode.NOOP, delay(2.0))
     client.node.faults.next(Opcode.NOOP, delay(1.0))
@@ -194,7 +194,7 @@ def test_delayed_replies_keep_their_order(is_unordered: bool, order: list[int]) 
 
 
 def test_simultaneous_replies_keep_their_order() -> None:
-    """Replies due at the same time are sent in the order of their commands."""
+    """Replies that are due at the same time are sent in the order of their commands."""
     client = ready_client()
     client.node.faults.always(Opcode.NOOP, delay(1.0))
     base = client.opaque
@@ -215,7 +215,7 @@ def test_due_replies_are_sent_first() -> None:
 
 
 def test_lost_connection_gets_no_reply() -> None:
-    """Delayed replies of a lost connection are dropped; those of others are sent."""
+    """The node drops the delayed replies of a lost connection, and sends those of other connections."""
     client = ready_client()
     other = ready_client(client.node, connection=2)
     client.node.faults.always(Opcode.NOOP, delay(1.0))
@@ -366,7 +366,7 @@ def test_bytes_may_be_cut_anywhere(piece: int) -> None:
 
 
 def test_set_ports_changes_the_config() -> None:
-    """Ports may be set after the node was created; configs list them, and the version stays."""
+    """If a node gets ports after its creation, configs list these ports, and keep their version."""
     client = ready_client()
     client.node.set_ports(12000, 12001, services={Service.QUERY: 12002}, tls_services={Service.QUERY: 12003})
     config = as_json(client.ask(Opcode.GET_CLUSTER_CONFIG).value)

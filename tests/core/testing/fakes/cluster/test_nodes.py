@@ -1,4 +1,4 @@
-"""Several nodes with one map."""
+"""Cluster of several nodes, which share one map."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triclinium_core.testing.fakes.store.documents import vbucket_of
 
 BRIEF = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
 ADA = vbucket_of(b"ada", 1024)
-"""The vbucket of most tests' document, initially on the first node."""
+"""Vbucket of the document in most tests, which is on the first node initially."""
 
 
 def clients_of(nodes: FakeNodes, *features: HelloFeature) -> list[NodeClient]:
@@ -39,7 +39,7 @@ def config_at(client: NodeClient) -> dict[str, Any]:
 
 
 def served_by(clients: list[NodeClient]) -> list[bool]:
-    """Return which nodes serve the document, whether it exists or not."""
+    """Return for each node whether it serves the document. The document need not exist."""
     replies = [status_of(client.ask_of(Opcode.GET, "ada")) for client in clients]
     assert set(replies) <= {Status.SUCCESS, Status.KEY_NOT_FOUND, Status.NOT_MY_VBUCKET}
     return [reply != Status.NOT_MY_VBUCKET for reply in replies]
@@ -67,7 +67,7 @@ def test_vbuckets_are_spread_evenly() -> None:
 
 
 def test_numbered_addresses() -> None:
-    """Numbered nodes share one host, with ports two apart that leave room for the TLS ports."""
+    """Numbered nodes share one host. Their ports are two apart, so that a TLS port fits between two of them."""
     nodes = FakeNodes(FakeNodeOptions(host="h.test", port=12000, tls_port=12001), nodes=3)
 
     assert [(12000, 12001), (12002, 12003), (12004, 12005)] == [
@@ -178,7 +178,7 @@ def test_move(nodes: FakeNodes) -> None:
 
 
 def test_removed_and_added_nodes(nodes: FakeNodes) -> None:
-    """A removed node leaves the config and its vbuckets go to the others; an added one gets some by a rebalance."""
+    """Removing a node moves its vbuckets to the other nodes; an added node gets vbuckets in a rebalance."""
     clients = clients_of(nodes)
     before = nodes.map
     nodes.remove_node(0)
@@ -243,7 +243,7 @@ def test_each_change_makes_a_revision(nodes: FakeNodes, change: Callable[[FakeNo
 
 
 def test_several_changes_give_one_notification(nodes: FakeNodes) -> None:
-    """A client that is notified late gets only the newest config."""
+    """After several changes, a client that is notified late gets only the newest config."""
     client = clients_of(nodes, *BRIEF)[0]
     nodes.rebalance()
     nodes.rebalance()
@@ -253,7 +253,7 @@ def test_several_changes_give_one_notification(nodes: FakeNodes) -> None:
 
 
 def test_one_node_may_change_all_versions(nodes: FakeNodes) -> None:
-    """A version set at one node applies to all; its own clients are notified immediately, others later."""
+    """A version that is set at one node applies to all; clients of this node are notified immediately, others later."""
     first, second, _ = clients_of(nodes, *BRIEF)
     notified = first.take(nodes[0].set_config_revision(9, 0.0, epoch=4))
 
@@ -341,7 +341,7 @@ def test_killed_node(nodes: FakeNodes) -> None:
 
 
 def test_connections_of_a_killed_node(nodes: FakeNodes) -> None:
-    """A killed node closes connections opened since, and also older ones after ``revive``, but not those that left."""
+    """A killed node closes connections that are opened later. A revived node also closes those from before."""
     clients_of(nodes)
     for node in (0, 1, 2):
         nodes.kill(node)
@@ -376,7 +376,7 @@ def test_node_with_a_stale_map(nodes: FakeNodes) -> None:
 
 
 def test_alarm(nodes: FakeNodes) -> None:
-    """The alarm is called for each change that the driver cannot know of, until it is removed."""
+    """Until the alarm is removed, the nodes call it for each change that a test makes between the driver's calls."""
     rung: list[float] = []
     clients_of(nodes)
     nodes.set_alarm(lambda: rung.append(nodes.wakeup))
@@ -398,7 +398,7 @@ def test_alarm(nodes: FakeNodes) -> None:
 
 @pytest.mark.parametrize("named", [2, [("a.example", 1), ("b.example", 1)]], ids=["numbered", "named"])
 def test_alternate_addresses(named: Any) -> None:
-    """Each node has its own alternate address and is found by it; a change makes a config with the next revision."""
+    """Each node is found by its own alternate address; a change of addresses makes a config with the next revision."""
     nodes = FakeNodes(FakeNodeOptions(alternate_addresses={"external": ("ext.example", 31210)}), nodes=named)
 
     first, second = (NodePort(node, Service.KV) for node in nodes)
@@ -413,7 +413,7 @@ def test_alternate_addresses(named: Any) -> None:
 
 
 def test_duplicate_alternate_addresses() -> None:
-    """Two equal addresses are refused, because a node could not be identified."""
+    """Setting two equal alternate addresses raises, because a client could not identify the node."""
     options = FakeNodeOptions(port=11210, alternate_addresses={"external": ("127.0.0.1", 11210)})
     with pytest.raises(errors.InvalidArgumentException, match="port 11210 of 127.0.0.1"):
         FakeNodes(options, nodes=1)

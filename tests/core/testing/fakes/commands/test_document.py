@@ -1,4 +1,4 @@
-"""Commands on one document: their changes and their replies."""
+"""Commands on one document, with their changes and their replies."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_reads_what_was_written() -> None:
     ],
 )
 def test_finds_no_document_that_is_not_there(opcode: Opcode, parts: dict[str, int | bytes], status: Status) -> None:
-    """Commands that need a document fail without one and create none."""
+    """If the document is missing, commands that need it fail and do not create it."""
     client = ready_client()
 
     assert status == status_of(client.ask_of(opcode, "ada", **parts))
@@ -93,7 +93,7 @@ def test_insert_needs_a_missing_document() -> None:
 
 @pytest.mark.parametrize("opcode", [Opcode.SET, Opcode.REPLACE, Opcode.DELETE, Opcode.APPEND, Opcode.PREPEND])
 def test_changes_only_the_version_that_is_meant(opcode: Opcode) -> None:
-    """A write with a wrong CAS is refused; one with the current CAS succeeds."""
+    """A write with a wrong CAS is refused, and a write with the current CAS succeeds."""
     client = ready_client()
     cas = store(client, Opcode.SET).cas
     parts: dict[str, int | bytes] = {} if opcode is Opcode.DELETE else {"value": b"2"}
@@ -182,7 +182,7 @@ def test_creates_a_missing_counter(opcode: Opcode) -> None:
 
 @pytest.mark.parametrize("opcode", [Opcode.SET, Opcode.REPLACE])
 def test_preserves_an_expiry(opcode: Opcode) -> None:
-    """A write sets a new expiry, except if it preserves the existing one; a new document always gets its own."""
+    """A write sets the expiry of an existing document, or preserves it; a new document always gets the new expiry."""
     client = ready_client()
     store(client, Opcode.SET, expiry=60, framing_extras=PRESERVE)
     created = stored(client).expires_at
@@ -281,7 +281,7 @@ def test_metadata_of_a_document(extras: bytes, tail: bytes) -> None:
 
 
 def test_metadata_of_a_removed_document() -> None:
-    """The metadata of a removed or expired document mark it as deleted."""
+    """Metadata of a removed or expired document have the mark for deleted documents."""
     client = ready_client()
     store(client, Opcode.SET)
     removed = client.ask_of(Opcode.DELETE, "ada")

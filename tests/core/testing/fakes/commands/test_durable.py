@@ -1,4 +1,4 @@
-"""Durable writes in a cluster: their visibility, the commands that wait for them, and their results."""
+"""Durable writes in a cluster: when they become visible, which commands wait for them, and their results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WRITES: dict[Opcode, dict[str, bytes]] = {
     Opcode.TOUCH: {"extras": bytes(4)},
     Opcode.GET_AND_TOUCH: {"extras": bytes(4)},
 }
-"""Writes to an existing document whose number is 1."""
+"""Writes to an existing document whose value is the number 1."""
 
 
 def durable(level: DurabilityLevel = DurabilityLevel.MAJORITY, milliseconds: int | None = None) -> bytes:
@@ -46,12 +46,12 @@ def durable(level: DurabilityLevel = DurabilityLevel.MAJORITY, milliseconds: int
 
 
 class DurableCluster:
-    """Nodes of which node 0 has the document "ada" and the next ones its replicas, and a client of node 0."""
+    """Cluster whose node 0 has the document ``key`` and whose next nodes have its replicas, with a client of node 0."""
 
     def __init__(self, replicas: int, nodes: int = 4, *, features: tuple[HelloFeature, ...] = USUAL_FEATURES) -> None:
         self.nodes = FakeNodes(FakeNodeOptions(replicas=replicas), nodes=nodes)
         self.features = features
-        # The map deals replicas in turn; this vbucket has them in the order of the nodes.
+        # Find a vbucket whose replicas are in the order of the nodes, because the map assigns replicas in turn.
         chain = [*range(min(nodes, replicas + 1)), *[NO_NODE] * (replicas + 1 - nodes)]
         place = next(vbucket for vbucket in range(1024) if self.nodes.map.chain(vbucket) == chain)
         self.key = next(f"key{n}" for n in itertools.count() if vbucket_of(f"key{n}".encode(), 1024) == place)
@@ -60,7 +60,7 @@ class DurableCluster:
         self.nodes.documents.put("default", self.key, b"1")
 
     def connect(self, node: int = 0) -> NodeClient:
-        """Return another client; the node first closes the connections from before it was killed."""
+        """Return another client. If the node was killed before, it first closes its old connections."""
         self.nodes[node].time_passed(self.nodes.now)
         return ready_client(self.nodes[node], connection=next(self.numbers), features=self.features)
 
@@ -97,7 +97,7 @@ def statuses(replies: list[Frame]) -> list[Status]:
 @rows("level", LEVELS)
 @rows("opcode", WRITES)
 def test_immediate_durable_write(opcode: Opcode, level: DurabilityLevel) -> None:
-    """Without obstacles, a durable write of any level completes immediately with the result of a normal one."""
+    """If all nodes are alive, a durable write of any level completes immediately with a normal write's result."""
     plain, cluster = DurableCluster(replicas=2), DurableCluster(replicas=2)
     (expected,) = plain.client.send(plain.client.encode_of(opcode, plain.key, **WRITES[opcode]))
     (reply,) = cluster.write(opcode=opcode, framing_extras=durable(level, 1000))
@@ -123,7 +123,7 @@ def test_immediate_durable_write(opcode: Opcode, level: DurabilityLevel) -> None
     ],
 )
 def test_a_majority_is_enough(replicas: int, held: tuple[int, ...], done: bool) -> None:
-    """A durable write needs one copy of one, two of two, or two of three."""
+    """A durable write needs its only copy, both of two copies, or two of three copies."""
     cluster = DurableCluster(replicas)
     cluster.hold(*held)
 
@@ -154,7 +154,7 @@ def test_a_dead_replica_has_nothing(killed: int) -> None:
     ],
 )
 def test_failing_write_is_refused_immediately(opcode: Opcode, parts: dict[str, object], status: Status) -> None:
-    """A write that fails is refused immediately and leaves nothing pending."""
+    """A durable write that cannot be applied is refused immediately, and no write stays pending."""
     cluster = DurableCluster(replicas=1)
     cluster.hold(1)
     if "key" in parts:
@@ -193,7 +193,7 @@ def test_a_failover_leaves_too_few_copies() -> None:
 
 
 def test_an_old_map_has_no_replicas() -> None:
-    """A node with an old map refuses durable writes, because the replicas follow the vbucket's current node."""
+    """A node with an old map refuses durable writes, because replicas copy from the vbucket's current node."""
     cluster = DurableCluster(replicas=1)
     cluster.nodes.hold_config(0)
     cluster.nodes.move([vbucket_of(cluster.key.encode(), 1024)], to=1)
@@ -276,7 +276,7 @@ def test_ambiguous_when_it_takes_too_long(milliseconds: int | None, due: float) 
 @rows("opcode", [*WRITES, Opcode.ADD])
 @rows("framing_extras", [b"", durable()])
 def test_no_other_write_meanwhile(opcode: Opcode, framing_extras: bytes) -> None:
-    """No other write or lock of the document is accepted meanwhile; other documents are not affected."""
+    """During a pending durable write, the document refuses other writes and locks; other documents accept them."""
     cluster = pending()
     place = vbucket_of(cluster.key.encode(), 1024)
     other = next(f"other{n}" for n in itertools.count() if vbucket_of(f"other{n}".encode(), 1024) == place)
@@ -310,7 +310,7 @@ def test_without_unordered_execution_everything_waits_behind_it() -> None:
 
 
 def test_a_command_that_is_under_way_forbids_hello() -> None:
-    """HELLO is refused while a durable write is pending, as it is while a reply is delayed."""
+    """While a durable write is pending, the node refuses HELLO, as it does while a reply is delayed."""
     cluster = pending()
 
     assert Status.NOT_SUPPORTED == status_of(cluster.client.hello(USUAL_FEATURES))
@@ -333,7 +333,7 @@ def test_lost_client_keeps_its_pending_write() -> None:
 
 
 def test_fault_strikes_when_the_write_is_settled() -> None:
-    """A fault that drops the reply or closes the connection strikes when the write is settled."""
+    """A fault that drops the reply or closes the connection strikes when the durable write completes."""
     silent, ending = DurableCluster(replicas=1), DurableCluster(replicas=1)
     silent.nodes[0].faults.next(Opcode.SET, drop_response())
     ending.nodes[0].faults.next(Opcode.SET, hang_up_after_applying())
@@ -368,7 +368,7 @@ def test_clients_without_xerror() -> None:
 
 
 def test_failover_aborts_the_dead_nodes_write() -> None:
-    """A pending write that only the failed-over node has is aborted without a trace."""
+    """If only the failed-over node has a pending write, the failover aborts the write, and no trace of it is left."""
     cluster = pending()
     cluster.nodes.kill(0)
     cluster.nodes.fail_over(0)
@@ -409,7 +409,7 @@ def test_moved_vbucket_keeps_its_pending_write() -> None:
 
 
 def test_moved_vbucket_may_wait_again() -> None:
-    """The new node must wait too if the replicas still lack the write."""
+    """If the vbucket moves while replicas lack the pending write, the new node must wait for them, too."""
     cluster = pending(replicas=2)
     cluster.nodes.move([vbucket_of(cluster.key.encode(), 1024)], to=3)
     client = cluster.connect(3)
@@ -438,7 +438,7 @@ def test_a_vbucket_without_a_node_commits_nothing() -> None:
 
 
 def test_aborted_when_it_can_never_be_done() -> None:
-    """A write is aborted as ambiguous immediately if a failover leaves no majority."""
+    """If a failover leaves no majority, the pending write is immediately aborted, with an ambiguous status."""
     cluster = pending()
     cluster.nodes.fail_over(1)
 
@@ -447,7 +447,7 @@ def test_aborted_when_it_can_never_be_done() -> None:
 
 
 def test_acknowledged_write_survives_moves_and_a_failover() -> None:
-    """A node that has had the vbucket itself has all writes from then, although replication to it is held back."""
+    """A node that had the vbucket keeps the writes of that time, even if replication to it is held back."""
     cluster = DurableCluster(replicas=1)
     place = vbucket_of(cluster.key.encode(), 1024)
     cluster.hold(1)
@@ -463,7 +463,7 @@ def test_acknowledged_write_survives_moves_and_a_failover() -> None:
 
 @pytest.mark.parametrize("change", [lambda nodes: nodes.hold_replication(1), lambda nodes: nodes.kill(1)])
 def test_acknowledged_write_survives_a_failover(change: Callable[[FakeNodes], None]) -> None:
-    """The replica with the acknowledged write takes over, whichever replica lacks it."""
+    """In a failover, a replica that has the acknowledged write takes over, whichever other replica lacks it."""
     cluster = DurableCluster(replicas=2)
     change(cluster.nodes)
     acknowledged = statuses(cluster.write())

@@ -1,4 +1,4 @@
-"""The table of all commands."""
+"""Table of all commands of a fake node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requirements of the node for a request, before it carries the command out."""
+"""Checks of a request, which the node makes before it carries the command out."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ PRESERVES_EXPIRY = {
 
 
 def test_the_cases_here_are_all_data_operations() -> None:
-    """The cases of this module are exactly the commands that a fault for any data operation strikes."""
+    """The cases of this module are exactly the commands that a fault without an opcode may strike."""
     assert DATA_OPCODES == WELL_FORMED.keys()
 
 
@@ -120,7 +120,7 @@ def test_demands_and_refuses_keys_and_values(opcode: Opcode, parts: dict[str, in
     ],
 )
 def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> None:
-    """Before authentication only the first commands are accepted, and without a bucket none on documents."""
+    """Before authentication, the node accepts only commands of the bootstrap; without a bucket, none on documents."""
     parts = WELL_FORMED.get(opcode, {}) | ({"key": b"\0ada"} if needs is Needs.DOCUMENT else {})
     match opcode:
         case Opcode.SELECT_BUCKET:
@@ -166,14 +166,14 @@ def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> 
     ],
 )
 def test_reads_the_collection_in_front_of_a_key(key: bytes, status: Status) -> None:
-    """With collections, a key has a prefix; key and prefix have limits, and the collection must exist."""
+    """If collections were negotiated, a key has a prefix with an existing collection; both have size limits."""
     node = with_options(collections={"_default": {"_default": 0}, "other": {"near": 8, "far": 0x555}})
 
     assert status == status_of(ready_client(node).ask(Opcode.GET, key=key))
 
 
 def test_without_collections_a_key_is_only_a_key() -> None:
-    """Without granted collections, the first byte of a key belongs to the key."""
+    """If collections were not negotiated, the first byte of a key belongs to the key."""
     client = ready_client(without=[HelloFeature.COLLECTIONS])
 
     client.ask_of(Opcode.SET, "\tada", extras=STORE, value=b"1")
@@ -195,7 +195,7 @@ def test_refuses_a_vbucket_out_of_range(vbuckets: int) -> None:
 
 
 def test_sends_a_config_once_with_deduplication() -> None:
-    """With deduplication, a refusal has no config that the client has already got."""
+    """If deduplication was negotiated, a refusal does not repeat a config that the client has received."""
     dedupe = [*ready_client().features, HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP]
     client = ready_client()
     client.hello(dedupe)

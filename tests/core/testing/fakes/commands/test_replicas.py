@@ -1,4 +1,4 @@
-"""Several nodes with replicas of each other's vbuckets."""
+"""Cluster whose nodes have replicas of each other's vbuckets."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def map_in(reply: Frame) -> list[list[int]]:
 
 
 def test_only_replicas_answer_for_replicas(nodes: FakeNodes) -> None:
-    """The nodes of the replicas serve replica reads and the vbucket's node the others; each refuses the rest."""
+    """Nodes with a replica serve only replica reads, and the vbucket's node serves only other commands."""
     clients = clients_of(nodes)
     refused = clients[0].ask_of(Opcode.GET_REPLICA, "ada")
 
@@ -61,7 +61,7 @@ def test_only_replicas_answer_for_replicas(nodes: FakeNodes) -> None:
 
 
 def test_replica_read_replies_like_a_read(nodes: FakeNodes) -> None:
-    """A replica read returns flags, value and CAS; the CAS of a lock is hidden."""
+    """A replica read returns flags, value and CAS, but hides the CAS of a locked document."""
     client = clients_of(nodes)[1]
     document = nodes.documents.get("default", "ada")
     reply = client.ask_of(Opcode.GET_REPLICA, "ada")
@@ -76,7 +76,7 @@ def test_replica_read_replies_like_a_read(nodes: FakeNodes) -> None:
 
 
 def test_missing_replicas() -> None:
-    """Without replicas, or with a single node, each replica read is refused, also of an unknown vbucket."""
+    """If a cluster has no replicas or a single node, it refuses each replica read, even of an unknown vbucket."""
     for cluster in (FakeNodes(), FakeNodes(FakeNodeOptions(replicas=3), 1)):
         assert () == cluster.replica_holders_of("ada")
         for client in clients_of(cluster):
@@ -85,7 +85,7 @@ def test_missing_replicas() -> None:
 
 
 def test_replication_held_back(nodes: FakeNodes) -> None:
-    """A held replica keeps its state until it is released; the others follow."""
+    """If replication to one replica is held back, it keeps its state until the release; others get each write."""
     clients = clients_of(nodes)
     nodes.hold_replication(1)
     nodes.documents.put("default", "ada", b"2")
@@ -102,7 +102,7 @@ def test_replication_held_back(nodes: FakeNodes) -> None:
 
 
 def test_stale_replica_still_expires(nodes: FakeNodes) -> None:
-    """A document expires in a held replica too."""
+    """A document also expires in a replica to which replication is held back."""
     nodes.documents.put("default", "ada", b"1", expires_after=5.0)
     client = clients_of(nodes)[1]
     nodes.hold_replication(1)
@@ -112,7 +112,7 @@ def test_stale_replica_still_expires(nodes: FakeNodes) -> None:
 
 
 def test_removed_documents_stay_while_replicas_are_held(nodes: FakeNodes) -> None:
-    """Nothing is purged while a replica is held, because a failover compares progress; afterwards it is."""
+    """While replication is held back, nothing is purged, because a failover compares progress; later it is."""
     client = clients_of(nodes)[0]
     nodes.hold_replication(1)
     for number in range(REMAINS_MAX + 1):
@@ -149,7 +149,7 @@ def test_a_replica_takes_over(nodes: FakeNodes) -> None:
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_a_stale_replica_that_takes_over_loses_writes(replicas: int) -> None:
-    """If a stale replica takes over, the newer writes of its vbucket are lost; other vbuckets keep theirs."""
+    """If a stale replica takes over, the newer writes of its vbucket are lost, and those of other vbuckets are kept."""
     nodes = FakeNodes(FakeNodeOptions(replicas=replicas))
     clients = clients_of(nodes)
     keys = [f"key{number}" for number in range(40)]
@@ -173,7 +173,7 @@ def test_a_stale_replica_that_takes_over_loses_writes(replicas: int) -> None:
 
 
 def test_the_replica_that_has_most_takes_over() -> None:
-    """A current replica takes over, or else the one that was held back last; the others keep their order."""
+    """In a failover, a current replica takes over, or else the one that was held back last; others keep their order."""
     nodes = FakeNodes(FakeNodeOptions(replicas=2), nodes=4)
     nodes.move([ADA], to=0)
     _, first, second = nodes.map.chain(ADA)

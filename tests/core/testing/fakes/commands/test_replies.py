@@ -31,7 +31,7 @@ def test_old_statuses_for_an_old_client() -> None:
 
 
 def test_old_client_gets_no_collection_errors() -> None:
-    """A client without collections gets an invalid-arguments status for an unknown collection."""
+    """A client without collections gets the status for invalid arguments if the collection is unknown."""
     client = ready_client(features=[])
     client.node.collections.drop("_default", "_default")
     assert Status.INVALID_ARGUMENTS == status_of(client.ask_of(Opcode.GET, "ada"))
@@ -125,7 +125,7 @@ def test_notification_needs_a_subscription() -> None:
 
 
 def test_full_notification_is_not_repeated() -> None:
-    """With deduplication, a refusal after a full notification has no config; after a brief one it has."""
+    """If deduplication was negotiated, a refusal has no config after a full notification; after a brief one it has."""
     features = [*USUAL_FEATURES, HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP]
     full = ready_client(features=[*features, *FULL])
     brief = ready_client(full.node, connection=2, features=[*features, *BRIEF])

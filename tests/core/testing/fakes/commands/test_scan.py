@@ -1,4 +1,4 @@
-"""Range scans of a fake node on the level of bytes."""
+"""Range scans of a fake node, by the bytes of their frames."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_page_comes_in_parts(client: NodeClient) -> None:
 
 
 def test_page_limits(client: NodeClient) -> None:
-    """A page ends after the requested number of items or bytes, but has at least one item."""
+    """A page ends at the limit of items or bytes of its request, but has at least one item."""
     scan_id = opened(client, key_only=True)
     pages = [go_on(client, scan_id, items=3), go_on(client, scan_id, size=1), go_on(client, scan_id, size=7)]
     rest = go_on(client, scan_id, items=1000)
@@ -222,7 +222,7 @@ def test_too_many_scans(client: NodeClient) -> None:
 
 
 def test_a_scan_ends_with_time(client: NodeClient) -> None:
-    """A scan that is not continued in time is closed; in another vbucket its id is unknown."""
+    """A scan that is not continued before its timeout is closed. In another vbucket, its id is unknown."""
     scan_id = opened(client)
     elsewhere = go_on(client, scan_id, vbucket=4)
     client.wait(LIFETIME_SECONDS - 1.0)

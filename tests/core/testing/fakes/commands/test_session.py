@@ -1,4 +1,4 @@
-"""Preparation of a connection: HELLO, error map, SASL and bucket."""
+"""Bootstrap of a connection: HELLO, error map, SASL and bucket."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_reads_tokens(message: bytes, expected: Status) -> None:
     ],
 )
 def test_lets_in_by_certificate(users: tuple[str, ...] | None, names: list[str], is_let_in: bool) -> None:
-    """A client with an accepted certificate is authenticated and cannot use SASL; any other client must use it."""
+    """A client with an accepted certificate is authenticated and cannot use SASL; any other client must use SASL."""
     client = NodeClient(with_options(certificate_users=users))
     client.hello([HelloFeature.XERROR])
     client.node.certificate_shown(client.connection, names)
@@ -229,7 +229,7 @@ def test_lets_in_by_certificate(users: tuple[str, ...] | None, names: list[str],
 
 
 def test_every_exchange_has_its_own_salt_and_nonce() -> None:
-    """The challenges of a node are reproducible and all different."""
+    """A node's challenges all differ, and are the same in each run."""
     challenges = []
     for node in (FakeNode(), FakeNode()):
         first = ScramClient("SCRAM-SHA1", "Administrator", "password", nonce="abc").first()
@@ -242,7 +242,7 @@ def test_every_exchange_has_its_own_salt_and_nonce() -> None:
 
 
 def test_selects_and_leaves_buckets() -> None:
-    """A connection has one bucket at a time; selecting an unknown one keeps the current one."""
+    """A connection has one bucket at a time. Selecting an unknown bucket keeps the current bucket."""
     client = ready_client(with_options(buckets=("default", "travel")))
     client.ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"1")
 

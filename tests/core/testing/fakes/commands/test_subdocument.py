@@ -1,4 +1,4 @@
-"""The two commands on parts of a document: their changes and their replies."""
+"""Two commands on parts of a document, with their changes and their replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requirements of the node for a command on parts of a document, before it carries the command out."""
+"""Checks of a command on parts of a document, which the node makes before it carries the command out."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_opcode_has_traits() -> None:
 
 @rows("opcode", Op)
 def test_well_formed_specs(opcode: Op) -> None:
-    """Each opcode is accepted by its own command and refused by the other one."""
+    """Either the lookup or the mutation accepts an opcode in a spec, and the other of the two refuses it."""
     traits = TRAITS[opcode]
     path = b"" if traits.is_whole_document else b"b[0]" if opcode is Op.ARRAY_INSERT else b"b"
     reading, writing = lookup(opcode, path), mutation(opcode, path, b"1" if traits.has_value else b"")

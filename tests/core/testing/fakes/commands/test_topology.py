@@ -1,4 +1,4 @@
-"""Location of data: config, manifest and collection ids."""
+"""Commands that locate data: config, manifest and collection ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 
 
 def test_config_of_the_bucket_or_global_config() -> None:
-    """A connection gets the config of its bucket, or without a bucket the global one, which has no vbuckets."""
+    """A connection gets the config of its bucket; without a bucket, the global config, which has no vbuckets."""
     client = ready_client(bucket=None)
     without = as_json(client.ask(Opcode.GET_CLUSTER_CONFIG).value)
     client.ask(Opcode.SELECT_BUCKET, key=b"default")
@@ -42,7 +42,7 @@ def test_json_datatype_only_if_granted() -> None:
 
 
 def test_deflates_the_config_if_granted() -> None:
-    """The config is deflated if that was granted for everything, not only for documents."""
+    """A node deflates the config if compression was granted for all values, and not if only for documents."""
     everywhere = ready_client(features=[*USUAL_FEATURES, HelloFeature.SNAPPY_EVERYWHERE])
     documents = ready_client(features=[*USUAL_FEATURES, HelloFeature.SNAPPY])
     reply = everywhere.ask(Opcode.GET_CLUSTER_CONFIG)
@@ -82,7 +82,7 @@ def test_refuses_half_a_version(size: int) -> None:
     ],
 )
 def test_answers_collection_ids(path: bytes, collection_id: int) -> None:
-    """Omitted names mean the default ones; the reply has the collection's id and the manifest's uid."""
+    """An omitted scope or collection is the default one; the reply has the collection's id and the manifest's uid."""
     node = with_options(collections={"_default": {"_default": 0}, "inventory": {"people": 9}})
 
     reply = ready_client(node).ask(Opcode.GET_COLLECTION_ID, value=path)
@@ -131,7 +131,7 @@ def test_documents_lie_in_their_collection() -> None:
 
 
 def test_node_that_learns_late_of_a_collection() -> None:
-    """A late node uses the former manifest until the delay is over; the other node uses the new one."""
+    """A late node uses the old manifest until the delay is over, while the other node uses the new manifest."""
     nodes = FakeNodes(nodes=2)
     early, late = (ready_client(node, connection=number) for number, node in enumerate(nodes, 1))
     nodes.learn_late(1, 5.0)

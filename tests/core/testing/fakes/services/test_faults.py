@@ -1,4 +1,4 @@
-"""Faults over HTTP as values."""
+"""Functions that create faults over HTTP."""
 
 from __future__ import annotations
 

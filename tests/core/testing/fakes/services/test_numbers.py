@@ -1,4 +1,4 @@
-"""Numbers in requests to fake services that no real service accepts."""
+"""Requests to fake services with numbers that no real service accepts."""
 
 from __future__ import annotations
 

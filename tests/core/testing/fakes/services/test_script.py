@@ -1,4 +1,4 @@
-"""The table of scripted answers, and the validation of answers."""
+"""Table of scripted answers, and the validation of answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_text_precedes_patterns() -> None:
 
 
 def test_answers_come_in_turn() -> None:
-    """Answers are given in order, the last one repeatedly; a new script for the same text replaces them."""
+    """A script's answers are given in order, and the last one repeatedly. A new script for the text replaces it."""
     script = FakeScript()
     script.answer("a", ONE, TWO)
     first = [script.take(Service.QUERY, "a") for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Authentication, the request log and connections to services during problems of their node."""
+"""Services of a node: their authentication, their request log, and their connections while the node has a problem."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_certificates(names: list[str], status: int) -> None:
 
 
 def test_requests_are_logged() -> None:
-    """The log has each request and its response; one that a fault struck before its execution has the fault."""
+    """The log has each request with its response, or with the fault that struck the request before its execution."""
     client = HttpClient(testing.FakeNode())
     client.node.faults.next(Service.QUERY, testing.hang_up())
     client.send(client.encode_query("SELECT 1"))
@@ -191,7 +191,7 @@ def test_services_can_be_removed_and_added() -> None:
 
 
 def test_unread_response_is_bounded() -> None:
-    """A large response is created only as fast as the client reads it."""
+    """A node creates a large response only as fast as the client reads it."""
     node = testing.FakeNode()
     node.script.answer("large", testing.FakeAnswer(rows=["x" * 1000], repeat=1_000_000))
     node.connection_opened(1, 0.0, service=Service.QUERY, unsent_size_max=1)

@@ -1,4 +1,4 @@
-"""Extended attributes: keys, macros and virtual attributes of a document."""
+"""Extended attributes of a document: their keys, their macros and the virtual attributes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_virtual_attributes() -> None:
 
 @pytest.mark.parametrize(("value", "kinds"), [(b"\xff", ["raw"]), (b"1", ["json"])])
 def test_datatype_names(value: bytes, kinds: list[str]) -> None:
-    """The datatype is listed by name."""
+    """The virtual attribute ``datatype`` lists the datatype by name."""
     documents = FakeDocuments(vbuckets=1024, wall_seconds_at_zero=0)
     tree = attributes.virtual_tree("$document", documents, documents.put("b", "k", value), 5)["$document"]
 

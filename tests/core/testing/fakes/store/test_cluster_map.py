@@ -23,13 +23,13 @@ MEMBERS = st.sets(st.integers(0, 5), min_size=1).map(sorted)
     ],
 )
 def test_dealt_vbuckets(owners: list[int], members: list[int], expected: tuple[int, ...]) -> None:
-    """Unassigned vbuckets go to the nodes with the fewest, and the others stay."""
+    """Unassigned vbuckets go to the nodes with the fewest vbuckets, and assigned ones stay."""
     assert expected == cluster_map.dealt(owners, members)
 
 
 @given(owners=OWNERS, members=MEMBERS)
 def test_every_vbucket_is_dealt(owners: list[int], members: list[int]) -> None:
-    """Each vbucket is assigned to a member, and those of members stay."""
+    """After dealing, each vbucket belongs to a member, and vbuckets that belonged to members stay."""
     given_out = cluster_map.dealt(owners, members)
 
     assert set(given_out) <= set(members)
@@ -65,7 +65,7 @@ TWO_REPLICAS = cluster_map.FakeMap(
 
 @given(owners=OWNERS, members=MEMBERS, replicas=st.integers(0, 3))
 def test_replicas_are_dealt_evenly(owners: list[int], members: list[int], replicas: int) -> None:
-    """Each replica is on a different member, as far as possible, and the others share a node's replicas evenly."""
+    """Replicas of a vbucket are on different members if possible; the members share a node's first replicas evenly."""
     known = cluster_map.FakeMap(
         cluster_map.ConfigVersion(1, 1),
         tuple(members),
@@ -99,7 +99,7 @@ def test_move_to_a_replica_swaps_it() -> None:
 
 
 def test_failover_promotes_the_first_replica() -> None:
-    """A failover promotes the first replica, and the chain closes the gap."""
+    """A failover promotes the first replica, and later replicas move up."""
     owners, replicas = cluster_map.failed_over(TWO_REPLICAS, 0)
 
     assert [1, 1, 2, cluster_map.NO_NODE] == owners

@@ -1,4 +1,4 @@
-"""Cluster configs, as a client gets them."""
+"""Cluster configs that a fake node sends to clients."""
 
 from __future__ import annotations
 

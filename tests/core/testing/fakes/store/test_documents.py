@@ -1,4 +1,4 @@
-"""The store: CAS, locks and expiry with injected time."""
+"""Store of documents: CAS, locks and expiry, with times that the test gives."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_sequence_numbers_count_within_a_vbucket() -> None:
         (b"", Datatype.RAW),
         (b"{", Datatype.RAW),
         (b'"\xff"', Datatype.RAW),
-        # In WebAssembly the host's stack ends before msgspec's own limit.
+        # Leave this case out in WebAssembly, where the host's stack ends before msgspec's own limit.
         pytest.param(b"[" * 1_000_000, Datatype.RAW, marks=pytest.mark.native),
     ],
     ids=["object", "number", "string", "nothing", "cut", "not UTF-8", "too deep"],
@@ -173,7 +173,7 @@ def remains_of(store: documents.FakeDocuments, keys: range) -> list[int]:
 
 @rows("ends", ["removed", "expired"])
 def test_the_oldest_remains_are_purged(ends: str) -> None:
-    """Only the newest remains of removed or expired documents are kept."""
+    """The store keeps only the newest remains of removed or expired documents."""
     store, keys = new_store(), range(documents.REMAINS_MAX + 50)
     for number in keys:
         store.now = float(number)
@@ -233,7 +233,7 @@ def test_expired_document_leaves_system_attributes() -> None:
 
 
 def test_postponed_expiry_counts_from_the_last_write() -> None:
-    """A document whose writes extend its expiry stays until the newest one; earlier expiries are not kept."""
+    """A document whose writes extend its expiry stays until the newest expiry; the store forgets earlier expiries."""
     store = new_store()
     for number in range(10 * documents.EXPIRIES_MIN):
         store.now = float(number)

@@ -1,4 +1,4 @@
-"""JSON paths as the server parses them, and each operation at a path: its result and its errors."""
+"""JSON paths in the syntax of the server, and operations at a path with their results and errors."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_reads(opcode: Op, path: str, expected: bytes) -> None:
     ],
 )
 def test_reads_of_missing_paths(opcodes: tuple[Op, ...], path: str, status: S) -> None:
-    """A path that could exist is not found; one that cannot, or has no elements to count, is a mismatch."""
+    """A missing path that could exist is not found; a path that cannot, or lacks elements to count, is a mismatch."""
     for opcode in opcodes:
         with pytest.raises(json_values.PathFailed) as caught:
             json_values.look_up(opcode, json.loads(DOCUMENT), json_values.parse_path(path))
@@ -345,7 +345,7 @@ def written(components: json_values.JsonPath) -> str:
 
 @given(st.lists(st.text(CHARACTERS, min_size=1, max_size=6) | st.integers(-1, 10**18 - 1), max_size=8).map(tuple))
 def test_any_components(components: json_values.JsonPath) -> None:
-    """Any list of keys and indexes has a path."""
+    """Any list of keys and indexes can be written as a path and parsed again."""
     assert components == json_values.parse_path(written(components))
 
 

@@ -1,4 +1,4 @@
-"""Prepared durable writes; ``commands/test_durable.py`` tests them through a client."""
+"""Prepared durable writes in the store. ``commands/test_durable.py`` tests them through a client."""
 
 from __future__ import annotations
 

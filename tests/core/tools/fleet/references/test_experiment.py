@@ -1,4 +1,4 @@
-"""Comparison of figures with a reference: the tolerance is four standard errors of both means plus rounding."""
+"""Comparison of figures with a reference, within four standard errors of both means plus rounding."""
 
 from __future__ import annotations
 

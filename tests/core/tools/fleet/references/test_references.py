@@ -1,4 +1,4 @@
-"""Published simulations played on the core's machines: the figures agree, and a bug in a machine makes them differ."""
+"""Published simulations, repeated with the core's machines. The figures agree unless a machine has a bug."""
 
 from __future__ import annotations
 
@@ -105,14 +105,14 @@ PLANTS: Sequence[tuple[Plant, str]] = (
 @pytest.mark.history
 @rows("name", list(dict.fromkeys(name for _, name in PLANTS)))
 def test_published_figures_are_reproduced(name: str) -> None:
-    """Liveness: the unchanged machines agree with every figure of the experiment."""
+    """With the unchanged machines, every figure of an experiment agrees with its reference."""
     assert [] == [row for row in compare(name) if not row.ok]
 
 
 @pytest.mark.history
 @pytest.mark.parametrize(("plant", "name"), PLANTS, ids=[plant.__name__ for plant, _ in PLANTS])
 def test_bug_in_a_machine_is_found(plant: Plant, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Safety: each planted bug changes at least one figure, so each figure depends on the machine."""
+    """With a planted bug in a machine, at least one figure of the experiment differs from its reference."""
     plant(monkeypatch)
 
     assert any(not row.ok for row in compare(name))

@@ -1,4 +1,4 @@
-"""Responses over HTTP with each fault: the client's view, and whether the request was executed."""
+"""Responses over HTTP with each fault: the bytes that a client gets, and whether the node executes the request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium_core.testing import delay
 from triclinium_core.testing.fakes.services.connection.wire import PIECE_SIZE
 
 PREPARE = "PREPARE it FROM SELECT 1"
-"""A statement with an effect."""
+"""Statement that has an effect on the node."""
 
 
 def struck(fault: testing.Fault, seconds: float = 0.0, *, piece: int | None = None) -> HttpClient:
@@ -191,7 +191,7 @@ def test_requests_in_any_cut(piece: int) -> None:
     [b"\x16\x03\x01", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET /\r\n\r\n", b"x" * 100_000, b"GET / HTTP/1.1\r\n\r\n"],
 )
 def test_invalid_requests(data: bytes) -> None:
-    """Bytes that are not a request close the connection; others are not affected."""
+    """Bytes that are not a request close their connection, and no other connection."""
     client = HttpClient(testing.FakeNode())
     client.send(data)
 
@@ -200,7 +200,7 @@ def test_invalid_requests(data: bytes) -> None:
 
 
 def test_scripted_answer_has_its_fault() -> None:
-    """A scripted answer's fault strikes, except if another fault for the service is queued."""
+    """The fault of a scripted answer strikes unless another fault for the service is queued."""
     client = HttpClient(testing.FakeNode())
     client.node.script.answer("a", testing.FakeAnswer(rows=[1], fault=testing.redirect("http://elsewhere.example/")))
     client.node.faults.next(Service.QUERY, testing.http_status(503))

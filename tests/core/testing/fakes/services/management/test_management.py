@@ -1,4 +1,4 @@
-"""The cluster manager of fake nodes: configs, buckets, collections and users, and their effects on KV."""
+"""Cluster manager of fake nodes: configs, buckets, collections and users, and their effects on KV."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_invalid_buckets_are_refused(manager: Manager, form: dict[str, object], 
 
 
 def test_buckets_are_updated_and_flushed(manager: Manager) -> None:
-    """A bucket can be flushed only if its settings permit it; settings that are not given stay."""
+    """A bucket can be flushed only if its settings permit it. An update keeps the settings that it omits."""
     manager.node.documents.put("default", "ada", b"1")
     manager.submit("POST", f"{BUCKETS}/default", flushEnabled=0)
     refused = manager.ask("POST", f"{BUCKETS}/default/controller/doFlush")
@@ -198,7 +198,7 @@ def test_refused_requests(
 
 
 def test_new_bucket_has_its_own_collections(manager: Manager) -> None:
-    """A new bucket has its own collections; the initial buckets share theirs, which stay unchanged."""
+    """A new bucket has its own collections. The initial buckets share their collections, which stay unchanged."""
     manager.node.collections.create("inventory", "hotel")
     manager.submit("POST", BUCKETS, name="beer", ramQuotaMB=100)
     manager.submit("POST", f"{BUCKETS}/beer/scopes/_default/collections", name="ale")
@@ -212,7 +212,7 @@ def test_new_bucket_has_its_own_collections(manager: Manager) -> None:
 
 
 def test_users_and_groups(manager: Manager) -> None:
-    """Users and groups are kept with their roles, and a new user is accepted by the services."""
+    """The cluster manager keeps users and groups with their roles, and the services accept a new user."""
     manager.submit("PUT", "/settings/rbac/groups/readers", description="They read", roles="data_reader[beer:s:c]")
     put = manager.submit(
         "PUT", f"{USERS}/ada", name="Ada", password="secret", roles="admin,data_reader[beer:s:c]", groups="readers"

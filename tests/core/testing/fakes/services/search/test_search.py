@@ -1,4 +1,4 @@
-"""The search service of a fake node: indexes are kept, and hits are scripted."""
+"""Search service of a fake node, which keeps indexes and returns scripted hits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_hits_are_scripted(client: HttpClient) -> None:
 
 
 def test_partial_search_failure(client: HttpClient) -> None:
-    """A search with hits lists its failed partitions; one without hits fails completely."""
+    """A scripted search with hits lists its failed partitions; a search without hits fails."""
     error = {"msg": "pindex not available"}
     client.node.script.answer(
         "travel.inventory.half", FakeAnswer(rows=[{"id": "ada"}], errors=[error]), service=Service.SEARCH

@@ -1,4 +1,4 @@
-"""The analytics service of a fake node."""
+"""Analytics service of a fake node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def client() -> HttpClient:
 
 @rows("path", ["/analytics/service", "/query/service"])
 def test_statements_are_answered(path: str) -> None:
-    """Constant statements are evaluated and others scripted, on both paths of the service."""
+    """On both paths of the service, constant statements are evaluated and other statements get scripted answers."""
     client = HttpClient(FakeNode(), Service.ANALYTICS)
     client.node.script.answer("SELECT VALUE d FROM d", FakeAnswer(rows=[1, 2]), service=Service.ANALYTICS)
     constant = client.ask("POST", path, b'{"statement": "SELECT $a AS it", "$a": 3, "client_context_id": "mine"}')

@@ -1,4 +1,4 @@
-"""The query service of a fake node: constants, parameters, scripted answers and prepared statements."""
+"""Query service of a fake node: constants, parameters, scripted answers and prepared statements."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def client() -> HttpClient:
     ],
 )
 def test_constants(client: HttpClient, statement: str, parameters: dict[str, object], expected: object) -> None:
-    """A statement without documents is evaluated; the error for any other one says that it can be scripted."""
+    """The service evaluates a statement without documents. The error for any other says that a script can answer it."""
     answered = client.query(statement, **parameters)
 
     if expected is None:
@@ -95,7 +95,7 @@ def test_scripted_answer(client: HttpClient) -> None:
 
 
 def test_errors_after_rows(client: HttpClient) -> None:
-    """A failure after rows has status 200 with errors; one without rows has its HTTP status."""
+    """A failure after rows has HTTP status 200 and errors in the body; a failure without rows has another status."""
     error = {"code": 5000, "msg": "gone", "retry": True}
     client.node.script.answer("half", FakeAnswer(rows=[1], errors=[error]))
     client.node.script.answer("none", FakeAnswer(errors=[error], http_status=500))
@@ -151,7 +151,7 @@ def test_invalid_stale_code_is_refused(client: HttpClient) -> None:
 
 
 def test_forgotten_plans(client: HttpClient) -> None:
-    """A forgotten plan gives the same error as one that was never prepared."""
+    """A forgotten plan gives the error of a plan that was never prepared."""
     client.query("PREPARE mine FROM SELECT 1 AS one")
     client.node.plans.forget()
     forgotten, unknown = client.query(prepared="mine"), client.query(prepared="theirs")
@@ -166,7 +166,7 @@ def test_form_is_accepted(client: HttpClient) -> None:
 
     assert [{"one": "x"}] == form.rows == client.ask("GET", "/query/service?statement=SELECT+'x'+one").rows
     assert [1050] == nothing.codes
-    # Invalid UTF-8, and deep nesting in a body and in a parameter.
+    # The service refuses invalid UTF-8, and deep nesting in a body or in a parameter.
     assert [1050] == client.ask("POST", "/query/service", b'{"statement": "\xff"}').codes
     deep = b"[" * 20_000
     assert [1050] == client.ask("POST", "/query/service", b'{"args": ' + deep).codes

@@ -1,4 +1,4 @@
-"""Query indexes of a fake cluster, by the statements of SDK-RFC 0054."""
+"""Query indexes of a fake cluster, which the statements of SDK-RFC 0054 manage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def states(client: HttpClient) -> dict[str, str]:
 
 
 def test_indexes_are_created_and_dropped(client: HttpClient) -> None:
-    """Indexes are listed as the service lists them; those of a default collection have other fields."""
+    """Lists of indexes have the fields of a real service, which differ for indexes of a default collection."""
     for statement in (
         "CREATE PRIMARY INDEX ON `default`",
         "CREATE INDEX `by name` ON default:`default`.inventory.hotel(`name`, IFMISSING(a, b) DESC) WHERE a > (1, 2) USING GSI",

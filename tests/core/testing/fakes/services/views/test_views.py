@@ -1,4 +1,4 @@
-"""The views of a fake node: design documents are kept, and rows are scripted."""
+"""Views of a fake node, which keeps design documents and returns scripted rows."""
 
 from __future__ import annotations
 
