@@ -1,4 +1,4 @@
-"""Bulk decoder of memcached binary headers in C. Independent of triclinium."""
+"""C decoder of memcached binary headers, many in one call. It does not depend on triclinium."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _unpack = ffi.unpack
 
 
 class MalformedHeader(ValueError):
-    """The first frame is impossible.
+    """The header of the first frame is invalid.
 
     Args:
-        code: -1 impossible magic, -2 frame larger than 30 MiB, -3 lengths that exceed the body.
-        offset: start of the frame in bytes.
+        code: -1 for an unknown magic, -2 for a frame larger than 30 MiB, -3 for lengths that exceed the body.
+        offset: offset of the frame in bytes.
     """
 
     def __init__(self, code: int, offset: int) -> None:
@@ -59,12 +59,12 @@ class HeaderScanner:
             end: offset in bytes behind the last byte received, ``0 <= start <= end <= len(buffer)``.
 
         Raises:
-            MalformedHeader: the first frame is impossible; an impossible frame after it ends the list.
+            MalformedHeader: the header of the first frame is invalid. A later invalid header only ends the list.
             ValueError: ``start`` or ``end`` lies outside the buffer, or the scanner was released.
 
         Source: kv_engine docs/BinaryProtocol.md, "Packet Structure".
         """
-        # The C code does not check these numbers.
+        # The C code does not check these offsets.
         if not 0 <= start <= end <= self._size:
             raise self._out_of_range(start, end)
         frames = _scan_headers(self._bytes, start, end, self._out, FRAMES_PER_CALL)

@@ -1,4 +1,4 @@
-"""Corrections to the entries of the reference: autodoc's docstrings, signatures and base classes."""
+"""Corrections of what autodoc shows in the reference: docstrings, signatures and base classes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.testing.fakes.faults import CommandFault, Fault
 
 FIELD_WITHOUT_WORDS = re.compile(r"Alias for field number \d+")
-"""Python's docstring of a named tuple field without its own docstring."""
+"""Docstring that Python gives to a field of a named tuple if the field has none."""
 
 _MODULE = r"~?(?:\w+\.)*"
 """Prefix of a name in a signature."""
 
 PRIVATE_TYPES = re.compile(rf": {_MODULE}(?:ClusterDriver|NodeServer)\b")
-"""Types that users do not have: only the package calls a constructor that takes one."""
+"""Private types: only the package calls a constructor that takes one of them."""
 
 ALIASES = {
     alias: re.compile(r" \| ".join(_MODULE + member.__name__ for member in get_args(union)))
@@ -37,10 +37,10 @@ ALIASES = {
         ("Duration", Duration),
     )
 }
-"""Named unions as they appear in signatures; unions that contain others are first."""
+"""Pattern of each union as signatures spell it out, by alias; a union that contains another union precedes it."""
 
 DEFAULT_LENGTH_MAX = 60
-"""Maximum length of a default in characters."""
+"""Maximum number of characters of a default value that a signature shows."""
 
 
 def prepare_docstring(  # noqa: PLR0917  # signature of Sphinx
@@ -53,7 +53,7 @@ def prepare_docstring(  # noqa: PLR0917  # signature of Sphinx
     """
     lines[:] = [RFC_NUMBER.sub("", line) for line in lines]
     if isinstance(found, NewType):
-        # Its own docstring is the same for all new types.
+        # All new types have the same docstring, so show the one below the assignment.
         documented = ModuleAnalyzer.for_module(found.__module__).find_attr_docs()
         lines[:] = documented[("", found.__name__)]
     if FIELD_WITHOUT_WORDS.fullmatch(" ".join(lines).strip()):
@@ -65,7 +65,7 @@ def prepare_docstring(  # noqa: PLR0917  # signature of Sphinx
 def prepare_signature(  # noqa: PLR0917  # signature of Sphinx
     app: Sphinx, kind: str, name: str, found: object, options: object, signature: str | None, returns: str | None
 ) -> tuple[str, str] | None:
-    """Return the signature and the return annotation to show, or None for those of autodoc."""
+    """Return the signature and the return annotation to show, or None to keep those of autodoc."""
     if signature is None:
         return None
     if isinstance(found, type) and (_is_made_by_others(found, signature) or _is_made_as_its_base(found)):
@@ -82,7 +82,7 @@ def prepare_signature(  # noqa: PLR0917  # signature of Sphinx
 
 
 def prepare_bases(app: Sphinx, name: str, found: object, options: object, bases: list[object]) -> None:
-    """Replace a private base class by those of its bases that are not implied by the others."""
+    """Replace a private base class by its own bases, except those that another base class already inherits."""
     for private in [base for base in bases if isinstance(base, type) and base.__name__.startswith("_")]:
         place = bases.index(private)
         others = [base for base in bases if isinstance(base, type) and base is not private]
@@ -106,17 +106,17 @@ class WithoutObject(SphinxTransform):
     default_priority = 420
 
     def apply(self) -> None:
-        """Remove the lines."""
+        """Remove each of these lines."""
         for content in self.document.findall(addnodes.desc_content):
             for line in [child for child in content if child.astext() == "Bases: object"]:
                 content.remove(line)
 
 
 def short_defaults(signature: str, found: object) -> str:
-    """Return a signature with short defaults in Python syntax: a long one becomes a constant's name or an ellipsis."""
+    """Return a signature with short defaults in Python syntax: a long default becomes a name or an ellipsis."""
     signature = signature.replace("<factory>", "...")
     signature = re.sub(r"<[\w.]*?(\w+) object>", r"\1()", signature)
-    # Members of enumerations inside a default.
+    # Python shows an enumeration's member as ``<Kind.NAME: value>``; keep only ``Kind.NAME``.
     signature = re.sub(r"<(\w+\.[A-Z_]+): [^<>]*>", r"\1", signature)
     try:
         (function,) = ast.parse(f"def function{signature}: ...").body

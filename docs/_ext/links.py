@@ -1,6 +1,6 @@
 """Links to external pages: SDK-RFCs, RFCs of the IETF, and trio's documentation.
 
-They come from tables instead of inventories, which a build would have to fetch.
+The URLs come from tables in this module, because a build would have to download an inventory.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SDK_RFC_FILES: Mapping[str, str] = {
     "0074": "0074-config-profiles.md",
     "0076": "0076-subdoc-replica-reads.md",
 }
-"""Files of public SDK-RFCs by number, in the folder of ``couchbaselabs/sdk-rfcs`` with those in force."""
+"""File of each public SDK-RFC by number, in the folder of ``couchbaselabs/sdk-rfcs`` that holds the RFCs in force."""
 
 UNPUBLISHED = frozenset({"0075"})
 """Numbers of SDK-RFCs that are not public."""
@@ -63,7 +63,7 @@ TRIO_PAGES: Mapping[str, str] = {
     "trio.testing": "reference-testing",
     "trio.to_thread": "reference-core",
 }
-"""Page of trio's documentation for the names of each module."""
+"""Page of trio's documentation that describes the names of each module."""
 
 TRIO_IO = frozenset(
     [
@@ -93,7 +93,7 @@ TRIO_IO = frozenset(
         "wrap_file",
     ]
 )
-"""Names of ``trio`` itself that are on the page about I/O; the others are on the page about the core."""
+"""Names of ``trio`` itself that are on the page about I/O; all other names are on the page about the core."""
 
 TRIO_NAME = re.compile(r"(?P<module>trio(?:\.[a-z_]+)?)\.(?P<name>\w+)")
 
@@ -128,7 +128,7 @@ class Links(SphinxTransform):
 
 
 def rfc_uri(number: str) -> str | None:
-    """Return the URL of an RFC: one of Couchbase's below 1000, one of the IETF's above; None if it is not public.
+    """Return the URL of an RFC; None if it is not public. Numbers below 1000 mean SDK-RFCs, others the IETF's RFCs.
 
     An SDK-RFC without a file in the table causes a warning, so that the build fails.
     """
@@ -159,7 +159,7 @@ def trio_uri(name: str) -> str | None:
 def resolve_trio(
     _app: Sphinx, _env: BuildEnvironment, node: pending_xref, shown: nodes.TextElement
 ) -> nodes.reference | None:
-    """Link a name of trio in a signature or in a role."""
+    """Return a link if a signature or a role has a name of trio; None for any other name."""
     uri = trio_uri(node["reftarget"])
     return None if uri is None else nodes.reference("", "", shown, refuri=uri)
 

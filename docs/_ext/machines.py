@@ -1,4 +1,4 @@
-"""State machines of the core as the documentation draws them: their tables, and the position of each state."""
+"""State machines that the documentation draws: their tables from the core, and the position of each state."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ class DrawnMachine(NamedTuple):
     """Table and drawing of a machine, and the file that defines the table."""
 
     transitions: Mapping[str, Mapping[tuple[str, ...], str]]
-    """Next state for each state's name and input; an input is an event, with the ruling if that matters."""
+    """Next state, by the name of the current state and the input. An input is an event, followed by the strategy's
+    decision if the next state depends on that decision."""
     layout: Layout
     source: str
 
     @property
     def table(self) -> Table:
-        """Possible next states of each event."""
+        """Possible next states, by current state and event."""
         table: dict[str, dict[str, frozenset[str]]] = {}
         for state, row in self.transitions.items():
             events = table.setdefault(state, {})
@@ -40,7 +41,7 @@ class DrawnMachine(NamedTuple):
 
 
 def by_name(table: Mapping[State, Mapping[Input, State]]) -> Mapping[str, Mapping[tuple[str, ...], str]]:
-    """Return a table with the names of its members and classes, with states and inputs in their order."""
+    """Return the table with names instead of members and classes, in the same order."""
     return {
         state.name: {_input(symbol): following.name for symbol, following in row.items()}
         for state, row in table.items()
@@ -60,7 +61,7 @@ _VERDICTS = {
     following.name: ruling.name
     for ruling, following in permitted_events(RetryState.CONSULTING)[StrategyAnswered].items()
 }
-"""Verdict that leads to each state."""
+"""Decision of the strategy after which the machine enters each state."""
 
 _REQUEST = Layout(
     title="One request",

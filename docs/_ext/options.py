@@ -29,7 +29,7 @@ from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOption
 from triclinium_core.runtime.kv.connection.bootstrap import USER_AGENT_SIZE_MAX
 
 Rows = Mapping[str, tuple[str, str]]
-"""Values and meaning of each option, by name."""
+"""Permitted values and meaning of each option, by the option's name."""
 
 _SECONDS = f"seconds or a `timedelta`, more than 0 and at most {SECONDS_MAX:,.0f}; `math.inf` for no limit"
 _SECONDS_OR_NONE = "seconds or a `timedelta`, 0 or more"
@@ -143,31 +143,31 @@ ROWS_OF: Mapping[type, Rows] = {
     CircuitBreakerOptions: CIRCUIT_BREAKER,
     ClientOptions: CLIENT,
 }
-"""Meanings of options, by class."""
+"""Rows of the options of each class."""
 
 
 def authenticator_options() -> str:
-    """Return the arguments of ``PasswordAuthenticator``."""
+    """Return a table of the arguments of ``PasswordAuthenticator``."""
     return markdown(("option", "default", "takes", "meaning"), _rows(PasswordAuthenticator, AUTHENTICATOR))
 
 
 def timeout_options() -> str:
-    """Return the fields of ``TimeoutOptions``."""
+    """Return a table of the fields of ``TimeoutOptions``."""
     return markdown(("option", "default", "takes", "limits"), _rows(TimeoutOptions, TIMEOUTS))
 
 
 def circuit_breaker_options() -> str:
-    """Return the fields of ``CircuitBreakerOptions``."""
+    """Return a table of the fields of ``CircuitBreakerOptions``."""
     return markdown(("option", "default", "takes", "meaning"), _rows(CircuitBreakerOptions, CIRCUIT_BREAKER))
 
 
 def client_options() -> str:
-    """Return the fields of ``ClientOptions``."""
+    """Return a table of the fields of ``ClientOptions``."""
     return markdown(("option", "default", "takes", "meaning"), _rows(ClientOptions, CLIENT))
 
 
 def connection_string_options() -> str:
-    """Return the options of a connection string."""
+    """Return a table of the options that a connection string can set."""
     return markdown(
         ("option", "sets", "takes", "meaning"),
         (
@@ -178,14 +178,14 @@ def connection_string_options() -> str:
 
 
 def environment_variables() -> str:
-    """Return the variables of an environment."""
+    """Return a table of the environment variables that the client reads."""
     profile = (f"`{PROFILE}`", "options of a profile", f"`{'`, `'.join(PROFILES)}`", "laid over what the program says")
     return markdown(
         ("variable", "sets", "takes", "meaning"),
         (
             profile,
             *(
-                # The cell has two parts, so that the last columns stay visible.
+                # Two short code spans let the line break between them, so that the last columns fit the page.
                 (f"`{name}`", f"`{each.field}` of `{each.group.__name__}`", each.wanted, _meaning(each))
                 for name, each in VARIABLES.items()
             ),
@@ -194,7 +194,7 @@ def environment_variables() -> str:
 
 
 def profile_options() -> str:
-    """Return the values that each profile sets, next to the default values."""
+    """Return a table of the values that each profile sets, next to the default values."""
     usual = TimeoutOptions()
     return markdown(
         ("option", "usual", *(f"`{name}`" for name in PROFILES)),

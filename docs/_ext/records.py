@@ -1,7 +1,8 @@
-"""The RFC map as records, and links to decisions.
+"""Records instead of the tables of the RFC map, and links to decisions.
 
-Five columns of sentences fit no screen: each row of the map becomes a record, with one line for each column. The source
-stays a table, with one row a line. Each decision gets an anchor, to which mentions of its number link.
+Five columns of sentences do not fit a screen, so the page shows each row of the map as a record with one line for each
+column. In the source, the map is a table with one row on each line. Each decision gets an anchor, and each mention of
+its number becomes a link to this anchor.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ MAPPED = ("section", "carried out in", "held by", "pages", "deviation")
 """Columns of a table of the RFC map; the first one is the title of the record."""
 
 DECISION_TITLE = re.compile(r"([ACDFRST][1-9]\d?) · ")
-"""The beginning of a decision's heading."""
+"""Pattern of the start of a decision's heading."""
 NUMBER = re.compile(r"\b([ACDFRST][1-9]\d?)\b")
-"""A decision, within a record or another decision."""
+"""Pattern of a decision's number inside of a record or of another decision."""
 NAMED_DECISION = re.compile(r"(?<=decision )([ACDFRST][1-9]\d?)\b")
-"""A decision, anywhere."""
+"""Pattern of a decision's number after the word "decision", in any other text."""
 
 
 class Records(SphinxTransform):
-    """Turns rows of the RFC map into records, and mentions of decisions into links."""
+    """Transform of rows of the RFC map into records, and of mentions of decisions into links."""
 
     default_priority = 400
 
@@ -42,7 +43,7 @@ class Records(SphinxTransform):
         for section in self.document.findall(nodes.section):
             title, *paragraphs = section.children
             if match := DECISION_TITLE.match(title.astext()):
-                # The id of the heading changes with its words. Names map to the last id.
+                # The heading's own id changes with its words. Docutils maps a name to the last id.
                 section["ids"].append(anchor_of(match[1]))
                 section["names"].append(anchor_of(match[1]))
                 self.document.note_explicit_target(section)

@@ -1,4 +1,4 @@
-"""AWS retry numbers, side by side."""
+"""Table of the AWS retry numbers, with a column for each set."""
 
 from __future__ import annotations
 

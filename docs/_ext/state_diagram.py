@@ -1,7 +1,7 @@
-"""Drawings of transition tables: arrows that correspond exactly to the table, and their routes.
+"""Drawings of transition tables, whose arrows represent exactly the transitions in the table.
 
-Two devices keep the number of arrows small without losing a transition. An arrow from a *frame* starts at each state in
-it. An arrow through a *choice* leads to each of its targets.
+Two elements replace several arrows by one. An arrow from a *frame* represents an arrow from each state in the frame. An
+arrow to a *choice* represents an arrow to each target of the choice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Table = Mapping[str, Mapping[str, AbstractSet[str]]]
 
 
 class Transition(NamedTuple):
-    """One cell of the table with one of its next states; transitions to the same state are not drawn."""
+    """One cell of the table with one of its next states. A transition to the same state is not drawn."""
 
     source: str
     event: str
@@ -33,7 +33,7 @@ class Arrow(NamedTuple):
 class StateFrame(NamedTuple):
     """Rectangle around states, ``(left, top, right, bottom)``.
 
-    Arrows inside that represent only ``event`` have no label, because the frame has it.
+    If an arrow inside the frame represents only ``event``, the frame shows the label instead of the arrow.
     """
 
     states: frozenset[str]
@@ -59,7 +59,7 @@ class Layout(NamedTuple):
     frames: Mapping[str, StateFrame] = {}
     choices: Mapping[str, Choice] = {}
     bends: Mapping[tuple[str, str], float] = {}
-    """Bulge of an arrow to its left."""
+    """Distance in pixels by which the middle of an arrow bends to its left."""
     labels: Mapping[tuple[str, str], float] = {}
     """Position of the label on the arrow, from 0 at its start to 1 at its end; by default the middle."""
     starts: Mapping[tuple[str, str], Point] = {}
@@ -199,7 +199,7 @@ def _width(name: str) -> float:
 
 
 def _arrow(arrow: Arrow, layout: Layout) -> tuple[str, str]:
-    """Return the line and the label."""
+    """Return the SVG of the arrow's line and of its label."""
     ends = (arrow.source, arrow.target)
     end = _middle(arrow.target, layout)
     start = layout.starts.get(ends) or _middle(arrow.source, layout)

@@ -41,14 +41,14 @@ from triclinium_core.retry.smithy import numbers
 from triclinium_core.runtime.lifecycle.stages import NEXT_STAGES, Stage
 
 RFC_NUMBER = re.compile(r" \(RFC 0058, \d+( to \d+)?\)")
-"""Number of an exception in its docstring; the RFC forbids showing it to users."""
+"""Pattern of an exception's number in its docstring. The RFC forbids showing these numbers to users."""
 
 YES = "yes"
 NO = ""
 
 
 def retry_reasons() -> str:
-    """Return every reason with its flags, and how the default strategy handles it."""
+    """Return a table of all reasons, with the flags of each and how the default strategy handles it."""
     return markdown(
         ("reason", "any request may be retried", "always retried", "what happened", "next step"),
         (
@@ -65,7 +65,7 @@ def retry_reasons() -> str:
 
 
 def terminal_reasons() -> str:
-    """Return the reasons that the default strategy fails immediately, in the order in which it checks them."""
+    """Return a table of the reasons that the default strategy fails immediately, in the order of its checks."""
     return markdown(
         ("reason", "fails at once with"),
         ((f"`{reason}`", _error(error)) for reason, error in strategy.TERMINAL_ERRORS.items()),
@@ -73,7 +73,7 @@ def terminal_reasons() -> str:
 
 
 def reason_infos() -> str:
-    """Return the error info of each reason for a token strategy."""
+    """Return a table of the error info that a token strategy gets for each reason."""
     return markdown(
         ("reason", "retry-safe", "throttling", "timeout", "`retry_after`", "because"),
         (
@@ -91,7 +91,7 @@ def reason_infos() -> str:
 
 
 def retryable_statuses() -> str:
-    """Return the KV statuses that are retried."""
+    """Return a table of the KV statuses that are retried."""
     return markdown(
         (
             "status",
@@ -121,7 +121,7 @@ def _error_of_refusal(line: kv_responses.RetryableStatus) -> type[CouchbaseExcep
 
 
 def kv_statuses() -> str:
-    """Return the exception of every known status."""
+    """Return a table of the known statuses, with the exception of each."""
     return markdown(
         ("status", "name", "raises", "but for", "answers only"),
         (
@@ -138,7 +138,7 @@ def kv_statuses() -> str:
 
 
 def statuses_left_to_the_map() -> str:
-    """Return the statuses that have a name, but whose handling depends on the node's error map."""
+    """Return a table of the named statuses that the error map decides, with the exception for a map without them."""
     return markdown(
         ("status", "name", "without an entry, raises"),
         (
@@ -149,7 +149,7 @@ def statuses_left_to_the_map() -> str:
 
 
 def attribute_errors() -> str:
-    """Return the exception of an unknown status for each attribute of its entry; the first attribute wins."""
+    """Return a table of the exceptions of unknown statuses, by the first matching attribute of the status's entry."""
     return markdown(
         ("attribute", "raises"),
         (
@@ -160,7 +160,7 @@ def attribute_errors() -> str:
 
 
 def service_codes() -> str:
-    """Return the responses of HTTP services that are retried, with their reasons."""
+    """Return a table of the responses of HTTP services that cause a retry, with the reasons."""
     lines = [
         *service_responses.RETRYABLE_ERROR_CODES.values(),
         *service_responses.RETRYABLE_HTTP_STATUSES.values(),
@@ -190,7 +190,7 @@ def _error_of_line(line: RetryableCode) -> type[CouchbaseException] | None:
 
 
 def service_errors() -> str:
-    """Return the exceptions for responses of HTTP services, in the order in which the rows are checked."""
+    """Return a table of the exceptions for responses of HTTP services, in the order of the core's checks."""
     return markdown(
         ("service", "operation", "answer", "raises", "clause"),
         (
@@ -220,7 +220,7 @@ def _answer(row: ErrorRow) -> str:
 
 
 def idempotent_operations() -> str:
-    """Return the operations that may be sent again at any stage."""
+    """Return a table of the idempotent operations, which may be sent again even after a request was in flight."""
     return markdown(
         ("service", "operation", "idempotent", "clause of RFC 0049, Idempotent Operation List"),
         (
@@ -236,7 +236,7 @@ def idempotent_operations() -> str:
 
 
 def operation_commands() -> str:
-    """Return the opcode of each operation on a document."""
+    """Return a table of the operations on documents, with the opcode of each."""
     return markdown(
         ("operation", "command"),
         (
@@ -253,7 +253,7 @@ class _NoJitter:
 
 
 def backoffs() -> str:
-    """Return the first delays of the two calculators, in milliseconds."""
+    """Return a table of the first delays of the two backoff calculators, in milliseconds."""
     attempts = range(12)
     best_effort, rng = exponential(), _NoJitter()
     assert controlled(len(CONTROLLED_DELAYS)) == CONTROLLED_DELAY_MAX
@@ -267,12 +267,12 @@ def backoffs() -> str:
 
 
 def timers() -> str:
-    """Return the timers of a client."""
+    """Return a table of the timers of a client."""
     return markdown(("timer", "what is due"), ((f"`{kind.name}`", kind.value) for kind in TimerKind))
 
 
 def stages() -> str:
-    """Return the stages of operations and requests, each with its possible successors."""
+    """Return a table of the stages of operations and requests, each with the stages that may follow it."""
     return markdown(
         ("stage", "may be followed by"),
         ((stage.value, ", ".join(each.value for each in Stage if each in NEXT_STAGES[stage])) for stage in Stage),
@@ -331,7 +331,7 @@ def _target(state: str, following: str) -> str:
 
 
 def http_statuses() -> str:
-    """Return the HTTP statuses that are retried, with their reasons."""
+    """Return a table of the HTTP statuses that are retried, with their reasons."""
     return markdown(
         ("status", "what it says", "throttling", "timeout"),
         (
@@ -361,7 +361,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "terminal_reasons": terminal_reasons,
     "timers": timers,
 }
-"""Tables for ``{generated}``."""
+"""Function that generates each table of the directive ``{generated}``, by the table's name."""
 
 SOURCES = (
     errors,

@@ -1,4 +1,4 @@
-"""Picture of the trace of a retried write: ``python -m docs._ext.trace_picture`` records one and draws it.
+"""Picture of the trace of a retried write: ``python -m docs._ext.trace_picture`` records a trace and draws it.
 
 The spans are real: a client writes to a fake node with the system's clock, and the OpenTelemetry SDK collects them.
 """
@@ -20,7 +20,7 @@ from triclinium.testing import Opcode, open_fake_cluster, temporary_failure
 from triclinium_core.telemetry.retry_events import DELAY, REASON, RETRY
 
 PICTURE = Path(__file__).resolve().parents[1] / "howto" / "traces" / "retried_write.svg"
-"""Path of the light picture; the dark one is in the same folder."""
+"""Path of the picture for the light theme; the picture for the dark theme is in the same folder."""
 ALT_TEXT = (
     "A write as a tree of spans over time: its encoding, and three dispatches with a pause after each of two failures."
 )
@@ -30,7 +30,7 @@ NAMES_WIDTH = 210
 ROW, BAR, BAR_WIDTH_MIN = 28, 18, 2
 TOP = 34
 RECORDINGS = 200
-"""Number of recordings, of which the shortest is drawn, because it was disturbed the least."""
+"""Number of recordings. ``main`` draws the shortest one, because other processes disturbed it the least."""
 
 
 class Theme(NamedTuple):
@@ -65,7 +65,7 @@ THEMES: Mapping[str, Theme] = {
 
 
 class Retry(NamedTuple):
-    """Retry in an event of a span."""
+    """Retry that an event of a span reports."""
 
     moment: int
     """Time of the decision in nanoseconds since the epoch."""
@@ -80,7 +80,7 @@ async def _write(provider: TracerProvider) -> None:
         fake.open_client(tracer=OpenTelemetryRequestTracer(provider), meter=None) as cluster,
     ):
         people = cluster.bucket("default").default_collection()
-        # The picture leaves out the connection, and what Python loads for the first write and the first retry.
+        # Connect and make Python load the code for writes and retries, so that the picture does not show this time.
         fake.node.faults.next(Opcode.SET, temporary_failure())
         await people.upsert("warm-up", 0)
         fake.node.faults.next(Opcode.SET, temporary_failure(), times=2)
@@ -140,13 +140,13 @@ class Canvas(NamedTuple):
 
     theme: Theme
     began: int
-    """Nanoseconds since the epoch."""
+    """Start of the trace in nanoseconds since the epoch."""
     scale: float
     """Pixels per millisecond."""
     height: int
 
     def x(self, moment: int | None) -> float:
-        """Return the position of a moment."""
+        """Return the horizontal position in pixels of a time in nanoseconds since the epoch."""
         return NAMES_WIDTH + MARGIN + ((moment or 0) - self.began) / 1e6 * self.scale
 
     def axis(self, milliseconds: float) -> Iterator[str]:

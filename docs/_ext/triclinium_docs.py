@@ -44,14 +44,14 @@ class _Named(SphinxDirective):
 
     @property
     def name_to_show(self) -> str:
-        """Argument of the directive."""
+        """Argument of the directive. Reading it also registers the modules on which the content depends."""
         for module in (machines, markdown, options, state_diagram, tables, *tables.SOURCES):
             self.env.note_dependency(inspect.getsourcefile(module) or "")
         return str(self.arguments[0])
 
 
 class Generated(_Named):
-    """Generated table."""
+    """Directive that shows a generated table."""
 
     def run(self) -> list[nodes.Node]:
         """Return the nodes of the table."""
@@ -59,7 +59,7 @@ class Generated(_Named):
 
 
 class StateTable(_Named):
-    """Transition table."""
+    """Directive that shows the transition table of a machine."""
 
     def run(self) -> list[nodes.Node]:
         """Return the nodes of the table."""
@@ -67,7 +67,7 @@ class StateTable(_Named):
 
 
 class StateDiagram(_Named):
-    """Drawing of a transition table."""
+    """Directive that shows a machine's transition table as a drawing."""
 
     def run(self) -> list[nodes.Node]:
         """Return the drawing; builders without HTML leave it out."""
@@ -76,7 +76,7 @@ class StateDiagram(_Named):
 
 
 class CliHelp(SphinxDirective):
-    """Help texts of all commands."""
+    """Directive that shows the help texts of all commands."""
 
     def run(self) -> list[nodes.Node]:
         """Return a section for each command."""
@@ -103,7 +103,7 @@ class CliHelp(SphinxDirective):
 
 
 class Newsfragments(SphinxDirective):
-    """Merged changes that are not released."""
+    """Directive that shows the merged changes that no release contains."""
 
     def run(self) -> list[nodes.Node]:
         """Return a section with one list per kind of change; nothing if there are no fragments."""
@@ -130,7 +130,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_transform(links.Links)
     app.add_transform(entries.WithoutObject)
     app.connect("missing-reference", links.resolve_trio)
-    # This must run before napoleon, which has priority 500.
+    # Docstrings must be prepared before napoleon parses them; napoleon has priority 500.
     app.connect("autodoc-process-docstring", entries.prepare_docstring, priority=100)
     app.connect("autodoc-process-signature", entries.prepare_signature)
     app.connect("autodoc-process-bases", entries.prepare_bases)

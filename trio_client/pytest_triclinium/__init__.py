@@ -1,1 +1,1 @@
-"""The plugin of pytest that comes with ``triclinium``: a package of its own, so that loading it loads no client."""
+"""pytest plugin of ``triclinium``. It is a separate package, so that pytest loads it without the client."""

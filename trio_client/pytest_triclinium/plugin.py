@@ -1,7 +1,8 @@
-"""Fixtures for the tests of an application: a fake cluster, and a client of it, for each test that asks.
+"""Fixtures for the tests of an application: a fake cluster, and a client of it, for each test that requests them.
 
-pytest loads this in every project that has triclinium installed, so nothing of Trio or of the client is imported before
-a fixture is used. The fixtures are asynchronous: pytest-trio runs them, or AnyIO's plugin with Trio as its backend.
+pytest loads this module in every project that has triclinium installed, so the module imports Trio and the client only
+when a test uses a fixture. The fixtures are asynchronous: pytest-trio runs them, or AnyIO's plugin with Trio as its
+backend.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ async def fake_cluster(request: pytest.FixtureRequest) -> AsyncIterator[FakeClus
 
 @pytest.fixture
 async def tcp_cluster(request: pytest.FixtureRequest) -> AsyncIterator[FakeCluster]:
-    """Yield a cluster on ports of this machine, like ``open_tcp_cluster``. Its time is real."""
+    """Yield a cluster on ports of this machine, like ``open_tcp_cluster``. The cluster uses the real clock."""
     from triclinium.testing import open_tcp_cluster
 
     _require_trio("tcp_cluster")
@@ -66,10 +67,10 @@ async def cluster(request: pytest.FixtureRequest, fake_cluster: FakeCluster) -> 
 
 
 def _arguments(request: pytest.FixtureRequest, marker: str, known: Collection[str]) -> dict[str, Any]:
-    """Return what the markers of a test say; those of the test itself go before those of its class and its module.
+    """Return the arguments in the markers of a test. A marker of the test overrides those of its class and its module.
 
     Raises:
-        pytest.UsageError: an argument that the function does not have.
+        pytest.UsageError: a marker has an argument that the function lacks.
     """
     arguments: dict[str, Any] = {}
     for each in reversed(list(request.node.iter_markers(marker))):

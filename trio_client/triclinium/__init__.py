@@ -1,7 +1,7 @@
 """Couchbase client for Trio: structured concurrency outside, a pure state machine inside.
 
-The names of everyday use are here; those of each field are in a module: ``triclinium.query``, ``triclinium.management``
-and so on. Modules and names are loaded on first use.
+This package has the names of everyday use. Other names are in a module for each subject: ``triclinium.query``,
+``triclinium.management`` and so on. The first use of a module or a name imports it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _MODULES = (
     "topology",
     "views",
 )
-"""Public modules that are loaded on first use; the modules for tests and other libraries have to be imported."""
+"""Public modules that are loaded on first use; programs must import the modules for tests and for other libraries."""
 
 _MODULE_OF = {
     "AbandonedOperation": "triclinium._deadlines",

@@ -1,4 +1,4 @@
-"""Client of one cluster for the length of a block."""
+"""Client of one cluster, which is open while a block runs."""
 
 from __future__ import annotations
 
@@ -76,16 +76,17 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
     def set_authenticator(self, authenticator: Authenticator) -> None:
         """Replace the credentials: another user, or a new password, token or certificate.
 
-        It does not wait. New connections use the new authenticator. Open connections authenticate again with a password
-        or a token: earlier requests get their responses, and later operations wait two or three round trips. Operations
-        that already wait for a new connection use the authenticator with which its opening began. A connection whose
-        authentication is refused is closed, and operations fail with ``AuthenticationFailureException`` until a valid
-        authenticator is set. An open connection keeps the certificate that it was opened with.
+        The method does not wait. New connections use the new authenticator. If that has a password
+        or a token, open connections authenticate again: earlier requests get their responses, and later operations wait
+        two or three round trips. Operations that already wait for a new connection use the authenticator with which the
+        client began to open it. The client closes a connection whose authentication the node refuses, and operations
+        fail with ``AuthenticationFailureException`` until a valid authenticator is set. An open connection keeps the
+        certificate that it was opened with.
 
-        A password may follow a token and vice versa. Only a certificate may follow a certificate.
+        A password may replace a token and vice versa. Only a certificate may replace a certificate.
 
         Raises:
-            InvalidArgumentException: the authenticator does not fit the connection string, cannot follow the current
+            InvalidArgumentException: the authenticator does not fit the connection string, cannot replace the current
                 one, or cannot be read from its files. Nothing has changed.
             trio.ClosedResourceError: the cluster is closed.
         """
@@ -98,7 +99,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
     def diagnostics(self, *, report_id: str | None = None) -> DiagnosticsResult:
         """Return the state of each connection and the time since its last response. Nothing is sent.
 
-        Call it inside ``trio.run``, which has the clock. After the cluster is closed, it describes the last state.
+        Call it inside ``trio.run``, which has the clock. After the cluster is closed, the report has the last state.
 
         Args:
             report_id: name of the report; generated if None.
@@ -111,11 +112,11 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         return self._driver.diagnostics(named(report_id))
 
     def subscribe_topology(self) -> AbstractAsyncContextManager[TopologyChanges]:
-        """Give the block the changes of the cluster's nodes, beginning with the current nodes.
+        """Give a block the changes of the cluster's nodes. The iteration begins with the current nodes.
 
         ``async with cluster.subscribe_topology() as changes: async for change in changes: ...``. A slow reader misses
-        the versions in between: each change leads from the version that it saw last to the newest. Each open bucket has
-        its own sequence of versions. The cluster also has one, with ``bucket=None``.
+        intermediate versions: each change goes from the version that the reader saw last to the newest version. Each
+        open bucket has its own sequence of versions. The cluster has another sequence, with ``bucket=None``.
 
         Raises:
             trio.ClosedResourceError: on entering: the cluster's block was left.
@@ -128,7 +129,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         """Send a NOOP over a connection of ``bucket``, or over one without a bucket, and wait for the response.
 
         Raises:
-            CouchbaseException: there is no such connection, and a retry was refused or came too late.
+            CouchbaseException: there is no such connection, and a retry was refused or would start after the deadline.
             trio.ClosedResourceError: the cluster is closed.
 
         Cancellation: harmless.
@@ -137,5 +138,5 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
 
 
 def running(driver: ClusterDriver, connection_string: str) -> AbstractAsyncContextManager[Cluster]:
-    """Run a cluster for the block. Its ``repr`` shows the connection string."""
+    """Run a cluster while a block runs. The cluster's ``repr`` shows the connection string."""
     return in_background(driver, Cluster(driver, connection_string))

@@ -37,8 +37,8 @@ def retrying(strategy: AnyRetryStrategy) -> Iterator[None]:
 def client_context(**values: object) -> Iterator[None]:
     """Pass ``values`` to the retry strategy of all operations of the block and of the tasks that are started in it.
 
-    The strategy finds them in ``RetryRequest.client_context``. An inner block adds to the outer ones and overrides a
-    value of the same name.
+    The strategy finds them in ``RetryRequest.client_context``. An inner block adds its values to those of the outer
+    blocks, and overrides a value of the same name.
     """
     token = block_values.set(MappingProxyType({**(block_values.get() or {}), **values}))
     try:
@@ -48,7 +48,7 @@ def client_context(**values: object) -> Iterator[None]:
 
 
 def strategy_for(given: AnyRetryStrategy | None) -> AnyRetryStrategy | None:
-    """Return the strategy of a call: its own, that of the innermost ``retrying`` block, or None for the cluster's.
+    """Return the strategy of a call: ``given``, else that of the innermost ``retrying`` block; None for the cluster's.
 
     Raises:
         InvalidArgumentException: ``given`` is not a retry strategy.

@@ -33,9 +33,9 @@ class AbandonedOperation:
     """Name of the method, such as ``upsert``."""
     key: str | None
     ambiguous: bool
-    """Whether it may have been or may still be applied."""
+    """Whether the operation may have been or may still be applied."""
     context: ErrorContext = field(default_factory=ErrorContext, compare=False)
-    """State of the operation at that moment: its retries, its node, the cause of its wait."""
+    """State of the operation when it was abandoned: its retries, its node, the cause of its wait."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -47,7 +47,7 @@ class _BlockTimeout(errors.TimeoutException, trio.TooSlowError):
     """Common base of the two exceptions of ``fail_after``."""
 
     operations: tuple[AbandonedOperation, ...] = ()
-    """Newest abandoned operations, oldest first; at most 256. Unambiguous ones are dropped first."""
+    """Newest abandoned operations, oldest first; at most 256. Unambiguous operations are dropped first."""
     ambiguous_count: int = 0
     """Number of abandoned operations that may have been applied, including those that are not in ``operations``."""
     unambiguous_count: int = 0
@@ -64,7 +64,7 @@ class AmbiguousTooSlowError(
     """A ``fail_after`` block ran out of time, and one of its operations may or may not have been applied.
 
     Also a ``trio.TooSlowError``. ``operations`` lists the abandoned operations in order, at most 256 of them;
-    ``ambiguous_count`` and ``unambiguous_count`` count all.
+    ``ambiguous_count`` and ``unambiguous_count`` count all operations.
     """
 
     # Tracebacks show this module; users import the class from it.
@@ -77,7 +77,7 @@ class UnambiguousTooSlowError(
     """A ``fail_after`` block ran out of time, and none of its abandoned operations was applied.
 
     Also a ``trio.TooSlowError``. ``operations`` lists the abandoned operations in order, at most 256 of them;
-    ``unambiguous_count`` counts all.
+    ``unambiguous_count`` counts all operations.
     """
 
     __module__ = "triclinium.errors"
@@ -87,14 +87,14 @@ SHOWN = 3
 """Maximum number of operations that the message names."""
 REMEMBERED_MAX = 256
 """Maximum number of abandoned operations in one report, a few kilobytes each: enough to find the keys of a burst. A
-block may last as long as its program, and each cancelled operation adds one."""
+block may last as long as its program, and each cancelled operation adds an entry."""
 
 
 class Report:
     """Operations abandoned since one block was entered.
 
     Args:
-        is_last: whether outer blocks do not get a report of these operations.
+        is_last: whether the operations are not added to the reports of outer blocks.
     """
 
     __slots__ = ("ambiguous_count", "is_last", "operations", "reason", "redact", "scope", "unambiguous_count")
@@ -102,17 +102,17 @@ class Report:
     def __init__(self, *, is_last: bool = False) -> None:
         self.is_last: bool = is_last
         self.operations: list[AbandonedOperation] = []
-        """Newest ``REMEMBERED_MAX`` operations; unambiguous ones are dropped first."""
+        """Newest ``REMEMBERED_MAX`` operations; unambiguous operations are dropped before ambiguous ones."""
         self.ambiguous_count: int = 0
         """Number of ambiguous operations since the block was entered."""
         self.unambiguous_count: int = 0
         """Number of unambiguous operations since the block was entered."""
         self.redact: bool = False
-        """Whether a client that abandoned one of them marks document ids in its log."""
+        """Whether a client that abandoned one of the operations marks document ids in its log."""
         self.scope: trio.CancelScope | None = None
         """Scope whose deadline is the time limit of the block; None without a limit."""
         self.reason: AbandonReason | None = None
-        """Reason why the client ended all operations below; None unless it did."""
+        """Reason why the client itself abandons all operations under this report; None if it does not."""
 
     @property
     def is_ambiguous(self) -> bool:
@@ -144,7 +144,7 @@ def fail_after(seconds: Duration) -> AbstractContextManager[trio.CancelScope]:
     """Limit the block to ``seconds``, like ``trio.fail_after``. The timeout lists the operations that it abandoned.
 
     Args:
-        seconds: relative to now, or a ``timedelta``; ``math.inf`` for no limit.
+        seconds: number of seconds from now, or a ``timedelta``; ``math.inf`` for no limit.
 
     Returns:
         The block's cancel scope.
@@ -157,9 +157,10 @@ def fail_after(seconds: Duration) -> AbstractContextManager[trio.CancelScope]:
         InvalidArgumentException: ``seconds`` is negative or not a number.
 
     Both are also ``trio.TooSlowError``. Their ``operations`` lists the newest 256 abandoned operations, each with its
-    context. Older ones are dropped, unambiguous ones first; the counts and the class of the error include them. The
-    error's own ``context`` is that of a single operation; for several operations it has the values that all of them
-    share. Operations that an inner scope abandoned earlier count too. The slower copies of ``get_any_replica`` do not.
+    context. Older operations are dropped, unambiguous ones first; the counts and the class of the error include them.
+    The error's own ``context`` is that of a single operation; for several operations it has the values that all of them
+    share. Operations that an inner scope abandoned earlier count too. The slower reads of ``get_any_replica`` do not
+    count.
     """
     return _Block(check_duration(seconds, "seconds", endless=True))
 
@@ -210,9 +211,10 @@ class _Block:
 
 @contextmanager
 def noted(report: Report) -> Iterator[None]:
-    """Add a report to those of the current task for the block.
+    """Add ``report`` to the reports of the current task during a block.
 
-    A call of several operations uses one that ``is_last``, and reports to the outer blocks with ``report_abandoned``.
+    A call that makes several operations passes a report that ``is_last``, and adds the operations to the reports of the
+    outer blocks with ``report_abandoned``.
     """
     reports = _open_reports.setdefault(trio.lowlevel.current_task(), [])
     reports.append(report)
@@ -243,16 +245,16 @@ def reports_of(task: trio.lowlevel.Task) -> Sequence[Report]:
 def abandon_reason(task: trio.lowlevel.Task) -> AbandonReason:
     """Return the reason why an operation of ``task``, which is being cancelled, is abandoned. Never raises.
 
-    It is a timeout if a time limit above the task has passed whose scope can cancel the task. Trio does not report
-    which of several scopes ended a call, so a limit that passes together with another cancellation counts.
+    The reason is a timeout if the time limit of a scope that can cancel the task has passed. Trio does not report which
+    of several scopes cancelled a call, so a passed limit counts even if another scope was cancelled at the same time.
     """
     now = trio.current_time()
     late: list[trio.CancelScope] = []
     for report in _reports_above(task):
         if report.reason is not None:
             return report.reason
-        # Trio regards the scope as cancelled from its deadline on. Reading ``cancel_called`` would cancel the scope
-        # immediately, while trio delivers another cancellation.
+        # Trio regards a scope as cancelled once its deadline has passed. Do not read ``cancel_called``: it would cancel
+        # the scope immediately, while trio delivers another cancellation.
         if report.scope is not None and report.scope.deadline <= now:
             late.append(report.scope)
     reaches = any(_can_cancel(scope, task) for scope in late)
@@ -261,7 +263,7 @@ def abandon_reason(task: trio.lowlevel.Task) -> AbandonReason:
 
 def leave_reason() -> AbandonReason:
     """Return the reason why the current task leaves a block with unfinished operations."""
-    # A generator that is collected after ``trio.run`` is closed outside of a task.
+    # The garbage collector may close a generator after ``trio.run``, outside of a task.
     if trio.lowlevel.in_trio_task() and trio.current_effective_deadline() == -math.inf:
         return abandon_reason(trio.lowlevel.current_task())
     return AbandonReason.NOT_NEEDED
@@ -279,8 +281,8 @@ def _reports_above(task: trio.lowlevel.Task) -> Iterator[Report]:
 def _can_cancel(scope: trio.CancelScope, task: trio.lowlevel.Task) -> bool:
     """Return whether a scope surrounds a task with no shield between them. Never raises.
 
-    Trio has no public name for the scopes around a task. If a later version renames the private ones, every scope
-    counts.
+    Trio has no public attribute for the scopes around a task. If a later version renames the private attributes, the
+    result is True for every scope.
     """
     try:
         status = task._cancel_status
@@ -295,7 +297,7 @@ def _can_cancel(scope: trio.CancelScope, task: trio.lowlevel.Task) -> bool:
 
 def _too_slow(seconds: float, report: Report) -> AmbiguousTooSlowError | UnambiguousTooSlowError:
     operations = tuple(report.operations)
-    # The class depends on the counts, never on the operations that were dropped.
+    # The counts decide the class, because they include operations that were dropped from the list.
     kind = AmbiguousTooSlowError if report.ambiguous_count else UnambiguousTooSlowError
     error = kind(_message(seconds, operations, report), _context(seconds, operations))
     error.operations = operations
@@ -324,7 +326,7 @@ def _name(abandoned: AbandonedOperation) -> str:
 
 
 def _stories(operations: tuple[AbandonedOperation, ...]) -> str:
-    """Return the last response and the retries of the operations, each text once: operations often share a text."""
+    """Return the last response and the retries of each operation as text, without duplicate texts."""
     stories = dict.fromkeys(_story(abandoned.context) for abandoned in operations)
     return "".join(list(stories)[:SHOWN])
 

@@ -26,13 +26,13 @@ class Watched:
         service_types: Collection[Service] | None = None,
         parent_span: RequestSpan | None = None,
     ) -> PingResult:
-        """Ping all services of all nodes at the same time: NOOP on each key-value connection, GET for the others.
+        """Ping all services of all nodes at the same time: NOOP on each key-value connection, GET for other services.
 
-        For a cluster, the key-value connections are one to each node, opened if necessary and kept open, and the open
-        connections of buckets. For a bucket they are its own, opened if necessary. The retry strategy is not used. The
-        report lists as failed each endpoint that does not respond within the timeout of its service
-        (``TimeoutOptions.kv``, ``TimeoutOptions.query`` and so on), cannot be connected to, is lost, responds with an
-        error such as 503, or has no address in the client's network.
+        A ping of a cluster uses one key-value connection to each node, which it opens if necessary and keeps open, and
+        the open connections of buckets. A ping of a bucket uses the connections of the bucket, and opens them if
+        necessary. Pings do not use the retry strategy. The report lists as failed each endpoint that does not respond
+        within the timeout of its service (``TimeoutOptions.kv``, ``TimeoutOptions.query`` and so on), cannot be
+        connected to, is lost, responds with an error such as 503, or has no address in the client's network.
 
         A GET carries no credentials, so a ping neither reveals nor checks them; 401 and 403 count as success.
 
@@ -63,7 +63,7 @@ class Watched:
     ) -> None:
         """Open the key-value connections; wait until they are ready and the other services respond to a ping.
 
-        For a cluster, the connections are one to each node. For a bucket, they include its own. There is no time limit;
+        A cluster needs one connection to each node. A bucket also needs its own connections. There is no time limit;
         use a cancel scope. The retry strategy is not used. Before operations on documents, wait for their bucket:
         ``cluster.bucket(name).wait_until_ready()``.
 
@@ -76,7 +76,7 @@ class Watched:
         Raises:
             InvalidArgumentException: ``desired_state`` is not ONLINE or DEGRADED, or ``service_types`` has other values
                 than services.
-            AuthenticationFailureException: key-value refused the credentials (pings of the other services carry none),
+            AuthenticationFailureException: key-value refused the credentials (other services get no credentials),
                 or the client refused a node that the wait needs, for example because of a wrong server signature.
             BucketAccessException: the bucket does not exist or is not open to this user.
             TlsException: TLS could not be established.

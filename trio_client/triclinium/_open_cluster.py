@@ -56,27 +56,27 @@ def open_cluster(
 ) -> AbstractAsyncContextManager[Cluster]:
     """Open a cluster for the block; leaving the block closes all its connections immediately.
 
-    If an asynchronous strategy is recording a success at that moment, leaving waits for it: as long as the scopes
-    around the block permit, and not if the block raises.
+    If an asynchronous strategy is recording a success at that moment, leaving waits until it has finished, as long as
+    the scopes around the block permit. If the block raises, leaving does not wait.
 
-    Entering does not wait for a connection. The first operation reports connection problems. An exception of the block
-    leaves it as the same object.
+    Entering does not wait for a connection. The first operation reports connection problems. An exception that the
+    block raises is not wrapped or copied.
 
     Args:
         connection_string: ``couchbase://host``, ``couchbases://host`` for TLS, or ``memcached://host``; with a port if
             it is not the default one.
-        authenticator: a password, a token or a certificate; None only for ``memcached://``. A certificate given by its
-            files is loaded into ``ssl_context``, if given.
+        authenticator: a password, a token or a certificate; None only for ``memcached://``. If it names the files
+            of a certificate, the client loads them into ``ssl_context``, if given.
         timeouts: upper limits of operations and requests. None, the default, for ``TimeoutOptions()``: 2.5 s for a
             key-value operation.
         retry_strategy: decides about retries. None, the default, for ``FastFailOnTerminalErrorRetryStrategy()``. A
             token strategy, such as ``StandardRetryStrategy()``, is a retry budget for the cluster.
         circuit_breaker: settings of the circuit breakers. None, the default, for ``CircuitBreakerOptions()``.
-        ssl_context: settings of TLS. None, the default, verifies against the system's trust store. If it does not
-            verify certificates and host names, the client logs a WARNING, and PLAIN and tokens need permission, as
-            without TLS.
-        connector: opens connections. None, the default, uses TCP and TLS. Its attribute ``tls_is_verified`` must be
-            False if its TLS does not verify certificates and host names.
+        ssl_context: settings of TLS. None, the default, verifies against the system's trust store. If the context
+            does not verify certificates and host names, the client logs a WARNING, and PLAIN and tokens need
+            permission, as without TLS.
+        connector: opens connections. None, the default, uses TCP and TLS. A connector whose TLS does not verify
+            certificates and host names must have the attribute ``tls_is_verified = False``.
         resolver: looks up the nodes of a cluster by its name. None, the default, uses DNS.
         hello_after_auth: send HELLO after authentication, for servers that refuse it before. Default: False.
         renegotiate_on_corrupt_error_map: reconnect without extended errors if a node's error map is corrupt. Default:
@@ -85,9 +85,9 @@ def open_cluster(
         network: which addresses of the nodes to use: ``"default"``, ``"external"`` or another network's name.
             ``"auto"``, the default, uses the network of the seed address.
         enable_dns_srv: allow a single host without a port to be the DNS name of a cluster. Default: True.
-        dns_srv_domains: domains at or below which targets of SRV records are accepted, in addition to those at or below
-            the host of the connection string. A host of four labels or more also accepts targets at or below its
-            parent. Default: no further domains.
+        dns_srv_domains: further domains at or below which a target of an SRV record may be. Always accepted are targets
+            at or below the host of the connection string, or at or below its parent if the host has four labels or
+            more. Default: no further domains.
         max_http_connections: maximum number of connections to each service of each node; 0 for no limit. Default: 64.
         redact_logs: mark user data as ``<ud>…</ud>`` in the log. Default: False.
         tracer: a ``RequestTracer`` gets a span for each operation. The default logs slow operations instead. None
@@ -174,7 +174,7 @@ async def run_cluster(
 ) -> None:
     """Run a cluster in your own nursery: ``cluster = await nursery.start(run_cluster, connection_string, auth)``.
 
-    It runs until it is cancelled. It has the arguments and exceptions of ``open_cluster``.
+    The cluster runs until the task is cancelled. The arguments and exceptions are those of ``open_cluster``.
 
     Cancellation: closes the cluster immediately.
     """
@@ -251,7 +251,7 @@ def _connector(given: Connector | None, ssl_context: ssl.SSLContext | None, opti
         raise errors.InvalidArgumentException(f"ssl_context has no effect {why}", parameter="ssl_context")
     connector = TcpConnector(ssl_context) if given is None else given
     check_method(connector, "connector", "connect", "connect(host, port, tls=...)")
-    # The core refuses an authenticator that does not fit the scheme, and gives the reason.
+    # Without TLS, no certificate can be shown. The core refuses such an authenticator, and gives the reason.
     if tls:
         show_certificate(connector, options.authenticator)
     return connector

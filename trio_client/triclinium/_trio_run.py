@@ -14,7 +14,7 @@ class TrioRun:
     """Trio run in which this object is created. Other runs have other schedulers and cannot use its objects.
 
     Raises:
-        RuntimeError: it is created outside of a trio run.
+        RuntimeError: the object is created outside of a trio run.
     """
 
     __slots__ = ("_token",)

@@ -30,14 +30,14 @@ class Connector(Protocol):
     the client needs permission to send a token, or the password as PLAIN. A connector without the attribute counts as
     verifying.
 
-    The end of a stream is reported as the stream itself reports it. A ``trio.SSLStream`` with ``https_compatible=True``
+    The client reports the end of a stream as the stream reports it. A ``trio.SSLStream`` with ``https_compatible=True``
     does not distinguish an end without close_notify.
     """
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
         """Return a stream to ``host:port``.
 
-        It sets no time limit: the client cancels an attempt that takes too long.
+        The connector sets no time limit: the client cancels an attempt that takes too long.
 
         Args:
             host: a name or an address, without brackets.
@@ -57,7 +57,7 @@ class Connector(Protocol):
 class Resolver(Protocol):
     """Source of the nodes that DNS lists under the name of a cluster. Default: ``DnsResolver()``.
 
-    The client drops targets outside the accepted domains of any resolver: see ``dns_srv_domains``.
+    With any resolver, the client drops targets outside of the accepted domains: see ``dns_srv_domains``.
     """
 
     async def look_up(self, service: str) -> Sequence[tuple[str, int]]:

@@ -43,7 +43,7 @@ _STATUS_CODES = {
 class OpenTelemetryRequestSpan:
     """OpenTelemetry span as a span of this client, for a ``parent_span`` that is not the current span.
 
-    Its child spans have its context, with the baggage, in any task.
+    In any task, a child span has the context of this span, with the baggage.
 
     Args:
         span: the wrapped span.
@@ -87,7 +87,7 @@ class OpenTelemetryRequestSpan:
 class OpenTelemetryRequestTracer:
     """Tracer that creates OpenTelemetry spans of kind CLIENT.
 
-    The parent of a span is the current span of the calling task, unless the call names another one: a span of this
+    The parent of a span is the current span of the calling task, unless the call names another parent: a span of this
     client or an OpenTelemetry span.
 
     Args:

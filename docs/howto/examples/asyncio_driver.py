@@ -49,13 +49,13 @@ LEVELS = {
 }
 
 WRITE_SIZE_MAX = 256 * 1024
-"""Maximum bytes joined for one write. They count as handed over from then on, so this bounds the ambiguous bytes."""
+"""Maximum bytes joined for one write. From its start, they count as handed over: this bounds the ambiguous bytes."""
 
 READ_SIZE_MIN = 32 * 1024
-"""Bytes in one read of asyncio if at least as many have arrived; after a shorter read, nothing is left."""
+"""Minimum number of bytes in one read of asyncio if as many have arrived. After a shorter read, the socket is empty."""
 
 CHECKING_PASSES = 2
-"""Passes of the loop in which asyncio reads what has arrived: one to resume reading, one to read."""
+"""Passes of the event loop until asyncio has read what has arrived: the first resumes reading, the second reads."""
 
 CAUSES = (
     (socket.gaierror, neutral.LossCause.NAME_NOT_RESOLVED),
@@ -63,10 +63,10 @@ CAUSES = (
     (ConnectionRefusedError, neutral.LossCause.REFUSED),
     (ConnectionError, neutral.LossCause.RESET),
     (OSError, neutral.LossCause.UNREACHABLE),
-    # An invalid host name fails before a lookup.
+    # An invalid host name raises ValueError before a look-up.
     (ValueError, neutral.LossCause.NAME_NOT_RESOLVED),
 )
-"""Causes by the exception of a stream; the first matching row applies."""
+"""Loss cause for each exception that a stream raises; the first matching row applies."""
 
 
 class ClosedError(Exception):
@@ -74,7 +74,7 @@ class ClosedError(Exception):
 
 
 Outcome = Result | ServiceResult | couchbase.RowsReceived | Exception
-"""Results that a task waits for."""
+"""Result, rows or exception that ends the wait of a task."""
 
 
 class Caller(NamedTuple):
@@ -85,13 +85,13 @@ class Caller(NamedTuple):
 
 
 class Rows:
-    """Rows of one request, in pieces, on demand."""
+    """Rows of one request. The caller reads them in pieces, and the service sends a piece only on demand."""
 
     def __init__(
         self, client: AsyncioClient, name: str, token: neutral.Token, first: ServiceResult | couchbase.RowsReceived
     ) -> None:
         self.result: ServiceResult | None = None
-        """Data after all rows; None before."""
+        """Result of the request, which follows the last row; None before."""
         self.is_over = False
         """Whether the request has ended, or was abandoned."""
         self._client = client
@@ -101,9 +101,9 @@ class Rows:
         self._take(first)
 
     async def pieces(self) -> AsyncIterator[Sequence[bytes]]:
-        """Yield the rows as they arrive, each as JSON text. Read more only on demand.
+        """Yield the rows as they arrive, each as JSON text. Request a piece only when the caller wants it.
 
-        Raises what ``AsyncioClient.perform`` raises.
+        The exceptions are those of ``AsyncioClient.perform``.
         """
         while self.result is None:
             yield self._rows
@@ -122,7 +122,7 @@ class AsyncioClient:
     """A driver: it feeds events to the machine, performs its actions, and decides nothing.
 
     Args:
-        machine: takes the decisions; only this driver may call it.
+        machine: makes the decisions; only this driver may call it.
         tls: context for TLS. None, the default, verifies against the system's trust store. For a context that does
             not verify certificates and host names, create the machine with ``ClientOptions(tls_is_verified=False)``.
     """
@@ -130,7 +130,7 @@ class AsyncioClient:
     def __init__(self, machine: ClusterMachine, tls: ssl.SSLContext | None = None) -> None:
         self.tls = tls or ssl.create_default_context()
         self.loop = asyncio.get_running_loop()
-        # Shared tasks do not run in the context of a caller.
+        # Tasks that serve all callers run in this context instead of one caller's.
         self.context = contextvars.copy_context()
         self.unread: set[neutral.StreamId] = set()
         self._machine = machine
@@ -191,12 +191,12 @@ class AsyncioClient:
 
     @contextlib.asynccontextmanager
     async def ask(self, request: ServiceRequest, strategy: AnyRetryStrategy | None = None) -> AsyncIterator[Rows]:
-        """Give a block the rows of ``request``, after the first have arrived, or the end.
+        """Open the rows of ``request`` for a block, which starts when the first rows or the end have arrived.
 
-        Leaving the block early, or cancellation, abandons the request, and the service stops.
+        Leaving the block early or cancelling it abandons the request, and the service stops its work.
 
         Args:
-            strategy: as that of ``perform``. The exceptions are the same too.
+            strategy: see ``perform``, which raises the same exceptions.
         """
         token = next(self._tokens)
         first = await self.wait(request.name, token, couchbase.RequestSubmitted(token, request, strategy))
@@ -218,7 +218,7 @@ class AsyncioClient:
         try:
             outcome = await caller.outcome
         finally:
-            # It has no outcome: the task is being cancelled.
+            # A caller that is still registered has no outcome, because its task is being cancelled.
             if self._callers.pop(token, None) is not None:
                 self._call_off_consultation(token)
                 self.feed(couchbase.OperationAbandoned(token))
@@ -227,10 +227,10 @@ class AsyncioClient:
         return outcome
 
     def set_authenticator(self, authenticator: Authenticator) -> None:
-        """Use ``authenticator`` for all connections from now on.
+        """Replace the authenticator of all connections.
 
         Raises:
-            InvalidArgumentException: it cannot replace the current one; nothing has changed.
+            InvalidArgumentException: ``authenticator`` cannot replace the current one; nothing has changed.
             ClosedError: the client is closed.
             OSError: the files of its certificate cannot be read.
         """
@@ -271,7 +271,7 @@ class AsyncioClient:
         try:
             ordered = self._machine.handle(event, now=self.loop.time())
         except ArgumentError as mistake:
-            # Only a mistake of the caller raises this, and the machine is unchanged.
+            # The machine refuses an invalid argument of a caller, and the machine's state does not change.
             if not isinstance(
                 event, couchbase.OperationSubmitted | couchbase.RequestSubmitted | couchbase.InquirySubmitted
             ):
@@ -287,7 +287,7 @@ class AsyncioClient:
             self._execute[type(order)](order)
 
     def _set_alarm(self) -> None:
-        """Set the alarm to ``wakeup``. If that becomes later, an early alarm is harmless."""
+        """Set the alarm to the machine's ``wakeup``. If ``wakeup`` becomes later, the early alarm is harmless."""
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_time = self._machine.wakeup
@@ -320,7 +320,7 @@ class AsyncioClient:
     # -- Actions.
 
     def _look_up(self, order: couchbase.LookUpService) -> None:
-        # The standard library has no SRV lookups. Without targets, the name itself is the host.
+        # The standard library cannot look up SRV records. Without targets, the machine uses the name as the host.
         self.feed(couchbase.ServiceLookedUp(order.service))
 
     def _open(self, order: neutral.OpenStream) -> None:
@@ -328,7 +328,7 @@ class AsyncioClient:
 
     def _send(self, order: neutral.SendBytes) -> None:
         stream = self._streams.get(order.stream)
-        # None: it is lost, and its event is queued.
+        # A stream that is missing here was lost, and the event that reports the loss is queued.
         if stream is not None:
             stream.send(order.data, unless_readable=order.unless_readable)
 
@@ -355,7 +355,7 @@ class AsyncioClient:
     def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
         self._call_off_consultation(token)
         caller = self._callers.pop(token, None)
-        # None or done: its task was cancelled a moment ago.
+        # The caller is missing or done if its task was cancelled a moment ago.
         if caller is not None and not caller.outcome.done():
             caller.outcome.set_result(outcome)
 
@@ -378,13 +378,13 @@ class AsyncioClient:
             answer = await strategy()
         except Exception as error:
             raised = error
-        # None: it was cancelled after the strategy had returned.
+        # The consultation is missing if it was cancelled after the strategy had returned.
         if self._consultations.pop(token, None) is not None:
             self.feed(neutral.StrategyDecided(token, answer, raised))
 
     def _record(self, order: neutral.RecordSuccess) -> None:
         task = self.loop.create_task(self._tell(order), context=self.context)
-        # The loop itself keeps no task alive.
+        # The event loop has only weak references to its tasks, so keep a strong one.
         self._recordings.add(task)
         task.add_done_callback(self._recordings.discard)
 
@@ -414,7 +414,7 @@ class AsyncioClient:
 
 
 class Stream(asyncio.Protocol):
-    """One connection, from the order to open it to its end, which it reports once."""
+    """One connection, from the order to open it until its loss, which it reports exactly once."""
 
     def __init__(self, client: AsyncioClient, order: neutral.OpenStream) -> None:
         self.name = order.stream
@@ -434,10 +434,10 @@ class Stream(asyncio.Protocol):
         return bool(self._unsent)
 
     def send(self, data: bytes, *, unless_readable: bool = False) -> None:
-        """Write ``data`` after everything passed before, joined with all other data of this pass of the loop.
+        """Write ``data`` after all earlier data. One write joins all data of this pass of the event loop.
 
         Args:
-            unless_readable: whether to end the stream instead if something waits to be read.
+            unless_readable: whether to end the stream, instead of writing, if unread data has arrived.
         """
         self._unsent.append(data)
         if unless_readable:
@@ -448,7 +448,7 @@ class Stream(asyncio.Protocol):
             self._call_soon(self._flush)
 
     def _check(self, passes: int) -> None:
-        """Let asyncio read for some passes of its loop, then write, because nothing has arrived."""
+        """Let asyncio read for some passes of the event loop, then write. Data that arrives before ends the stream."""
         if passes:
             self._call_soon(self._check, passes - 1)
         else:
@@ -464,12 +464,12 @@ class Stream(asyncio.Protocol):
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again."""
+        """Resume reading."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def end(self, cause: neutral.LossCause, text: str) -> None:
-        """Close, or stop connecting, and report the loss, once."""
+        """Close the stream or stop connecting, and report the loss. Later calls do nothing."""
         if self._is_ended:
             return
         self._is_ended = True
@@ -499,7 +499,7 @@ class Stream(asyncio.Protocol):
                     continue
                 raise
             tls, host = (self._client.tls, order.host) if order.tls else (None, None)
-            # From here on asyncio owns the socket.
+            # This call makes asyncio the owner of the socket.
             await loop.create_connection(lambda: self, sock=tcp, ssl=tls, server_hostname=host)
             return
 
@@ -535,7 +535,7 @@ class Stream(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Feed the data in bounded pieces."""
         for start in range(0, len(data), PIECE_SIZE_BYTES_MAX):
-            # The machine may have ordered a request after the previous piece.
+            # If the machine ordered a checked request after the previous piece, this piece is unsolicited.
             if self._is_checking:
                 self.end(neutral.LossCause.UNSOLICITED, "")
             if self._is_ended:
@@ -545,11 +545,11 @@ class Stream(asyncio.Protocol):
             self._client.unread.add(self.name)
 
     def pause_writing(self) -> None:
-        """Keep unsent data: the peer does not read."""
+        """Keep unsent data, because the peer does not read."""
         self._is_paused = True
 
     def resume_writing(self) -> None:
-        """Write again."""
+        """Resume writing, beginning with the unsent data."""
         self._is_paused = False
         self._flush()
 

@@ -22,7 +22,7 @@ class Budgeted:
         self.tokens = tokens
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return the action of the inner strategy, or no retry without a token."""
+        """Return the action of the inner strategy, or no retry if no token is left."""
         if self.tokens < 1:
             return RetryAction.no_retry()
         self.tokens -= 1
@@ -30,10 +30,10 @@ class Budgeted:
 
 
 class NoRetryForRobots(BestEffortRetryStrategy):
-    """Best effort for people; no retry for robots."""
+    """Best-effort strategy that does not retry requests of robots."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return no retry for a request of a robot, else the action of best effort."""
+        """Return no retry for a request of a robot, otherwise the action of the best-effort strategy."""
         if request.client_context.get("is_robot"):
             return RetryAction.no_retry()
         return super().retry_after(request, reason)

@@ -48,14 +48,14 @@ QUORUM = ConsistencyLevel.QUORUM
 
 @dataclass
 class Node:
-    """A node with scripted responses, followed by rows."""
+    """A node that sends scripted responses, and then rows."""
 
     answers: Iterator[str | CoordinatorError] = field(default_factory=lambda: iter(()))
     delay: float = 0.01
 
 
 class Driver:
-    """Driver of requests to scripted nodes. A real driver has connections instead; the rest is the same."""
+    """Driver of requests to scripted nodes. A real driver sends them over connections; all other code is the same."""
 
     def __init__(self, nodes: Mapping[str, Node]) -> None:
         self.nodes = nodes
@@ -73,7 +73,7 @@ class Driver:
                         event = await call.events.receive()
                     call.carry_out(machine.handle(event, trio.current_time()), nursery)
             finally:
-                # The caller may have been cancelled; after an end the machine ignores this.
+                # The caller may have been cancelled. If the request has ended, the machine ignores this event.
                 call.carry_out(machine.handle(RequestAbandoned(), trio.current_time()), nursery)
         if isinstance(call.end, Fail):
             raise call.end.error
@@ -90,11 +90,11 @@ class Call:
         self.end: Complete | CompleteEmpty | Fail | None = None
 
     def hear(self, event: CassandraEvent) -> None:
-        """Feed events to the machine, in order."""
+        """Queue an event for the machine."""
         self.inbox.send_nowait(event)
 
     def carry_out(self, actions: Sequence[CassandraAction], nursery: trio.Nursery) -> None:
-        """Perform an action."""
+        """Perform the actions in order."""
         for action in actions:
             match action:
                 case Send() | Reprepare():
@@ -127,7 +127,7 @@ class Call:
 
 
 def in_words(order: Send | Reprepare) -> str:
-    """Return the next response of a node."""
+    """Return in words what a node does for an order."""
     if isinstance(order, Reprepare):
         return "prepares"
     return "executes" if order.consistency is None else f"executes at {order.consistency.name}"
@@ -172,7 +172,7 @@ SCENES: Mapping[str, tuple[Driver, CassandraRequest]] = {
 
 
 async def main() -> None:
-    """Play each scene, and print the caller's result."""
+    """Run each scene, and print the caller's result."""
     for title, (driver, request) in SCENES.items():
         print(title)
         try:

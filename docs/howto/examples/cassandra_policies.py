@@ -32,7 +32,7 @@ FAILURES = [
 
 
 def in_words(verdict: RetryVerdict) -> str:
-    """Return a verdict as text."""
+    """Return the decision of a policy as text."""
     return f"{verdict.decision}" + (f" at {verdict.consistency.name}" if verdict.consistency is not None else "")
 
 
@@ -90,7 +90,7 @@ request.timeout = "30 seconds"
 
 
 def read_profiles() -> ExecutionProfiles:
-    """Show that profiles inherit options, and share a policy if they are the same."""
+    """Show that profiles inherit options, and that profiles with the same policy options share one policy."""
     profiles = ExecutionProfiles.from_toml(DOCUMENT, policies={"PatientRetryPolicy": PatientRetryPolicy})
     for name in profiles.names:
         profile = profiles.find(name)
@@ -111,7 +111,7 @@ def read_driver_names() -> None:
 
 
 def mistakes(profiles: ExecutionProfiles) -> None:
-    """Show that an error names its position, before a policy is made."""
+    """Show that an error names its position in the document, and that it is raised before a policy is created."""
     for text in ("profiles.slow.request_timeout = nan", 'profiles.slow.retry_policy.class = "Patient"'):
         try:
             ExecutionProfiles.from_toml(text)

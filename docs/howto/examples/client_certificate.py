@@ -15,7 +15,7 @@ from triclinium.testing import open_tcp_cluster
 
 
 async def main(folder: Path) -> None:
-    """Connect with a certificate, and with one that the nodes do not trust."""
+    """Connect with a certificate that the nodes trust, and with one that they do not trust."""
     authority = trustme.CA()
     of_the_nodes = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(of_the_nodes)

@@ -1,4 +1,4 @@
-"""A payment that must survive the loss of a node, and the errors if that is not possible."""
+"""A payment that must survive the loss of a node, and the errors if the cluster cannot promise this."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium.testing import open_fake_cluster
 
 
 async def pay(orders: Collection, order: str, payment: str, cas: Cas) -> str:
-    """Mark an order as paid, so that it survives the loss of a node."""
+    """Mark an order as paid, with a write that survives the loss of a node."""
     paid = {"state": "paid", "payment": payment}
     try:
         await orders.replace(order, paid, cas=cas, durability=DurabilityLevel.MAJORITY)

@@ -1,4 +1,4 @@
-"""Idioms of tenacity and stamina, and the same work with triclinium."""
+"""Idioms of tenacity and stamina, each with its equivalent in triclinium."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium.retries import attempts_of
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 
 quota = StandardRetryStrategy(rng=random.Random(0))
-"""Quota of one service, shared by all calls to it; the other libraries have none."""
+"""Quota that all calls to one service share; the other libraries have no quotas."""
 
 
 class Service:
@@ -26,7 +26,7 @@ class Service:
         self.failures, self.calls = failures, 0
 
     async def ask(self) -> str:
-        """Return a response, or raise."""
+        """Return a response, or raise ConnectionError."""
         await trio.lowlevel.checkpoint()
         self.calls += 1
         if self.calls <= self.failures:
@@ -60,7 +60,7 @@ async def decorated_stamina(service: Service) -> str:
 
 
 async def decorated(service: Service) -> str:
-    """Make three attempts, with the numbers of the strategy."""
+    """Make three attempts, with the delays of the strategy."""
 
     @retried(strategy=quota, on=ConnectionError)
     async def ask() -> str:
@@ -130,7 +130,7 @@ async def waits_tenacity(service: Service) -> str:
 
 
 async def waits(service: Service) -> str:
-    """Retry after the same delays, with a strategy without a quota."""
+    """Retry after delays with full jitter, up to five seconds, with a strategy that has no quota."""
     backoff = ExponentialRetryBackoffStrategy(
         base=0.1,
         max=5.0,
@@ -159,7 +159,7 @@ class Fixed:
 
 
 async def limit_tenacity(service: Service) -> str:
-    """Limit all attempts to ten seconds, except one that hangs."""
+    """Stop retrying after ten seconds; an attempt that hangs continues."""
     retrying = tenacity.AsyncRetrying(
         stop=tenacity.stop_after_delay(10),
         wait=tenacity.wait_fixed(1),
@@ -168,7 +168,7 @@ async def limit_tenacity(service: Service) -> str:
 
 
 async def limit(service: Service) -> str:
-    """Limit all attempts to ten seconds with a scope, which also ends one that hangs."""
+    """Limit all attempts together to ten seconds with a scope, which also ends an attempt that hangs."""
     strategy = SimpleRetryStrategy(
         max_attempts=1000,
         backoff=Fixed(1),
@@ -182,12 +182,12 @@ async def limit(service: Service) -> str:
 
 
 def is_first(answer: str) -> bool:
-    """Return whether a response is not good enough."""
+    """Return whether the response is that of the first call, which is not good enough."""
     return answer.endswith("1")
 
 
 async def result_tenacity(service: Service) -> str:
-    """Retry because of a result."""
+    """Retry while the result is not good enough."""
     retrying = tenacity.AsyncRetrying(
         stop=tenacity.stop_after_attempt(3),
         retry=tenacity.retry_if_result(is_first),
@@ -196,7 +196,7 @@ async def result_tenacity(service: Service) -> str:
 
 
 async def result(service: Service) -> str:
-    """Retry because of a result."""
+    """Retry while the result is not good enough."""
     return await retry(
         service.ask,
         strategy=quota,
@@ -212,19 +212,19 @@ PAIRS: list[tuple[int, list[Callable[[Service], Coroutine[object, object, str]]]
     (2, [limit_tenacity, limit]),
     (0, [result_tenacity, result]),
 ]
-"""Failures of the service, and the functions that call it."""
+"""Groups of equivalent functions, each with the number of times that the service fails first."""
 
 
 @contextmanager
 def counting() -> Iterator[list[object]]:
-    """Collect the reports of a block."""
+    """Yield a list that collects the retry reports of a block."""
     reports: list[object] = []
     with watching_retries(reports.append):
         yield reports
 
 
 async def main() -> None:
-    """Run each pair, without stamina's log, then with a service that never recovers."""
+    """Run each group without stamina's log, then call a service that never recovers."""
     stamina.instrumentation.set_on_retry_hooks(())
     for failures, alike in PAIRS:
         for ask in alike:

@@ -23,7 +23,7 @@ class Person(msgspec.Struct):
 
 
 async def documents(people: Collection) -> None:
-    """Use keywords as options, content as an attribute, and a type as an argument."""
+    """Pass options as keywords, read the content as an attribute, and pass the type to decode as an argument."""
     await people.upsert(
         "ada", {"name": "Ada", "born": 1815}, expiry=timedelta(hours=1), durability=DurabilityLevel.MAJORITY
     )
@@ -32,7 +32,7 @@ async def documents(people: Collection) -> None:
 
 
 async def parts(people: Collection) -> None:
-    """Use static methods as specifications; the expiry is a macro."""
+    """Create specifications with static methods, and read the expiry through a macro."""
     found = await people.lookup_in("ada", [LookupInSpec.get("name"), LookupInSpec.exists("email")])
     print(found.content_as(str, 0), found.exists(1))
     expiry = await people.lookup_in("ada", [LookupInSpec.get(LookupInMacro.EXPIRY_TIME, xattr=True)])
@@ -57,7 +57,7 @@ async def many(people: Collection) -> dict[str, object]:
 
 
 async def limits(people: Collection) -> None:
-    """Limit a block, not a call; its errors are those of the SDK and of trio."""
+    """Limit the time of a block instead of a call. The error is a TimeoutException and a trio.TooSlowError."""
     try:
         with triclinium.fail_after(0.5):
             await people.get("ada")
@@ -68,7 +68,7 @@ async def limits(people: Collection) -> None:
 
 
 async def main() -> None:
-    """Run them on a cluster in memory; a program uses open_cluster("couchbase://…", authenticator)."""
+    """Run all functions on a cluster in memory; a program uses open_cluster("couchbase://…", authenticator)."""
     async with open_fake_cluster(nodes=2, replicas=1) as fake, fake.open_client() as cluster:
         people = cluster.bucket("default").default_collection()
         await documents(people)

@@ -19,7 +19,7 @@ TRAVEL = CreateBucketSettings(name="travel", ram_quota_mb=128, flush_enabled=Tru
 
 @asynccontextmanager
 async def travel_bucket(cluster: Cluster) -> AsyncIterator[Collection]:
-    """Give the block a collection in a new bucket, and drop the bucket at its end."""
+    """Yield a collection in a new bucket, and drop the bucket at the end of the block."""
     await cluster.buckets().create_bucket(TRAVEL)
     try:
         collections = cluster.bucket("travel").collections()
@@ -44,7 +44,7 @@ async def index(hotels: Collection) -> None:
 
 
 async def let_in(cluster: Cluster) -> None:
-    """Create a group, and a user with its rights."""
+    """Create a group, and a user who has the rights of the group."""
     users = cluster.users()
     await users.upsert_group(Group(name="readers", roles={Role("data_reader", "travel", "inventory")}))
     await users.upsert_user(User(username="ada", groups={"readers"}, password=token_urlsafe()))

@@ -14,7 +14,7 @@ AT_ONCE = 64
 
 
 async def get_many(collection: Collection, keys: Iterable[str]) -> dict[str, GetResult]:
-    """Return the documents that exist; any other error ends the complete read."""
+    """Return the documents that exist. An error other than a missing document cancels all reads."""
     found: dict[str, GetResult] = {}
     limit = trio.CapacityLimiter(AT_ONCE)
 

@@ -38,13 +38,13 @@ async def close_account(accounts: Collection, name: str) -> int:
     """Empty an account under a lock, and return the old balance."""
     locked = await accounts.get_and_lock(name, timedelta(seconds=15))
     balance = locked.content_as(Account).balance
-    # A write with the CAS of the lock releases it.
+    # A write with the CAS of the lock also releases the lock.
     await accounts.replace(name, Account(balance=0), cas=locked.cas)
     return balance
 
 
 async def main() -> None:
-    """Let ten tasks deposit at the same time, then close the account."""
+    """Run ten tasks that deposit at the same time, then close the account."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         accounts = cluster.bucket("default").default_collection()
         await accounts.insert("ada", Account(balance=0))

@@ -1,4 +1,4 @@
-"""Our retry policies inside the package cassandra-driver, called as the driver calls them, without a node."""
+"""triclinium's retry policies in the package cassandra-driver. The example calls them without a node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DECISIONS = {
 
 
 def configure() -> Cluster:
-    """Return a cluster in which reports may be read from fewer replicas; `connect()` opens its session."""
+    """Return a cluster whose profile for reports may read from fewer replicas; `connect()` opens a session."""
     careful = ExecutionProfile(
         load_balancing_policy=RoundRobinPolicy(),
         retry_policy=DriverRetryPolicy(DefaultRetryPolicy()),
@@ -34,13 +34,13 @@ def configure() -> Cluster:
 
 
 def in_words(answer: tuple[int, int | None]) -> str:
-    """Return the decision that the driver gets."""
+    """Return the decision that the driver gets, as text."""
     decision, level = answer
     return DECISIONS[decision] + (f" at {ConsistencyLevel.value_to_name[level]}" if level is not None else "")
 
 
 def ask(policy: RetryPolicy) -> None:
-    """Print the decisions if one of three replicas is left, for a read and for a write."""
+    """Print the policy's decisions about a read and a write when only one of three replicas is alive."""
     read = SimpleStatement("SELECT * FROM travel.people")
     quorum = ConsistencyLevel.QUORUM
     print("unavailable:", in_words(policy.on_unavailable(read, quorum, 2, 1, 0)))

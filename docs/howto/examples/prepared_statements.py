@@ -14,7 +14,7 @@ STATEMENT = "SELECT $first AS first, $last AS last"
 
 
 async def ask(cluster: Cluster, first: str, last: str) -> object:
-    """Return the one row."""
+    """Return the only row of the result."""
     async with cluster.query(STATEMENT, first=first, last=last, adhoc=False, readonly=True) as result:
         (row,) = await result.rows()
     return row

@@ -31,7 +31,7 @@ async def first_older_than(cluster: Cluster, age: int) -> Person | None:
 
 
 async def all_older_than(cluster: Cluster, age: int) -> list[Person]:
-    """Return all persons, and skip rows of another shape."""
+    """Return all persons above an age, and skip rows that cannot be decoded."""
     people = []
     async with cluster.query(OLDER_THAN, age=age, row_type=Person, readonly=True) as result:
         while True:

@@ -1,4 +1,4 @@
-"""Sources of information on a failed operation: the log, the error's context, the counters, and the rule."""
+"""Sources of information on a failed operation: the log, the error's context, the counters, and the retry rule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from triclinium_core.retry.couchbase.tables.service import Service
 
 
 async def main() -> None:
-    """Let a node be busy once, and then close the connection during a write."""
+    """Write to a node that is busy once, and then closes the connection."""
     async with open_fake_cluster() as fake, fake.open_client(redact_logs=True) as cluster:
         people = cluster.bucket("default").default_collection()
         fake.node.faults.next(Opcode.SET, temporary_failure())
@@ -33,7 +33,7 @@ async def main() -> None:
 
 
 def why() -> None:
-    """Print the sentences and the clauses of the decision."""
+    """Print an explanation of the decision in sentences, with the clauses."""
     case = CouchbaseCase(service=Service.KV, operation="upsert", happened=SocketClosed(HandedOver.ALL))
     print()
     for sentence in explain(case).sentences():

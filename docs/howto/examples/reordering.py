@@ -18,13 +18,13 @@ async def together(people: Collection) -> None:
 
 
 async def in_turn(people: Collection) -> None:
-    """Write twice, the second time after the first is done."""
+    """Write twice, the second time after the first write is done."""
     await people.upsert("ada", "first")
     await people.upsert("ada", "second")
 
 
 async def main() -> None:
-    """Let the node be busy for the first write of either pair."""
+    """Write each pair to a node that is busy for the first of the two writes."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         people = cluster.bucket("default").default_collection()
         await people.upsert("ada", "nothing")

@@ -1,4 +1,4 @@
-"""Resolve a write that ran out of time."""
+"""Find out whether a write that timed out was applied."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from triclinium.testing import Opcode, drop_response, open_fake_cluster
 
 
 async def pay(orders: Collection, order: str, payment: str) -> str:
-    """Mark an order as paid, once, even if a response is lost."""
+    """Mark an order as paid exactly once, even if a response is lost."""
     found = await orders.get(order)
     paid = {"state": "paid", "payment": payment}
     while True:
         try:
             with triclinium.fail_after(0.2):
-                # The CAS makes a second attempt safe: if the first is applied after all, this one is refused.
+                # The CAS makes a second attempt safe: if the first is applied after all, the second one is refused.
                 await orders.replace(order, paid, cas=found.cas)
             return "paid"
         except (AmbiguousTimeoutException, RequestCanceledException) as error:
@@ -33,7 +33,7 @@ async def pay(orders: Collection, order: str, payment: str) -> str:
 
 
 async def main() -> None:
-    """Pay once with a response, and once without."""
+    """Pay one order whose write gets a response, and one whose write gets none."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         orders = cluster.bucket("default").default_collection()
         await orders.insert("order-1", {"state": "open"})

@@ -21,7 +21,7 @@ class Printer:
         self.failures = failures
 
     async def print(self, page: str) -> str:
-        """Print a page, or raise without paper."""
+        """Print a page, or raise ConnectionError if there is no paper."""
         await trio.lowlevel.checkpoint()
         if self.failures:
             self.failures -= 1
@@ -45,12 +45,12 @@ async def as_a_call() -> None:
 
 @triclinium.retried(strategy=quota, on=ConnectionError)
 async def print_once(printer: Printer) -> str:
-    """Print a page; every call is retried."""
+    """Print a page. The decorator retries every call."""
     return await printer.print("c")
 
 
 async def when_it_does_not_help() -> None:
-    """Show the last error, and its attempts as notes and as data."""
+    """Show the last error, and the attempts in its notes and as data."""
     try:
         await print_once(Printer(failures=9))
     except ConnectionError as error:
@@ -60,7 +60,7 @@ async def when_it_does_not_help() -> None:
 
 
 async def before_the_deadline() -> None:
-    """Show that a service that requests too long a delay gets no further request, and the caller its error."""
+    """Show that the last error is raised immediately if the service requests a delay beyond the deadline."""
 
     def busy(_: Exception) -> triclinium.retries.ErrorInfo:
         return triclinium.retries.ErrorInfo(is_retry_safe=True, is_throttling_error=True, retry_after=30.0)
@@ -74,7 +74,7 @@ async def before_the_deadline() -> None:
 
 
 async def a_second_for_each() -> None:
-    """Limit each attempt: the retry is outside, so that it gets the timeout."""
+    """Limit each attempt to one second. The limit is inside of the attempt, so that its timeout is retried."""
     naps = iter([5.0, 0.5])
     async for attempt in triclinium.attempts(quota, on=trio.TooSlowError):
         with attempt, trio.fail_after(1):
@@ -83,7 +83,7 @@ async def a_second_for_each() -> None:
 
 
 async def results_too() -> None:
-    """Retry because of a result."""
+    """Retry while the result is "busy"."""
     answers = iter(["busy", "busy", "done"])
 
     async def ask() -> str:
@@ -95,7 +95,7 @@ async def results_too() -> None:
 
 
 async def main() -> None:
-    """Run them all, and print the rest of the quota."""
+    """Run all examples, and print the remaining quota."""
     for show in (as_a_loop, as_a_call, when_it_does_not_help, before_the_deadline, a_second_for_each, results_too):
         await show()
         print(f"quota: {quota.available_quota()} of {quota.quota_capacity}")

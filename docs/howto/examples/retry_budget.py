@@ -35,7 +35,7 @@ async def overloaded(strategy: AnyRetryStrategy) -> int:
 
 
 async def emptied_and_filled() -> None:
-    """Print the budget, the error when it is empty, and its refill."""
+    """Print the budget after failures, the error of a write without a budget, and the budget after successes."""
     budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=30)
     async with open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
         people = cluster.bucket("default").default_collection()
@@ -61,7 +61,7 @@ async def emptied_and_filled() -> None:
 
 
 async def main() -> None:
-    """Compare both strategies, then look into the budget."""
+    """Compare best effort with a budget, then show how a budget empties and refills."""
     print("best effort:", await overloaded(BestEffortRetryStrategy()), "requests")
     budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=100)
     print("a budget of 100:", await overloaded(budget), "requests")

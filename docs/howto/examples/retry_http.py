@@ -1,4 +1,4 @@
-"""Retries inside an httpx client: requests that are sent again, delays, and the final result."""
+"""Retries inside an httpx client: the requests that it sends again, their delays, and the final result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Shop:
 
 
 def client_of(shop: Shop, rules: HttpRetryRules | None = None) -> httpx.AsyncClient:
-    """Return a client; without ``shop``, the transport would be ``RetryTransport(strategy=quota)``."""
+    """Return a client of the scripted shop. For a real service, use ``RetryTransport(strategy=quota)``."""
     return httpx.AsyncClient(
         transport=RetryTransport(httpx.MockTransport(shop), strategy=quota, rules=rules), base_url="http://shop.test"
     )
@@ -47,13 +47,13 @@ async def reads() -> None:
 
 
 async def busy() -> None:
-    """Wait as long as the service requests."""
+    """Wait for the delay that the service requests."""
     async with client_of(Shop(429, 200)) as client:
         print("got", (await client.get("/orders/7")).status_code)
 
 
 async def no_time() -> None:
-    """Return the response immediately if that would be too long."""
+    """Get the response immediately, because the requested delay exceeds the deadline."""
     async with client_of(Shop(429)) as client:
         with trio.fail_after(10):
             response = await client.get("/orders/7")
@@ -61,7 +61,7 @@ async def no_time() -> None:
 
 
 async def writes() -> None:
-    """Show that a POST is repeated only if it was not sent."""
+    """Show that the client repeats a POST only if it was not sent."""
     async with client_of(Shop(503)) as client:
         print("got", (await client.post("/orders", json={"total": 42})).status_code)
     async with client_of(Shop(httpx.ConnectError("refused"), 201)) as client:
@@ -69,7 +69,7 @@ async def writes() -> None:
 
 
 async def writes_with_a_key() -> None:
-    """Repeat a POST if the service identifies repetitions by a key."""
+    """Repeat a POST with a key by which the service recognizes repetitions."""
     rules = HttpRetryRules(idempotency_key=True)
     async with client_of(Shop(503, 201), rules) as client:
         response = await client.post("/orders", json={"total": 42}, headers={"Idempotency-Key": "8e03978e"})
@@ -77,13 +77,13 @@ async def writes_with_a_key() -> None:
 
 
 async def rows() -> AsyncIterator[bytes]:
-    """Yield a body that can be sent once."""
+    """Yield a body that can be sent only once."""
     yield b"1;apples\n"
     yield b"2;pears\n"
 
 
 async def streams() -> None:
-    """Read a stream into memory first, so that it can be sent again."""
+    """Send a stream, which cannot be sent again, and one that was read into memory first, which can."""
     async with client_of(Shop(503, 503, 204)) as client:
         print("got", (await client.put("/stock", content=rows())).status_code)
         request = client.build_request("PUT", "/stock", content=rows())
@@ -102,7 +102,7 @@ async def in_vain() -> None:
 
 
 async def main() -> None:
-    """Run them all."""
+    """Run all examples."""
     for show in (reads, busy, no_time, writes, writes_with_a_key, streams, in_vain):
         print(f"{show.__name__}:")
         await show()

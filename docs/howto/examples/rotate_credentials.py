@@ -1,4 +1,4 @@
-"""A token that expires, and its replacement, during operations."""
+"""Replacement of a token on open connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST, SECOND, THIRD = (f"eyJhbGciOiJFUzI1NiJ9.e30.{name}" for name in ("first",
 
 
 async def main() -> None:
-    """Change from one token to the next, with a wrong one in between."""
+    """Replace a token by a second one, then by one that the nodes refuse, then by the second one again."""
     authority = trustme.CA()
     of_the_nodes = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(of_the_nodes)

@@ -1,4 +1,4 @@
-"""Read documents by their ids, and stop after enough of them."""
+"""Scans of documents by id, one of which stops early."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ QUIET = BooleanQuery(
 
 
 async def search_by_words(hotels: Scope) -> None:
-    """Print the best hits, and the number of each kind."""
+    """Print the best hits, and the number of hits of each kind."""
     async with hotels.search(
         "by_text",
         QUIET,
@@ -69,7 +69,7 @@ async def search_by_words(hotels: Scope) -> None:
 
 
 async def search_by_vector(hotels: Scope, embedding: list[float]) -> None:
-    """Print the nearest vectors, together with matches of words."""
+    """Print the hits of a search that combines vectors and words."""
     near = VectorQuery("embedding", embedding, num_candidates=3, prefilter=MatchQuery("Paris", field="town"))
     request = SearchRequest.create(VectorSearch(near)).with_search_query(QUIET)
     async with hotels.search("by_vector", request) as result:
@@ -97,7 +97,7 @@ def script(nodes: FakeNodes) -> None:
 
 
 async def main() -> None:
-    """Search, and show that a mistake raises before anything is sent."""
+    """Search, and show that a wrong argument raises before a request is sent."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         script(fake.nodes)
         hotels = cluster.bucket("default").default_scope()

@@ -23,7 +23,7 @@ class Unavailable(Exception):
 
 
 class Throttled(Unavailable):
-    """An error for too many requests."""
+    """The error of a service that throttles requests."""
 
     is_throttling_error = True
 

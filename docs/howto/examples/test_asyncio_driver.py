@@ -1,4 +1,4 @@
-"""The asyncio driver of this folder keeps the laws of a driver. Run it with pytest."""
+"""Test that the asyncio driver of this folder fulfils the contract of a driver. Run it with pytest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from triclinium_core.services.service_request import ServiceResult
 from triclinium_core.testing.driver_laws import LAWS, OPERATION, REQUEST, Law, ScriptedClusterMachine
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""TLS context, which no law uses; loading the system's trust store would be slow."""
+"""TLS context that no test uses. Unlike a default context, it does not load the system's trust store, which is slow."""
 
 
 class StandingClock(asyncio.SelectorEventLoop):
@@ -35,12 +35,12 @@ class AsyncioCaller:
 
     def __init__(self, performing: Awaitable[Result | ServiceResult]) -> None:
         self._task = asyncio.ensure_future(performing)
-        # A law may ignore the outcome of a task.
+        # A test may ignore the outcome of a task, and asyncio would log an exception that no code retrieves.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     @property
     def outcome(self) -> Result | ServiceResult | BaseException | None:
-        """Its result or exception; None while it waits."""
+        """Result or exception of the task; None while the task waits."""
         if not self._task.done():
             return None
         if self._task.cancelled():
@@ -48,7 +48,7 @@ class AsyncioCaller:
         return self._task.exception() or self._task.result()
 
     def leave(self) -> None:
-        """Cancel it."""
+        """Cancel the task."""
         self._task.cancel()
 
 
@@ -108,7 +108,7 @@ class AsyncioDriver:
 
 
 def hold(law: Law, kind: type[AsyncioClient] = AsyncioClient) -> None:
-    """Check a driver against a law."""
+    """Run the scenario of ``law`` with a driver, and check the result."""
 
     @asynccontextmanager
     async def open_driver(machine: ScriptedClusterMachine) -> AsyncIterator[AsyncioDriver]:
@@ -125,11 +125,11 @@ def hold(law: Law, kind: type[AsyncioClient] = AsyncioClient) -> None:
 
 
 async def as_coroutine(awaitable: Awaitable[None]) -> None:
-    """Await it."""
+    """Await ``awaitable``."""
     await awaitable
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_the_driver_keeps(law: Law) -> None:
-    """The driver keeps each law of the contract."""
+    """In the scenario of each law, the asyncio driver does what the contract requires."""
     hold(law)

@@ -22,7 +22,7 @@ from triclinium.testing import (
 
 
 async def check_out(orders: Collection, order: str, total: int) -> str:
-    """Create an order once; repeating the call is not a mistake."""
+    """Create an order, unless it exists; a repeated call has no effect."""
     try:
         await orders.insert(order, {"total": total})
     except DocumentExistsException:
@@ -34,7 +34,7 @@ async def check_out(orders: Collection, order: str, total: int) -> str:
 
 
 async def test_survives_a_busy_node(autojump_clock: trio.testing.MockClock) -> None:
-    """A node that is busy five times only delays the order."""
+    """If the node is busy five times, the order is still created, with a delay."""
     async with open_fake_cluster(buckets=["shop"]) as fake, fake.open_client() as cluster:
         orders = cluster.bucket("shop").default_collection()
         fake.node.faults.next(Opcode.ADD, temporary_failure(), times=5)
@@ -44,7 +44,7 @@ async def test_survives_a_busy_node(autojump_clock: trio.testing.MockClock) -> N
 
 
 async def test_a_read_survives_a_lost_connection(autojump_clock: trio.testing.MockClock) -> None:
-    """A read whose response breaks off is repeated over a new connection."""
+    """If the connection closes in the middle of a response, the client repeats the read over a new connection."""
     async with open_fake_cluster(buckets=["shop"]) as fake, fake.open_client() as cluster:
         orders = cluster.bucket("shop").default_collection()
         await check_out(orders, "o1", 42)
@@ -55,7 +55,7 @@ async def test_a_read_survives_a_lost_connection(autojump_clock: trio.testing.Mo
 
 
 async def test_asks_again_when_in_doubt(autojump_clock: trio.testing.MockClock) -> None:
-    """The client does not resend a write whose connection was lost; this application may, and does no harm."""
+    """If the connection is lost, the client does not resend the write, but the application safely can."""
     async with open_fake_cluster(buckets=["shop"]) as fake, fake.open_client() as cluster:
         orders = cluster.bucket("shop").default_collection()
         await orders.exists("o1")
@@ -68,7 +68,7 @@ async def test_asks_again_when_in_doubt(autojump_clock: trio.testing.MockClock) 
 
 
 async def test_gives_up_in_time(autojump_clock: trio.testing.MockClock) -> None:
-    """A node that responds too late costs the caller the default limit of 2.5 seconds."""
+    """If the node responds too late, the read times out after the default limit of 2.5 seconds."""
     async with open_fake_cluster(buckets=["shop"]) as fake, fake.open_client() as cluster:
         orders = cluster.bucket("shop").default_collection()
         fake.node.faults.always(Opcode.GET, delay(60))

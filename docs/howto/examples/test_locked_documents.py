@@ -1,4 +1,4 @@
-"""A custom law, checked against the core by Hypothesis: ``pytest test_locked_documents.py``."""
+"""A custom property of the core, checked by Hypothesis: ``pytest test_locked_documents.py``."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from triclinium_core.testing.state_machine import KVStateMachine
 
 
 class LockedDocuments(KVStateMachine):
-    """Only the holder of a lock changes the document."""
+    """Test of the property that only the holder of a lock can change the document."""
 
     @rule(key=KVStateMachine.keys, seconds=st.integers(1, 30))
     def lock(self, key: str, seconds: int) -> None:
-        """Lock a document, in addition to the other rules."""
+        """Lock a document. Hypothesis runs this rule in addition to the inherited rules."""
         self.submit(GetAndLock(self.keyspace, key, seconds))
 
     @invariant()
     def only_the_holder_writes(self) -> None:
-        """A locked document has the CAS that its holder received, after every step."""
+        """Check after every step that a locked document has the CAS that the holder of the lock received."""
         for place, lock in self.model.locks.items():
             document = self.document(place)
             assert document is not None

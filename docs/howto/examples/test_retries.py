@@ -1,4 +1,4 @@
-"""A test of code that retries: it takes no time, and only the necessary attempts."""
+"""A test of code that retries, without delays and with only the attempts that the test needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _without_waiting() -> Iterator[None]:
 
 
 def test_gives_up_early() -> None:
-    """Two attempts suffice to show that the call is retried."""
+    """If the test limits every strategy to two attempts, a call that always fails is made twice."""
     calls = 0
 
     async def fail() -> None:

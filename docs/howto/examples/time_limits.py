@@ -14,7 +14,7 @@ from triclinium.testing import Opcode, delay, open_fake_cluster
 
 
 async def front_page(pages: Collection) -> list[object]:
-    """Return banner and news, or the available ones if both together take too long."""
+    """Return banner and news, or substitutes for both if they take more than 50 ms together."""
     with trio.move_on_after(0.050):
         banner = await pages.get("banner")
         news = await pages.get("news")
@@ -23,7 +23,7 @@ async def front_page(pages: Collection) -> list[object]:
 
 
 async def place_order(orders: Collection) -> str:
-    """Write, and return what is known if that takes too long."""
+    """Write an order. If that takes too long, return the names of the operations in doubt."""
     try:
         with triclinium.fail_after(0.2):
             await orders.upsert("o1", {"total": 42})

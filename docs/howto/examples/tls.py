@@ -13,7 +13,7 @@ from triclinium.testing import FakeNode, open_tcp_cluster
 
 
 async def main() -> None:
-    """Connect with the authority's certificate, and without."""
+    """Connect with the authority's certificate, and without it."""
     authority = trustme.CA()
     of_the_node = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(of_the_node)

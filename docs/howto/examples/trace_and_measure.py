@@ -1,4 +1,4 @@
-"""One trace of a write that is retried, and its metric, with OpenTelemetry."""
+"""Trace and metric of a write that is retried, with OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from triclinium.opentelemetry import OpenTelemetryMeter, OpenTelemetryRequestTracer
 from triclinium.testing import Opcode, open_fake_cluster, temporary_failure
 
-# A program exports to a collector instead; the rest is the same.
+# A real program exports to a collector; all other code is the same.
 exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
 traces, metrics = TracerProvider(), MeterProvider([reader])
 traces.add_span_processor(SimpleSpanProcessor(exporter))

@@ -52,7 +52,7 @@ async def work(fake: FakeCluster) -> None:
 
 
 async def main() -> None:
-    """Use a cluster of three nodes, and then a wrong password."""
+    """Watch a cluster of three nodes, then try a wrong password."""
     async with open_fake_cluster(nodes=3, buckets=["travel"]) as fake:
         await work(fake)
         async with fake.open_client(authenticator=PasswordAuthenticator("Administrator", "guess")) as cluster:

@@ -19,22 +19,22 @@ HELP_LISTS_THEM = "--help lists them"
 
 
 class WrongInput(click.ClickException):
-    """Invalid command line, or invalid input that it names: one line, and exit status 2."""
+    """Error in the command line, or in a file that it names. The command prints one line and exits with status 2."""
 
     exit_code = 2
 
 
 def choose(name: str, choices: Mapping[str, T], what: str) -> T:
-    """Return the one of ``choices`` with this name, as ``choose_name`` finds it."""
+    """Return the choice whose name ``choose_name`` matches with ``name``."""
     return choices[choose_name(name, choices, what)]
 
 
 def choose_name(name: str, names: Iterable[str], what: str, *, otherwise: str = HELP_LISTS_THEM) -> str:
-    """Return the matching one of ``names``, ignoring case and the difference between ``-`` and ``_``.
+    """Return the name in ``names`` that matches ``name``. Case is ignored, and ``-`` matches ``_``.
 
     Args:
-        what: kind of thing that the name stands for.
-        otherwise: next step to show if nothing resembles ``name`` and there are many others.
+        what: kind of thing that has the name, for the error.
+        otherwise: next step to show if no choice resembles ``name`` and there are too many choices to list.
 
     Raises:
         WrongInput: no name matches; the line suggests similar names.
@@ -47,7 +47,7 @@ def choose_name(name: str, names: Iterable[str], what: str, *, otherwise: str = 
 
 
 def suggestion(name: str, choices: Iterable[str], otherwise: str = HELP_LISTS_THEM) -> str:
-    """Return the end of an error line: the similar ones of ``choices``, or all of them if they are few."""
+    """Return the end of an error line: choices that resemble ``name``, else all choices if few, else ``otherwise``."""
     keys = {_canonical(key): key for key in choices}
     meant = [keys[match] for match in get_close_matches(_canonical(name), keys, n=2)]
     if meant:
@@ -67,7 +67,7 @@ def _canonical(name: str) -> str:
 
 
 class WholeNumber(click.IntRange):
-    """Whole number in a range. Its error gives the range."""
+    """Whole number in a range. The error for another number gives the range."""
 
     name = "whole number"
 
@@ -91,7 +91,7 @@ class DurationParameter(click.FloatRange):
         """Return the number.
 
         Raises:
-            click.BadParameter: it is not a number, or is out of range.
+            click.BadParameter: the value is not a number, or is out of range.
         """
         number = float(super().convert(value, param, ctx))
         if math.isnan(number) or (math.isinf(number) and not self._endless):

@@ -31,7 +31,7 @@ def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., N
             values = {each.name: given.pop(each.name) for each in fields(options)}
             command(*args, options=options(**values), **given)
 
-        # The command's docstring is the help. Its present parameters come from the decorators below.
+        # click shows the docstring as the help. The attributes hold the parameters of the decorators below this one.
         packed.__doc__ = command.__doc__
         packed.__dict__.update(command.__dict__)
         for each in reversed(fields(options)):
@@ -43,5 +43,5 @@ def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., N
 
 
 def given(options: Any, names: Collection[str]) -> list[str]:
-    """Return the ones of ``names`` whose options were given, in the order of ``--help``."""
+    """Return those of ``names`` that were given as options, in the order of ``--help``."""
     return [each.name for each in fields(options) if each.name in names and getattr(options, each.name) is not None]

@@ -18,7 +18,7 @@ NOT_WRITTEN = 74
 """Exit status if the output cannot be written, as in sysexits.h; no command uses it for anything else."""
 
 PIPE_CLOSED = 141
-"""Exit status if the reader of the output closed the pipe: that of a program killed by SIGPIPE, in a shell's form."""
+"""Exit status if the reader of the output closed the pipe. A shell reports this status if SIGPIPE killed a program."""
 
 
 class OutputLost(click.ClickException):
@@ -31,7 +31,7 @@ class OutputLost(click.ClickException):
 
 
 class ReaderLeft(OutputLost):
-    """The reader of standard output closed the pipe, so nothing is printed."""
+    """The reader of standard output closed the pipe, so the command prints no error."""
 
     exit_code = PIPE_CLOSED
 
@@ -86,7 +86,7 @@ def checked_output() -> Iterator[None]:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """Return foreign text for a console: printable, and never parsed as markup."""
+    """Return text of unknown origin for a console: printable, and never parsed as markup."""
     return Text(printable(text), style)
 
 
@@ -97,7 +97,8 @@ Ts = TypeVarTuple("Ts")
 def run_trio(work: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
     """Return the result of ``work(*args)``.
 
-    Two exceptions may leave a nursery in a group, where callers would not recognise them. They are taken out of it.
+    The two exceptions below may leave a nursery inside of a group, where click would not recognise them. Raise them
+    outside of the group.
 
     Raises:
         click.Abort: Control-C.

@@ -37,10 +37,10 @@ class TargetOptions:
 
 
 def authenticator_for(target: ConnectionString, options: TargetOptions) -> PasswordAuthenticator | None:
-    """Return the credentials; None for ``memcached://``. Prompt for missing ones on a terminal.
+    """Return the credentials; None for ``memcached://``. On a terminal, prompt for a missing name or password.
 
     Raises:
-        WrongInput: something is missing, and there is no terminal.
+        WrongInput: the name or the password is missing, and standard input is not a terminal.
         InvalidArgumentException: the name or the password is not valid.
     """
     if target.scheme is Scheme.MEMCACHED:
@@ -66,7 +66,7 @@ def is_interactive() -> bool:
 
 
 def ssl_context_for(target: ConnectionString, ca_file: str | None) -> ssl.SSLContext | None:
-    """Return a context with the trusted certificates; None for those of the system.
+    """Return a context that trusts the certificates in ``ca_file``; None, for those of the system, without a file.
 
     Raises:
         WrongInput: the file has no certificates, or the scheme has no TLS.

@@ -1,4 +1,4 @@
-"""``triclinium``: finds its commands, and imports only the one that runs."""
+"""Command group ``triclinium``, which imports only the command that runs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ COMMANDS: Mapping[str, str] = {
     "serve": "triclinium._cli.serve.serve_command",
     "simulate": "triclinium._cli.simulate.simulate_command",
 }
-"""Module of each command, which defines it under the same name."""
+"""Module of each command. The module defines the command under the command's name."""
 
 
 CLICK_WRITES = (click.MissingParameter, click.NoSuchOption, click.BadOptionUsage)
-"""Errors with messages of click, which have no next step."""
+"""Errors whose messages click writes. These messages name no next step."""
 
 
 class LazyGroup(click.Group):
@@ -45,7 +45,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command at the beginning of ``args``, and the rest of them.
+        """Return the command at the beginning of ``args``, and the remaining arguments.
 
         Raises:
             WrongInput: no command has that name.
@@ -63,7 +63,8 @@ class LazyGroup(click.Group):
         """Run the command.
 
         Raises:
-            WrongInput: its arguments are wrong. The usage lines are omitted, because they hide the error.
+            WrongInput: the arguments of the command are wrong. The usage lines are omitted, because they hide the
+                error.
         """
         try:
             return super().invoke(ctx)
@@ -92,7 +93,7 @@ class LazyGroup(click.Group):
 
 
 def _make_printable(error: click.ClickException) -> None:
-    # click declares the attribute final.
+    # click declares ``message`` final, so type checkers refuse an assignment.
     vars(error)["message"] = printable(error.message)
 
 

@@ -1,4 +1,4 @@
-"""Client certificates of authenticators: loading them into the TLS context of a connector."""
+"""Functions that load an authenticator's client certificate into the TLS context of a connector."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from triclinium_core.options import Authenticator, CertificateAuthenticator
 
 
 def verifies_tls(connector: Connector) -> bool:
-    """Return the connector's attribute ``tls_is_verified``; True without one."""
+    """Return the connector's attribute ``tls_is_verified``; True if it has none."""
     return getattr(connector, "tls_is_verified", True)
 
 
 def show_certificate(connector: Connector, authenticator: Authenticator | None) -> None:
-    """Load the certificate of a ``CertificateAuthenticator`` into a connector; do nothing for any other.
+    """Load the certificate of a ``CertificateAuthenticator`` into a connector; do nothing for another authenticator.
 
     Raises:
-        InvalidArgumentException: there is no certificate to load, its files cannot be read, or the connector is not
-            ours and does its own TLS.
+        InvalidArgumentException: there is no certificate to load, its files cannot be read, or the authenticator names
+            files and the connector is not a ``TcpConnector``, the only one that loads files.
     """
     if not isinstance(authenticator, CertificateAuthenticator):
         return

@@ -79,7 +79,7 @@ P = ParamSpec("P")
 Asked = Operation | Inquiry | ServiceRequest
 """Everything that a user can submit to the machine."""
 Outcome = Result | ServiceResult | RowsReceived
-"""Everything that a task can be resumed with, except errors."""
+"""Every result with which the driver can resume a task, except errors."""
 
 
 class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
@@ -111,7 +111,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         call_timeout: float = math.inf,
     ) -> None:
         self.call_timeout: float = call_timeout
-        """Time limit of a call of several operations or requests in seconds; applied by those calls."""
+        """Time limit in seconds of a call that makes several operations or requests, which the call itself applies."""
         self.redacts: bool = log.redact
         """Whether the log marks user data."""
         self.subscriptions: Subscriptions = Subscriptions(
@@ -132,7 +132,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         self._submissions: dict[Token, OperationSubmitted] = {}
         """Submissions since the last event to the machine; the submitter feeds all of them together."""
         self._submitter: trio.lowlevel.Task | None = None
-        """The task that feeds them, while it is asleep."""
+        """Task that feeds the submissions to the machine; None unless the task is asleep."""
         super().__init__(machine, connector=connector, log=log, make_nonce=make_nonce)
         reports = RetryReports(log, self._waiters, calls, watched)
         self._reports = reports
@@ -168,7 +168,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         self.subscriptions.close()
 
     def _finish(self) -> None:
-        # The collector skips requests in flight. They would keep their strategies alive, and these the client.
+        # Abandon requests in flight: the garbage collector skips them, and they keep strategies and the client alive.
         for token in tuple(self._waiters.open):
             self.feed(OperationAbandoned(token))
         for report in self._cluster_machine.last_reports(trio.current_time()):
@@ -186,27 +186,27 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     ) -> R:
         """Submit the operation, inquiry, or request without rows that ``make`` returns, and return its result.
 
-        It is sent immediately if no other task waits, otherwise with the operations of the same pass of trio's loop.
+        If no other task waits, the operation is sent immediately, otherwise with all those of one pass of trio's loop.
         Always a checkpoint. If ``make`` raises or the operation ends during submission, the call cannot be cancelled.
 
         Args:
-            make: builds the operation from ``args`` and ``kwargs``, maybe although a cancellation is pending.
+            make: builds the operation from ``args`` and ``kwargs``, even if a cancellation is pending.
             strategy: strategy of the call; None for that of the block or the cluster. Ignored for an inquiry.
             parent: parent span of the call, or its shared call; None for the tracer's choice.
 
         Raises:
             trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
             InternalError: a background task crashed.
-            CouchbaseException: the operation failed; the machine decides how.
-            RuntimeError: it is called in another trio run; this is not a checkpoint.
+            CouchbaseException: the operation failed; the machine chooses the exception.
+            RuntimeError: the caller is in another trio run; then the call is not a checkpoint.
             Exception: ``make`` raised it, or ``parent`` is not a span; nothing was sent.
 
-        Cancellation: if it is pending, nothing is sent. Later, the operation is abandoned; a write may be applied.
+        Cancellation: a pending one prevents the submission. A later one abandons the operation; a write may be applied.
         """
         if get_ident() != self._thread:
             self.check_caller()
         is_alone = not self._waiters.open
-        if is_alone:  # With other tasks, submission waits until the task is parked, and so known not to be cancelled.
+        if is_alone:  # Otherwise the submission happens after this task is parked, if it is not cancelled.
             await trio.lowlevel.checkpoint_if_cancelled()
         token = next(self._tokens)
         make = make if self.telemetry is None and parent is None else self._calls.observed(token, parent, make)
@@ -219,7 +219,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             self._calls.end(token, error)
             await trio.lowlevel.cancel_shielded_checkpoint()
             raise
-        del make, args, kwargs  # Ten thousand waiting tasks need not keep them alive.
+        del make, args, kwargs  # Otherwise each of many waiting tasks keeps these objects alive.
         waiter = Waiter(token, operation, trio.lowlevel.current_task(), self)
         if not isinstance(operation, Operation):
             await self._submit_asked(waiter, operation, strategy)
@@ -235,8 +235,8 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
                 if self._submitter is not None:
                     trio.lowlevel.reschedule(self._submitter)
                     self._submitter = None
-            del submission  # While the task waits, only the machine needs it.
-        del operation  # A traceback may keep this frame alive, and the collector skips operations.
+            del submission  # While the task waits, only the machine needs the submission.
+        del operation  # A traceback may keep this frame alive, and the garbage collector skips operations.
         if token in self._waiters.open:
             waiter.is_parked = True
             result = await trio.lowlevel.wait_task_rescheduled(waiter.abort)
@@ -252,13 +252,13 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     ) -> OpenRows:
         """Submit a request with rows; return them when the first rows or the end have arrived.
 
-        Its span lasts until the response is complete, or the rows are closed.
+        The span of the request lasts until the response is complete, or the rows are closed.
 
         Raises:
             trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
             InternalError: a background task crashed.
-            CouchbaseException: the request failed; the machine decides how.
-            RuntimeError: it is called in another trio run; this is not a checkpoint.
+            CouchbaseException: the request failed; the machine chooses the exception.
+            RuntimeError: the caller is in another trio run; then the call is not a checkpoint.
 
         Cancellation: the request is abandoned; a request that is not read-only may have been applied.
         """
@@ -273,7 +273,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     async def more_rows(self, rows: OpenRows) -> None:
         """Wait for more of ``rows``, or for their end.
 
-        It has the exceptions of ``open_rows``. After an exception or a cancellation, the request has ended.
+        The exceptions are those of ``open_rows``. After an exception or a cancellation, the request has ended.
         """
         await self._take_rows(rows, RowsWanted(rows.token))
 
@@ -318,7 +318,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             rows.rows, rows.result = (), result
 
     def _abandon_rows(self, rows: OpenRows, reason: AbandonReason, fault: DecoderFault | None = None) -> None:
-        """Abandon a request of which rows have arrived and for which no task waits."""
+        """Abandon a request whose rows have begun to arrive, and for which no task waits."""
         if reason is AbandonReason.NOT_NEEDED:
             self._calls.end(rows.token, None)
         else:
@@ -329,13 +329,13 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     @trio.lowlevel.enable_ki_protection
     def set_authenticator(self, authenticator: Authenticator) -> None:
-        """Use ``authenticator`` for all connections from now on.
+        """Replace the authenticator of all connections.
 
         Raises:
-            InvalidArgumentException: it cannot follow the current one, or its files cannot be read.
+            InvalidArgumentException: ``authenticator`` cannot replace the current one, or its files cannot be read.
             trio.ClosedResourceError: the cluster is closed.
             InternalError: a background task crashed.
-            RuntimeError: it is called in another trio run, or in none.
+            RuntimeError: the caller is in another trio run, or in none.
         """
         self.check_caller()
         if self._is_ended:
@@ -349,7 +349,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     def send_off(self, operation: Operation) -> None:
         """Send an operation if its connection is ready, without waiting for its result.
 
-        Only for the client's own tasks, which run in the right trio run.
+        Only the client's own tasks, which always run in the client's trio run, may call this method.
         """
         token = next(self._tokens)
         self.feed(OperationSubmitted(token, operation))
@@ -357,7 +357,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     @trio.lowlevel.enable_ki_protection
     def call_ended(self, name: WrappingCall, seconds: float) -> None:
-        """Report that a call of several operations has ended. Only for the client's own tasks, like ``send_off``."""
+        """Report that a call that makes several operations has ended. Only the client's own tasks may do so."""
         self.feed(CallEnded(name, seconds))
 
     @trio.lowlevel.enable_ki_protection
@@ -372,7 +372,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         """Return the machine's report.
 
         Raises:
-            RuntimeError: it is called outside of the cluster's trio run, which has another clock.
+            RuntimeError: the caller is outside of the cluster's trio run, which has another clock.
         """
         self.check_caller()
         return self._cluster_machine.diagnostics(report_id, trio.current_time())
@@ -387,7 +387,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             submitted = OperationsSubmitted(tuple(self._submissions.values()))
             self._submissions.clear()
             self.feed(submitted)
-            # They may be large, and the next submissions may take long to arrive.
+            # Submissions may be large, and this frame would keep them alive until the next ones arrive.
             del submitted
 
     def _stop_submitting(self, _: object) -> trio.lowlevel.Abort:
@@ -414,10 +414,11 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             report.redact |= self._log.redact
 
     def _last_words(self, token: Token, asked: Asked) -> AbandonedOperation:
-        """Return the machine's knowledge of an operation that is about to be abandoned. Never raises."""
+        """Return what the machine knows about an operation that the driver is about to abandon. Never raise."""
         name, key = asked.name, asked.key if isinstance(asked, DocumentOperation) else None
         try:
-            # While the machine handles an event, it may be about to send the operation, whatever its state says.
+            # While the machine handles an event, it may be about to send the operation, even if its state says
+            # otherwise.
             ambiguous = self._cluster_machine.is_ambiguous(token) or (self._is_feeding and not asked.idempotent)
             context = self._cluster_machine.error_context(token, trio.current_time())
         except BaseException as error:
@@ -449,7 +450,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     def _refused(self, event: Event, error: ArgumentError) -> None:
         if isinstance(event, OperationsSubmitted):
-            # One submission was refused: feed each of them alone, before any later event.
+            # The machine refused one of several submissions: feed each submission alone, before any later event.
             self._events.extendleft(reversed(event.submissions))
         elif isinstance(event, OperationSubmitted | RequestSubmitted | InquirySubmitted):
             self._settle(event.token, None, error)
@@ -469,7 +470,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         if self._calls.open or self._watched.open or self._consultations.open:
             self._settle(action.token, action.result, None)
         else:
-            # With ``_settle``, a get makes two more calls in our code (``python -m tests.bench --only calls``).
+            # ``_settle`` would cost a get two more function calls (``python -m tests.bench --only calls``).
             self._waiters.settle(action.token, action.result, None)
 
     def _rows_received(self, action: RowsReceived) -> None:
@@ -484,7 +485,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         if self._calls.open and type(result) is not RowsReceived:
             self._calls.end(token, error)
         waiter = super()._settle(token, result, error)
-        # A hook may cancel the task, but its outcome is already set.
+        # A hook may cancel the task, but the outcome of the task is already set.
         if waiter is not None and self._watched.open:
             self._watched.settled(waiter, error)
         return waiter

@@ -1,4 +1,4 @@
-"""Nursery that the user never sees: background work for the length of a block."""
+"""Hidden nursery, whose background work runs while a block of the user runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Leaving:
     """``__aexit__`` of ``in_background`` as a plain function instead of a method.
 
     After Python calls a bound ``__aexit__``, and before it awaits the result, it checks for signals in the frame of the
-    block. It enters a function without a check.
+    block. Python enters a plain function without this check.
     """
 
     def __get__(self, block: in_background[T] | None, kind: type[in_background[T]]) -> Leave:
@@ -66,12 +66,12 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
     The block's exception passes around the nursery, not through it: a nursery would wrap it in a group, and would split
     and copy an exception that is already a group.
 
-    This is a class because Control-C must not strike between the end of the block and ``close``: the service would keep
-    running. The standard library resumes generators in its own frames, which are not protected.
+    This is a class and not a generator, because Control-C must not strike between the end of the block and ``close``:
+    the service would keep running. The standard library resumes generators in its own frames, which are not protected.
 
     Raises:
         InternalError: on leaving: the service crashed and cancelled the block.
-        RuntimeError: on entering: this is not trio, or it was entered before.
+        RuntimeError: on entering: the event loop is not trio's, or the object was entered before.
     """
 
     def __init__(self, service: BackgroundWork, gives: T) -> None:
@@ -120,9 +120,9 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
 
 
 def _leaving_after(crash: BaseExceptionGroup, body_error: BaseException | None) -> BaseException:
-    """Return the exception of the block after its background crashed, and cancelled the block, or was cancelled."""
+    """Return the exception with which the block ends after its background work crashed or was cancelled."""
     if crash.split(trio.Cancelled)[1] is None:
-        # The scopes around the block cancelled it while its end waited.
+        # Nothing crashed: a scope around the block was cancelled while the end of the block waited.
         return _first(crash) if body_error is None else body_error
     if not isinstance(crash, Exception):
         # Not a defect: Control-C or SystemExit. Raise it outside of a group, so that the program can catch it.

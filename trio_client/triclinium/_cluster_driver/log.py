@@ -1,19 +1,19 @@
 """Reports of the machine as log records.
 
 ``triclinium.retry`` logs retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), and at ERROR the exception of
-a token strategy that cannot record a success. ``triclinium.connection`` logs events of connections: the loss of a node
-at WARNING, failures until it is back at DEBUG, everything else at INFO. It also logs the options of a new client at
-DEBUG, and each kind of decoder defect once at ERROR, with its traceback.
+a token strategy that cannot record a success. ``triclinium.connection`` logs events of connections: at WARNING the loss
+of a node, at DEBUG further failures until the node is back, at INFO everything else. It also logs the options of a new
+client at DEBUG, and each kind of decoder defect once at ERROR, with its traceback.
 
 The numbers and names in the messages of ``triclinium.retry`` are also attributes of the record: ``operation``, ``key``,
 ``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; for a retry also ``delay`` in seconds and
 ``dispatches``, for a refusal ``error``.
 
-Records of retries, refusals and timeouts are written in the context of the task that waits for the operation, and in
-the span of its call if the tracer has a current span: they carry the trace of the caller.
+The client writes records of retries, refusals and timeouts in the context of the task that waits for the operation, and
+in the span of its call if the tracer has a current span, so that they carry the trace of the caller.
 
 ``triclinium.timeout`` logs each timeout once at WARNING: of an operation, or of a ``fail_after`` block with all its
-abandoned operations. Their contexts are JSON.
+abandoned operations. The contexts of the operations are JSON.
 
 ``triclinium.threshold`` logs slow operations at WARNING, ``triclinium.orphan`` logs responses without a waiting
 operation at WARNING, ``triclinium.meter`` logs durations of operations at INFO. Each line is the JSON of SDK-RFC 0067
@@ -51,12 +51,12 @@ CONTEXTS_MAX = 10
 """Maximum number of operations in the line of one timeout; the exception may have more."""
 
 USERS_MAX = 8
-"""Maximum number of user names that are marked in texts: those of the newest authenticators. Connections may still use
-them."""
+"""Maximum number of user names that are marked in texts. They are the names of the newest authenticators, because open
+connections may still use an earlier one."""
 
 _OPEN, _CLOSE = "<ud>", "</ud>"
 _MARK = re.compile(r"<(?=/?(?:ud|md|sd)>)", re.IGNORECASE)
-"""Beginning of a mark inside of data. It would end the mark around the data."""
+"""Beginning of a mark inside of data. Such a mark would end the mark around the data."""
 
 _LEVELS = {
     ReportLevel.DEBUG: logging.DEBUG,
@@ -105,7 +105,7 @@ class Log:
         return retry_logger.isEnabledFor(logging.DEBUG if isinstance(report, ReportRetry) else logging.INFO)
 
     def retry(self, report: ReportRetry) -> None:
-        """Log that an operation will be retried, or that its deadline comes before the retry."""
+        """Log that an operation will be retried, or that its deadline is earlier than the retry."""
         request = report.request
         retry_logger.debug(
             "%s of %s %s in %.3f s (%s, node %s, retries so far: %d)",

@@ -1,4 +1,4 @@
-"""Request whose rows are being read, with the rows and results not yet taken."""
+"""Request whose rows a task reads, with the newest rows and the result."""
 
 from __future__ import annotations
 

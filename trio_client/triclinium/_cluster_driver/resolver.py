@@ -17,9 +17,9 @@ class DnsResolver:
     """Resolver that looks up SRV records at the name servers of the system's configuration.
 
     Args:
-        resolver: another configuration. None, the default, reads the system's.
-        search: also look a name up in the search domains, unless it ends with a dot. The network may choose these
-            domains, so a name that is not found is then looked up in a domain of the network's choice. Default: False.
+        resolver: replaces the system's configuration. None, the default, reads that configuration.
+        search: also look a name up in the search domains, unless it ends with a dot. The network may configure
+            these domains, and then decides where a name that is not found is looked up. Default: False.
 
     Raises:
         InvalidArgumentException: ``search`` is not a bool.
@@ -35,12 +35,12 @@ class DnsResolver:
         Raises:
             OSError: no name server responded, or none is configured.
         """
-        # The import takes longer than the rest of the client, and most clients have addresses.
+        # Most clients need no look-up, and the import takes longer than the rest of the client.
         import dns.asyncresolver  # noqa: PLC0415
         from dns.rdtypes.IN.SRV import SRV  # noqa: PLC0415
 
         try:
-            # The system's configuration may have changed since the last look-up, for example on a laptop.
+            # Read the system's configuration for each look-up, because it may change, for example on a laptop.
             resolver = self._resolver or dns.asyncresolver.Resolver()
             answer = await resolver.resolve(service, "SRV", search=self._search)
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):

@@ -1,7 +1,7 @@
 """Subscriptions to the topology. A subscriber keeps only the newest versions, so a slow reader blocks nothing.
 
-Changes that a subscriber has not seen yet are joined into one for each bucket. It leads from the version that the
-subscriber saw last to the newest.
+The changes of a bucket that a subscriber has not read yet are merged into one change, from the version that the
+subscriber read last to the newest.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from triclinium_core.shown import total_repr
 
 
 class TopologyChanges:
-    """Asynchronous iterator of ``Cluster.subscribe_topology``. It ends when the cluster is closed.
+    """Asynchronous iterator of ``Cluster.subscribe_topology``. The iteration ends when the cluster is closed.
 
-    Several tasks may read from it; each change goes to one of them.
+    Several tasks may read from the iterator; each change goes to one of them.
     """
 
     def __init__(self, present: Iterable[Topology]) -> None:
@@ -41,7 +41,7 @@ class TopologyChanges:
 
         Raises:
             StopAsyncIteration: the cluster is closed, or the subscription's block was left.
-            RuntimeError: it is called in another trio run.
+            RuntimeError: the caller is in another trio run.
 
         Cancellation: loses nothing; the next call returns the change.
         """
@@ -102,11 +102,11 @@ class Subscriptions:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TopologyChanges]:
-        """Give the block a subscription that begins with the current topologies.
+        """Give a block a subscription that begins with the current topologies.
 
         Raises:
             trio.ClosedResourceError: the client is closed.
-            RuntimeError: it is called in another trio run.
+            RuntimeError: the caller is in another trio run.
         """
         self._check_caller()
         await trio.lowlevel.checkpoint()

@@ -35,14 +35,14 @@ class WatchedOperation:
 
 
 class WatchedOperations:
-    """Operations that were retried in ``watching_retries`` blocks, until they end."""
+    """Operations that were retried in a ``watching_retries`` block and have not ended."""
 
     def __init__(self) -> None:
         self.open: dict[Token, WatchedOperation] = {}
-        """Operations by token. Usually empty, so that the check costs an ending operation nothing."""
+        """Operations by token. The mapping is usually empty, so that an operation that ends needs no look-up."""
 
     def retried(self, report: ReportRetry, waiter: Waiter[Q, R] | None) -> None:
-        """Report that an attempt failed and another one follows, unless its delay reaches the deadline."""
+        """Report that an attempt failed and a retry follows, unless the delay of the retry reaches the deadline."""
         watched = self._watch(report, waiter)
         if watched is not None and waiter is not None:
             watched.is_last = not report.dispatches
@@ -73,7 +73,7 @@ class WatchedOperations:
         _report(waiter, RetryGivenUp(watched.name, number, ending, error, None, watched.reason), watched.hooks)
 
     def forget(self, token: Token) -> None:
-        """Forget an operation whose task was cancelled. Hooks get no report of it."""
+        """Forget an operation whose task was cancelled. Hooks get no report of the operation."""
         self.open.pop(token, None)
 
     def _watch(self, report: ReportRetry | ReportRefusal, waiter: Waiter[Q, R] | None) -> WatchedOperation | None:

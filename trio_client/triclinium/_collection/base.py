@@ -1,4 +1,4 @@
-"""Base of a collection's groups of operations: the driver, and checks of arguments."""
+"""Base class of a collection's groups of operations, and checks of their arguments."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class CollectionBase:
         return f"<{type(self).__name__} {keyspace.bucket}.{keyspace.scope}.{keyspace.collection}>"
 
     def _wrapping(self, call: WrappingCall, parent: RequestSpan | None) -> Wrapping:
-        """Return the span's description of a call of several operations."""
+        """Return the description of a call that makes several operations, for its span."""
         keyspace = self._keyspace
         return Wrapping(call, parent, keyspace_attributes(keyspace.bucket, keyspace.scope, keyspace.collection))
 
 
 def expiry_field(expiry: Duration | datetime | None) -> int:
-    """Return an expiry as its field on the wire.
+    """Return the number that represents an expiry on the wire.
 
     Raises:
-        InvalidArgumentException: wrong type, a moment without a time zone, or a moment in the past.
+        InvalidArgumentException: ``expiry`` has the wrong type, has no time zone, or is in the past.
     """
     return 0 if expiry is None else encode_expiry(expiry, wall_seconds=time.time())
 
@@ -52,7 +52,7 @@ def transcoder_or_json(transcoder: Transcoder | None) -> Transcoder:
     """Return the transcoder of a call; JSON by default.
 
     Raises:
-        InvalidArgumentException: it lacks a method, or is a class rather than an instance.
+        InvalidArgumentException: the transcoder lacks a method, or is a class rather than an instance.
     """
     if transcoder is None:
         return JSON_TRANSCODER

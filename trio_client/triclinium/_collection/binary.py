@@ -35,10 +35,10 @@ class BinaryCollection(CollectionBase):
         """Append ``value`` to an existing document.
 
         Raises:
-            DocumentNotFoundException: it does not exist.
-            CasMismatchException: its CAS is not ``cas``.
-            DocumentLockedException: it is locked, and a retry was refused.
-            ValueTooLargeException: it would become too large.
+            DocumentNotFoundException: the document does not exist.
+            CasMismatchException: the document's CAS is not ``cas``.
+            DocumentLockedException: the document is locked, and a retry was refused.
+            ValueTooLargeException: the document would become too large.
         """
         return await self._driver.perform(
             MutationResult, Append, retry_strategy, parent_span, self._keyspace, key, value, cas, durability=durability
@@ -54,7 +54,7 @@ class BinaryCollection(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> MutationResult:
-        """Prepend ``value`` to an existing document. It has the exceptions of ``append``."""
+        """Prepend ``value`` to an existing document. The exceptions are those of ``append``."""
         return await self._driver.perform(
             MutationResult, Prepend, retry_strategy, parent_span, self._keyspace, key, value, cas, durability=durability
         )
@@ -80,7 +80,7 @@ class BinaryCollection(CollectionBase):
         Raises:
             DocumentNotFoundException: the counter does not exist, and there is no ``initial``.
             DeltaInvalidException: the document is not a counter.
-            DocumentLockedException: it is locked, and a retry was refused.
+            DocumentLockedException: the document is locked, and a retry was refused.
         """
         return await self._driver.perform(
             CounterResult,
@@ -102,7 +102,7 @@ class BinaryCollection(CollectionBase):
     ) -> CounterResult:
         """Subtract ``delta`` from a counter, which stops at 0, and return its new value.
 
-        It has the arguments and exceptions of ``increment``.
+        The arguments and exceptions are those of ``increment``.
         """
         return await self._driver.perform(
             CounterResult,

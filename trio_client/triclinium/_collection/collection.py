@@ -18,18 +18,18 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
     Common to all operations:
 
     Args:
-        key: 1 to 250 bytes as UTF-8 in the default collection, 246 in others.
+        key: 1 to 250 bytes in UTF-8 in the default collection, 1 to 246 bytes in other collections.
         cas: version that the document must still have; default: any version.
         expiry: lifetime of the document, or the moment (with a time zone) at which it ends; None for no expiry.
-        durability: copies of the document that must have a write before it is done; default: the active copy.
+        durability: copies of the document that must have a write before the call returns; default: the active copy.
         transcoder: converts values to documents and back; default: JSON.
         retry_strategy: decides about retries of this call. None, the default, uses the strategy of ``retrying`` or of
             the cluster.
-        parent_span: parent of the call's span. None, the default, leaves it to the tracer; that of OpenTelemetry uses
-            the current span of the calling task.
+        parent_span: parent of the call's span. None, the default, lets the tracer choose; OpenTelemetry's uses the
+            current span of the calling task.
 
     Raises:
-        InvalidArgumentException: an argument is wrong; nothing was sent, and ``.parameter`` names it.
+        InvalidArgumentException: an argument is wrong; nothing was sent, and ``.parameter`` names the argument.
         AmbiguousTimeoutException: ``TimeoutOptions.kv`` passed, and the operation may have been applied.
         UnambiguousTimeoutException: ``TimeoutOptions.kv`` passed, and the operation was not applied.
         RequestCanceledException: the connection was lost while a write was in flight, or a retry was refused.
@@ -43,24 +43,26 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
         CouchbaseException: any other error response. All of the above derive from it, except Trio's own.
 
     Under the default strategy, an operation on a locked document is retried until the lock ends or the timeout passes.
-    Then it raises UnambiguousTimeoutException. DocumentLockedException occurs with strategies that refuse to wait.
+    After the timeout, the operation raises UnambiguousTimeoutException. DocumentLockedException occurs with strategies
+    that refuse to wait.
 
-    A durable write is not visible to readers before enough copies have it. It has ``TimeoutOptions.kv_durable`` instead
-    of ``TimeoutOptions.kv``, and may also raise:
+    A durable write is not visible to readers before enough copies have it. The timeout is ``TimeoutOptions.kv_durable``
+    instead of ``TimeoutOptions.kv``, and a durable write may also raise:
 
-        DurabilityAmbiguousException: it was not completed in time; it may have been applied, or may still be.
-        DurabilityImpossibleException: the level needs more copies than are available; it was not applied.
-        DurabilityLevelNotAvailableException: the bucket does not support the level; it was not applied.
+        DurabilityAmbiguousException: the write was not completed in time; it may have been or may still be applied.
+        DurabilityImpossibleException: the level needs more copies than are available; the write was not applied.
+        DurabilityLevelNotAvailableException: the bucket does not support the level; the write was not applied.
         FeatureNotAvailableException: the server does not support durable writes; nothing was sent.
 
-    During a durable write, the default strategy retries other writes to its document, also while the write is committed
-    again after a failover. DurableWriteInProgressException and DurableWriteReCommitInProgressException occur with
+    While a durable write is in progress, or is committed again after a failover, the default strategy retries other
+    writes to the same document. DurableWriteInProgressException and DurableWriteReCommitInProgressException occur with
     strategies that refuse to wait.
 
     Every coroutine is a checkpoint, also when it raises.
 
-    Cancellation: a cancellation that is pending at the call takes effect before anything is sent. A later one abandons
-    only the operation: the connection stays, and a write may have been applied; ``fail_after`` reports whether.
+    Cancellation: a cancellation that is pending at the call takes effect before anything is sent. A later cancellation
+    abandons only the operation: the connection stays, and a write may have been applied; ``fail_after`` reports
+    whether.
 
     Source: SDK-RFC 0053.
     """

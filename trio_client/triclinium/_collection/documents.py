@@ -47,7 +47,7 @@ class DocumentOperations(CollectionBase):
         """Read a document.
 
         Raises:
-            DocumentNotFoundException: it does not exist.
+            DocumentNotFoundException: the document does not exist.
         """
         transcoder = JSON_TRANSCODER if transcoder is None else transcoder
         return await self._driver.perform(GetResult, Get, retry_strategy, parent_span, self._keyspace, key, transcoder)
@@ -88,8 +88,8 @@ class DocumentOperations(CollectionBase):
         """Read a document and give it a new expiry.
 
         Raises:
-            DocumentNotFoundException: it does not exist.
-            DocumentLockedException: it is locked, and a retry was refused.
+            DocumentNotFoundException: the document does not exist.
+            DocumentLockedException: the document is locked, and a retry was refused.
         """
         return await self._driver.perform(
             GetResult,
@@ -109,8 +109,8 @@ class DocumentOperations(CollectionBase):
         """Give a document a new expiry.
 
         Raises:
-            DocumentNotFoundException: it does not exist.
-            DocumentLockedException: it is locked, and a retry was refused.
+            DocumentNotFoundException: the document does not exist.
+            DocumentLockedException: the document is locked, and a retry was refused.
         """
         return await self._driver.perform(
             MutationResult, lambda: Touch(self._keyspace, key, expiry_field(expiry)), retry_strategy, parent_span
@@ -125,15 +125,15 @@ class DocumentOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> GetResult:
-        """Read a document and lock it: until the lock ends, only the CAS returned here can write or unlock it.
+        """Read a document and lock it: until the lock ends, only calls with the returned CAS can write or unlock it.
 
         Args:
             lock_time: time until the server releases the lock, in seconds or as a ``timedelta``: at most 30 s, rounded
                 up to whole seconds.
 
         Raises:
-            DocumentNotFoundException: it does not exist.
-            DocumentLockedException: it is already locked, and a retry was refused.
+            DocumentNotFoundException: the document does not exist.
+            DocumentLockedException: the document is already locked, and a retry was refused.
         """
         return await self._driver.perform(
             GetResult,
@@ -157,8 +157,8 @@ class DocumentOperations(CollectionBase):
 
         Raises:
             DocumentNotFoundException: the document does not exist.
-            DocumentNotLockedException: it is not locked.
-            CasMismatchException: it is locked with another CAS.
+            DocumentNotLockedException: the document is not locked.
+            CasMismatchException: the document is locked with another CAS.
         """
         await self._driver.perform(Done, Unlock, retry_strategy, parent_span, self._keyspace, key, cas)
 
@@ -176,9 +176,9 @@ class DocumentOperations(CollectionBase):
         """Create a document.
 
         Raises:
-            DocumentExistsException: it already exists.
+            DocumentExistsException: the document already exists.
             EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
-            ValueTooLargeException: it is larger than the server stores.
+            ValueTooLargeException: the document is larger than the server stores.
         """
 
         def operation() -> Insert:
@@ -210,12 +210,13 @@ class DocumentOperations(CollectionBase):
         """Create a document, or replace the existing one.
 
         Args:
-            preserve_expiry: whether an existing document keeps its expiry; ``expiry`` is for a new one.
+            preserve_expiry: whether an existing document keeps its expiry; ``expiry`` then applies only to a new
+                document.
 
         Raises:
             EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
             DocumentLockedException: the document is locked, and a retry was refused.
-            ValueTooLargeException: it is larger than the server stores.
+            ValueTooLargeException: the document is larger than the server stores.
         """
 
         def operation() -> Upsert:
@@ -249,14 +250,14 @@ class DocumentOperations(CollectionBase):
         """Replace an existing document.
 
         Args:
-            preserve_expiry: whether the document keeps its expiry; excludes ``expiry``.
+            preserve_expiry: whether the document keeps its expiry; cannot be combined with ``expiry``.
 
         Raises:
-            DocumentNotFoundException: it does not exist.
-            CasMismatchException: its CAS is not ``cas``.
+            DocumentNotFoundException: the document does not exist.
+            CasMismatchException: the document's CAS is not ``cas``.
             EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
-            DocumentLockedException: it is locked, and a retry was refused.
-            ValueTooLargeException: it is larger than the server stores.
+            DocumentLockedException: the document is locked, and a retry was refused.
+            ValueTooLargeException: the document is larger than the server stores.
         """
 
         def operation() -> Replace:
@@ -292,9 +293,9 @@ class DocumentOperations(CollectionBase):
         """Delete a document.
 
         Raises:
-            DocumentNotFoundException: it does not exist.
-            CasMismatchException: its CAS is not ``cas``.
-            DocumentLockedException: it is locked, and a retry was refused.
+            DocumentNotFoundException: the document does not exist.
+            CasMismatchException: the document's CAS is not ``cas``.
+            DocumentLockedException: the document is locked, and a retry was refused.
         """
         return await self._driver.perform(
             MutationResult, Remove, retry_strategy, parent_span, self._keyspace, key, cas, durability=durability
@@ -312,7 +313,7 @@ class DocumentOperations(CollectionBase):
 
 
 def _get_that_may_miss(keyspace: Keyspace, key: str, transcoder: Transcoder) -> Get:
-    """Return the operation of a call that returns a result for a missing document."""
+    """Return the operation of a call for which a missing document is a result and not an error."""
     call = encoding_call.get()
     if call is not None:
         call.expected = (DocumentNotFoundException,)

@@ -1,6 +1,6 @@
-"""Call of several operations: a task for each of them while the block runs, and their results as they arrive.
+"""Call that makes several operations: a task for each operation while the block runs, and the results as they arrive.
 
-The core's ``FanOut`` decides when to submit which operation, and interprets their results.
+The core's ``FanOut`` decides when to submit each operation, and interprets the results.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class FanOutTasks:
         self._strategy = strategy
         self._wrapping = wrapping
         self._call = SharedCall(None)
-        """Parent of the operations, with the span of the call after it has begun."""
+        """Parent of the operations. It has no span before ``run`` has begun the span of the call."""
         self._scope = trio.CancelScope(shield=True)
         self._report = Report()
-        """Report that passes the reason for leaving the block to the shielded operations, and collects their ambiguity."""
+        """Report of the shielded operations: the reason why they are abandoned, and the ambiguous operations."""
 
     async def run(self) -> None:
-        """Submit the operations of the fan-out. A cancellation goes to the block, which ends this when it is left."""
+        """Submit the operations of the fan-out. A cancellation reaches the block, and leaving it stops this task."""
         began_at = trio.current_time()
         spans = self._wrapping.begin(self._driver.telemetry, is_measured=True)
         self._call = SharedCall(spans)
@@ -68,7 +68,7 @@ class FanOutTasks:
                     self._report.reason = AbandonReason.NOT_NEEDED
                     nursery.cancel_scope.cancel()
         finally:
-            # Outside of the shield, the deadlines of the scopes around the block apply again.
+            # Outside of the shield, a passed deadline shows that a scope around the block was cancelled.
             is_cancelled = not self._fan_out.is_over and trio.current_effective_deadline() == -math.inf
             for operation in self._fan_out.close():
                 self._driver.send_off(operation)
@@ -83,7 +83,7 @@ class FanOutTasks:
                     spans.end(self._fan_out.failure)
 
     def close(self) -> None:
-        """Abandon the open operations: the block was left."""
+        """Abandon the open operations, because the block was left."""
         self.is_left = True
         self._report.reason = AbandonReason.NOT_NEEDED if self._fan_out.is_over else leave_reason()
         self._scope.cancel()
@@ -97,7 +97,8 @@ class FanOutTasks:
         try:
             result = await self._driver.perform(object, lambda: operation, self._strategy, self._call)
         except (errors.CouchbaseException, trio.ClosedResourceError) as error:
-            # Its traceback refers to this task, and so to the fan-out, which keeps the error.
+            # The fan-out keeps the error. Its traceback refers to this task, and so to the fan-out, which would form a
+            # cycle.
             self._settle(operation, error.with_traceback(None))
         else:
             self._settle(operation, result)
@@ -129,7 +130,7 @@ class FanOutResults(Generic[T_co]):
             StopAsyncIteration: there are no more results.
             CouchbaseException: the reason why no more results arrive.
             trio.ClosedResourceError: the block was left, or the cluster is closed.
-            RuntimeError: it is called in another trio run.
+            RuntimeError: the caller is in another trio run.
         """
         self._run.check_caller()
         await trio.lowlevel.checkpoint()
@@ -149,15 +150,15 @@ class FanOutResults(Generic[T_co]):
 def _copy_of(failure: Exception | None) -> Exception:
     """Return the exception that ends the iteration: a copy of ``failure``, or StopAsyncIteration for None.
 
-    The fan-out keeps its errors. A kept error that was raised would form a cycle with the frames of the caller.
+    The fan-out keeps its errors. If such an error were raised, it would form a cycle with the frames of the caller.
     """
     if failure is None:
         return StopAsyncIteration()
-    # A user may have defined its class, with a constructor that takes other arguments or has side effects.
+    # Avoid the constructor: the user's class may have one with other arguments or side effects.
     try:
         raised = type(failure).__new__(type(failure), *failure.args)
     except Exception:
-        # The collector frees the cycle of an error that cannot be copied.
+        # Raise the error itself if it cannot be copied. The garbage collector frees its cycle.
         return failure
     notes = {"__notes__": [*failure.__notes__]} if hasattr(failure, "__notes__") else {}
     raised.__dict__.update({**failure.__dict__, **notes})

@@ -30,7 +30,7 @@ R_co = TypeVar("R_co", covariant=True)
 class ReplicaResults(FanOutResults[R_co]):
     """Copies of a document in the order in which they arrive: ``async for copy in copies``.
 
-    Several tasks may read from it; each copy goes to one of them. After its block it raises
+    Several tasks may read from the iterator; each copy goes to one of them. After its block, reading raises
     ``trio.ClosedResourceError``.
     """
 
@@ -46,7 +46,7 @@ class ReplicaResults(FanOutResults[R_co]):
     def errors(self) -> tuple[CouchbaseException, ...]:
         """Errors of copies that could not be read so far, the active copy first.
 
-        They include replicas that the bucket configures and no node has, but no replicas beyond those.
+        A configured replica that no node has counts as an error; a replica that the bucket does not configure does not.
         """
         return self._reads.errors
 
@@ -68,7 +68,7 @@ class ReplicaOperations(CollectionBase):
         """Read a document from the copy that responds first, active or replica, and abandon the other reads.
 
         Raises:
-            DocumentUnretrievableException: no copy has it.
+            DocumentUnretrievableException: no copy has the document.
         """
         return await _first(
             self._driver,
@@ -85,7 +85,7 @@ class ReplicaOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[ReplicaResults[GetReplicaResult]]:
-        """Read all copies of a document at the same time, and give the block each of them as soon as it arrives.
+        """Read all copies of a document at the same time, and give the block each copy as it arrives.
 
         A copy that cannot be read is omitted, and ``errors`` has the reason. Leaving the block abandons the pending
         reads::
@@ -141,9 +141,9 @@ class ReplicaOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[ReplicaResults[LookupInReplicaResult]]:
-        """Read parts of all copies of a document, as ``get_all_replicas`` reads whole ones.
+        """Read parts of all copies of a document at the same time; see ``get_all_replicas``.
 
-        Replicas on servers that do not support this are omitted, with FeatureNotAvailableException in ``errors``.
+        A replica whose server does not support this is omitted, with FeatureNotAvailableException in ``errors``.
 
         Args:
             specs: 1 to 16 parts to read.

@@ -23,9 +23,9 @@ from triclinium_core.transcoding.transcoder import Transcoder
 class ScanResults(FanOutResults[ScanResult]):
     """Documents that a scan finds, in no particular order: ``async for item in results``.
 
-    The first read starts the scan. Then each scanned vbucket has at most one page ready, and requests the next page
-    after it was read. Several tasks may read from it; each document goes to one of them. After its block it raises
-    ``trio.ClosedResourceError``.
+    The first read starts the scan. Then at most one page of each scanned vbucket is ready, and the scan requests the
+    next page after the last one was read. Several tasks may read from the iterator; each document goes to one of them.
+    After its block, reading raises ``trio.ClosedResourceError``.
     """
 
     def __init__(self, scan: ScanMachine, tasks: FanOutTasks) -> None:
@@ -65,9 +65,9 @@ class ScanOperations(CollectionBase):
 
         Args:
             scan_type: a range of ids, a prefix, or a sample.
-            ids_only: whether to omit the documents themselves, with their CAS and expiry.
+            ids_only: whether to return only ids, without the content, the CAS and the expiry of the documents.
             consistent_with: mutations that the scan must include: a ``MutationState``, or tokens. None, the default,
-                for none.
+                requires none.
             concurrency: number of vbuckets to scan at the same time. Default: 1.
             batch_item_limit: maximum number of documents in one page; 0 for the maximum of the client, 8,192. Default:
                 50.
@@ -77,7 +77,8 @@ class ScanOperations(CollectionBase):
         Raises:
             InvalidArgumentException: an argument is wrong.
 
-        Cancellation: leaving the block closes the scans that are open on the nodes, without waiting for it.
+        Cancellation: leaving the block requests that the nodes close their open scans, and does not wait for the
+        responses.
         """
         if consistent_with is None or isinstance(consistent_with, MutationState):
             consistent_with = tokens_of(consistent_with)

@@ -48,7 +48,7 @@ class SubdocumentOperations(CollectionBase):
             access_deleted: whether to read the remains of a removed document: its system attributes.
 
         Raises:
-            DocumentNotFoundException: it does not exist.
+            DocumentNotFoundException: the document does not exist.
             FeatureNotAvailableException: the server does not support extended attributes.
         """
 
@@ -77,18 +77,19 @@ class SubdocumentOperations(CollectionBase):
 
         Args:
             specs: 1 to 16 changes, applied in this order, except that extended attributes come first.
-            preserve_expiry: whether an existing document keeps its expiry; ``expiry`` is for a new one.
+            preserve_expiry: whether an existing document keeps its expiry; ``expiry`` then applies only to a new
+                document.
             store_semantics: whether the document must exist (the default), may exist, or must not. If the document is
                 created, so are the objects along each path.
             access_deleted: whether to change the extended attributes of a removed document.
 
         Raises:
-            DocumentNotFoundException: it does not exist, and ``store_semantics`` is REPLACE.
-            DocumentExistsException: it exists, and ``store_semantics`` is INSERT.
-            CasMismatchException: its CAS is not ``cas``.
+            DocumentNotFoundException: the document does not exist, and ``store_semantics`` is REPLACE.
+            DocumentExistsException: the document exists, and ``store_semantics`` is INSERT.
+            CasMismatchException: the document's CAS is not ``cas``.
             PathNotFoundException: a path does not exist; ``context.path_index`` is its index. Nothing was changed.
                 Other failures of a path raise their own exceptions: PathExistsException, PathMismatchException …
-            DocumentLockedException: it is locked, and a retry was refused.
+            DocumentLockedException: the document is locked, and a retry was refused.
             EncodingFailureException: the transcoder cannot store a value; nothing was sent.
             ValueTooLargeException: the document would become larger than the server stores.
             FeatureNotAvailableException: the server does not support extended attributes.

@@ -1,4 +1,4 @@
-"""Alarm of a machine: ``TimePassed`` at ``wakeup``, after everything that had arrived by then.
+"""Alarm of a machine: it feeds ``TimePassed`` at ``wakeup``, after all bytes that had arrived by then.
 
 A response that waits in a socket because the program was busy must not become a timeout. So each alarm first lets the
 readers feed the bytes that arrived before it. The work on these bytes is bounded, because a node that never stops
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class Alarm(Generic[E, A, Q, R]):
-    """Source of ``TimePassed`` when it is due, after the bytes that the streams have received.
+    """Source of ``TimePassed``, which it feeds when the time is due, after the bytes that the streams have received.
 
     Args:
         feed: passes an event to the machine, and executes its actions.
@@ -69,13 +69,13 @@ class Alarm(Generic[E, A, Q, R]):
             self._feed(TimePassed(self.streams.unsent(), unread))
 
     async def _read_what_came(self) -> Collection[StreamId]:
-        """Let the readers feed what arrived before the alarm. Return the streams that may have more of it."""
+        """Let the readers feed the bytes from before the alarm. Return the streams that may have more such bytes."""
         self._waiters.begin_alarm()
         work_max = self._machine.work + WORK_BEFORE_TIME_MAX
         before = {*self.streams.numbers}
         while True:
             self._unread.clear()
-            # Trio runs the tasks of one pass in any order: within two passes, each reader has run between our turns.
+            # Trio runs the tasks of one pass in any order. After two checkpoints, each reader has run.
             await trio.lowlevel.checkpoint()
             if self._machine.work < work_max:
                 await trio.lowlevel.checkpoint()
@@ -90,9 +90,10 @@ class Alarm(Generic[E, A, Q, R]):
     def on_event(self, event: StreamEvent) -> None:
         """Feed an event of a stream during an alarm, and record whether more bytes from before the alarm may follow.
 
-        More may follow after a response to a token that is older than the alarm, and after bytes that complete no
-        response, such as a part of one: TLS records may be small. Bytes that answer only younger tokens arrived later.
-        If they counted, the alarm of a client that is always busy would never end.
+        More bytes may follow after a response to a token that is older than the alarm, and after bytes that complete no
+        response, such as a part of one: TLS records may be small. Bytes of responses to younger tokens only arrived
+            after
+        the alarm. If such bytes counted, the alarm of a client that is always busy would never end.
         """
         waiters = self._waiters
         waiting, old = len(waiters.open), waiters.old_settled

@@ -40,7 +40,7 @@ class TcpConnector:
         return self._is_own_context
 
     def load_certificate(self, load: Callable[[ssl.SSLContext], None]) -> None:
-        """Use a client certificate in later handshakes. Open connections stay as they are.
+        """Use a client certificate in later handshakes. Open connections do not change.
 
         Args:
             load: loads the certificate and its key into a context. If it raises, nothing has changed.
@@ -58,7 +58,7 @@ class TcpConnector:
         """Whether a certificate must be trusted and must name the host. The default context requires both.
 
         For a client, ``CERT_OPTIONAL`` is the same as ``CERT_REQUIRED``. A context does not show whether its
-        authorities are private; anyone can get a public authority's certificate for a name of their own.
+        authorities are private; anyone can get a public authority's certificate for a name that they own.
         """
         context = self._ssl_context
         # Contexts of other packages may lack these attributes. Such contexts count as verifying.
@@ -69,7 +69,7 @@ class TcpConnector:
         """Return a stream to the first of the host's addresses that accepts a connection.
 
         Raises:
-            OSError: no address accepts one, or the host has no address.
+            OSError: no address accepts a connection, or the host has no address.
             trio.BrokenResourceError: the TLS handshake failed.
         """
         stream: trio.abc.Stream = (tcp := await _open_tcp(host, port))
@@ -85,12 +85,12 @@ class TcpConnector:
 
     def _tls_over(self, tcp: trio.SocketStream, host: str) -> TlsStream:
         if self._ssl_context is None:
-            # Reading the trust store takes milliseconds, so it waits for the first connection that needs it.
+            # Reading the trust store takes milliseconds, so only the first TLS connection does it.
             self._ssl_context = ssl.create_default_context()
         try:
             # Trio looks up names that are not ASCII according to IDNA 2008, and the codec of ssl refuses underscores.
             name = host.encode("ascii") if host.isascii() else idna.encode(host, uts46=True)
-            # RFC 6066 §3: the name has no final dot. Neither do names in certificates.
+            # RFC 6066 §3: the name has no final dot. Names in certificates have none either.
             return TlsStream(tcp, self._ssl_context, name.removesuffix(b"."))
         except (ValueError, TypeError) as error:
             # A user's resolver may return a name that no certificate can have.
@@ -102,7 +102,7 @@ async def _open_tcp(host: str, port: int) -> trio.SocketStream:
     try:
         return await trio.open_tcp_stream(host, port)
     except (ValueError, OverflowError) as error:
-        # For example, a name with an empty label or a zero byte fails before any resolver is asked.
+        # For example, a name with an empty label or a zero byte fails before a look-up.
         raise trio.socket.gaierror(trio.socket.EAI_NONAME, f"{host!r} is not a host name: {error}") from error
 
 
@@ -116,8 +116,8 @@ def _address(name: object) -> str:
 
 
 LOSSES = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
-"""Exceptions of a connector or a stream without a connection. ClosedResourceError is included because a user's stream
-may be closed outside of the driver."""
+"""Exceptions of a connector that cannot connect, or of a stream whose connection is lost. ClosedResourceError is
+included because a user's stream may be closed outside of the driver."""
 
 CAUSES: tuple[tuple[type[BaseException], LossCause], ...] = (
     (TruncatedStreamError, LossCause.TRUNCATED),
@@ -129,8 +129,8 @@ CAUSES: tuple[tuple[type[BaseException], LossCause], ...] = (
     (trio.ClosedResourceError, LossCause.RESET),
     (OSError, LossCause.UNREACHABLE),
 )
-"""Causes by type of error. The first row that matches any of the root errors applies: if a host has several addresses,
-a refused connection is the most informative."""
+"""Loss cause for each type of error. The first row that matches any of the root errors applies. So if a host has
+several addresses, a refused connection takes precedence over an unreachable address, because it says more."""
 
 
 def loss_of(error: OSError | trio.BrokenResourceError | trio.ClosedResourceError) -> StreamLoss:
@@ -160,7 +160,7 @@ def _words(error: BaseException) -> str:
 
 
 def _without_address(error: BaseException) -> str:
-    """Return the text of a failed connect without the address that Trio adds to it: it is the only one."""
+    """Return the text of a failed connect. Omit the address that Trio adds, because the host has no other address."""
     words = _words(error)
     if isinstance(error, OSError) and error.errno and words.startswith("Error connecting to "):
         return os.strerror(error.errno)

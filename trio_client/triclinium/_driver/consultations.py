@@ -21,15 +21,15 @@ class Consultations(Generic[Q, R]):
     """Pending calls of strategies.
 
     Args:
-        feed: passes an answer to the machine.
+        feed: passes the decision of a strategy to the machine.
         waiters: waiting tasks, whose contexts the strategies see.
         report: logs the exception of a strategy that could not record a success.
     """
 
     nursery: trio.Nursery
-    """Nursery of the calls; set before the first one."""
+    """Nursery of the calls; set before the first call."""
     recorders: trio.Nursery
-    """Nursery of the tasks that record successes. They may continue after everything else has ended."""
+    """Nursery of the tasks that record successes. These tasks may continue after all other tasks have ended."""
 
     def __init__(
         self,
@@ -41,18 +41,18 @@ class Consultations(Generic[Q, R]):
         self._waiters = waiters
         self._report = report
         self.open: dict[neutral.Token, trio.CancelScope] = {}
-        """Cancel scope of each pending call; usually empty, so that an ending operation has nothing to look up."""
+        """Cancel scope of each pending call; usually empty, so that an operation that ends needs no look-up."""
 
     def consult(self, action: neutral.ConsultStrategy) -> None:
-        """Ask a strategy about a failed attempt."""
+        """Request a strategy's decision about a failed attempt."""
         self._ask(action.token, lambda: action.strategy.retry_after(action.request, action.reason))
 
     def acquire(self, action: neutral.AcquirePermit) -> None:
-        """Ask a strategy for the permit of a first attempt."""
+        """Request the permit for a first attempt from a strategy."""
         self._ask(action.token, action.permit.acquire)
 
     def record(self, action: neutral.RecordSuccess) -> None:
-        """Let a strategy record a success, in the background."""
+        """Start a background task in which a strategy records a success."""
         self._context(action.token).run(self.recorders.start_soon, self._record, action)
 
     def call_off(self, token: neutral.Token) -> None:
@@ -90,13 +90,13 @@ class Consultations(Generic[Q, R]):
 
 
 async def _outcome(question: Callable[[], Awaitable[T]]) -> tuple[T | None, Exception | None]:
-    """Return the answer of a strategy, or its exception."""
+    """Return the result of a strategy's call, or its exception."""
     try:
         return await question(), None
     except Exception as error:
         return None, error
     except BaseExceptionGroup as group:
-        # The call was cancelled and also failed: no caller waits for its errors.
+        # The call was cancelled and also raised errors. Drop the errors, because no caller waits for them.
         _, rest = group.split(Exception)
         assert rest is not None, "a group that contains only Exceptions is an Exception"
         raise rest from None

@@ -1,12 +1,13 @@
 """Driver of a machine: feeds it every event, and executes its actions. The machine has no other caller.
 
 The driver makes no decisions. Every event goes through ``feed``, which looks up each action's handler by its type.
-Tasks wait until the machine ends what they have submitted; one task sleeps until the machine's ``wakeup`` (``alarm``);
-each stream has its own tasks (``streams``). All of these live in a nursery that is shielded from the caller's cancel
-scopes, so that a cancelled block can still clean up through the client. Leaving the block ends them.
+A calling task waits until the machine ends what the task has submitted. One background task sleeps until the machine's
+``wakeup`` (``alarm``), and each stream has its own background tasks (``streams``). These background tasks live in
+a nursery that is shielded from the caller's cancel scopes, so that a cancelled block can still clean up through the
+client. Leaving the block ends the background tasks.
 
-Control-C must not strike while an event is half handled. So every function that leads to ``feed`` is protected from it,
-and it strikes at the main task's next checkpoint.
+Control-C must not interrupt the handling of an event. So every function that calls ``feed`` is protected from
+KeyboardInterrupt, and trio raises it at the main task's next checkpoint.
 """
 
 from __future__ import annotations
@@ -114,10 +115,10 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         self._tokens = map(Token, count(1))
         self._run: TrioRun | None = None
         self._thread = 0
-        """Thread of the trio run. The thread has no other run while this one lasts."""
+        """Thread of the trio run. While this run lasts, the thread has no other run."""
         self._scope = trio.CancelScope(shield=True)
         self._recording = trio.CancelScope(shield=True)
-        """Scope of the tasks that record successes. They may continue after everything else has ended."""
+        """Scope of the tasks that record successes. These tasks may continue after all other tasks have ended."""
         self._events: deque[E | NeutralEvent] = deque()
         self._is_feeding = False
         self._is_ended = False
@@ -204,10 +205,10 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
 
         Raises:
             trio.ClosedResourceError: the driver is closed, or was closed meanwhile.
-            RuntimeError: it is called in another trio run; this is not a checkpoint.
+            RuntimeError: the caller is in another trio run; then the call is not a checkpoint.
             Exception: the error with which the machine ended the token.
 
-        Cancellation: if it is pending, nothing is submitted. Later, the submission is abandoned.
+        Cancellation: a pending cancellation prevents the submission. A later one abandons the submission.
         """
         self.check_caller()
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -242,12 +243,12 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
 
     @abstractmethod
     def _abandoned(self, waiter: Waiter[Q, R]) -> E:
-        """Return the event for a task that has left."""
+        """Return the event that abandons the submission of a cancelled task."""
 
     # -- Events in, actions out.
 
     def _on_stream_event(self, event: StreamEvent) -> None:
-        """Feed an event of a stream, and record the amount of its work."""
+        """Feed an event of a stream, and record when the work of the machine has reached the limit of the pass."""
         if type(event) is StreamLost:
             self._streams.forget(event.stream)
         if self._waiters.newest_at_alarm is None:
@@ -258,9 +259,9 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
             self._pace.note(self._machine.work)
 
     def feed(self, event: E | NeutralEvent) -> None:
-        """Let the machine handle ``event``, and execute its actions. Never raises.
+        """Pass ``event`` to the machine, and execute the machine's actions. Never raise.
 
-        Events that occur meanwhile wait until then. For example, a retry strategy that cancels a scope makes trio
+        Events that occur meanwhile are queued. For example, a retry strategy that cancels a scope makes trio
         abandon that scope's operations immediately, while the machine calls the strategy, and the machine is not
         re-entrant.
         """
@@ -283,7 +284,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         try:
             actions = self._machine.handle(event, trio.current_time())
         except ArgumentError as error:
-            # A caller's mistake. The machine is unchanged.
+            # The caller passed an invalid argument. The state of the machine is unchanged.
             self._refused(event, error)
             return
         for action in actions:
@@ -299,7 +300,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
     # -- Endings.
 
     def _settle(self, token: Token, result: R | None, error: Exception | None) -> Waiter[Q, R] | None:
-        """Resume the task that waits for a token with its outcome, and return its waiter; None without one."""
+        """Resume the task that waits for a token with its outcome, and return its waiter; None if no task waits."""
         if self._consultations.open:
             self._consultations.call_off(token)
         return self._waiters.settle(token, result, error)
@@ -326,7 +327,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
             state: state of the call, in words.
         """
         if not isinstance(self._defect, Exception):
-            # The driver was closed, or the whole program ends, for example because a strategy raised SystemExit.
+            # The driver was closed, or the program ends, for example because a strategy raised SystemExit.
             return trio.ClosedResourceError(f"the {self._NAME} is closed, and {state}; use it inside its block only")
         error = self._CRASH(f"a background task crashed ({self._defect!r}); please report this")
         error.__cause__ = self._defect

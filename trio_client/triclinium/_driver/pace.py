@@ -30,14 +30,14 @@ class Pace:
 
     @trio.lowlevel.enable_ki_protection
     async def next_turn(self, stream: StreamId) -> None:
-        """Wait for a pass that can take the bytes of ``stream``, even if cancelled: the bytes were received."""
+        """Wait for a pass that can take the bytes of ``stream``. Received bytes are fed even after a cancellation."""
         self.held.add(stream)
         try:
             while self.is_over:
                 number = self._pass
                 await trio.lowlevel.cancel_shielded_checkpoint()
                 if number == self._pass:
-                    # The first reader of the new pass opens it.
+                    # This reader is the first one in the new pass, so it resets the limit.
                     self._pass += 1
                     self.is_over = False
         finally:

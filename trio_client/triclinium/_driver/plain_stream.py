@@ -11,14 +11,14 @@ from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
 SEND_SIZE_MAX = 256 * 1024
 """Maximum number of bytes that are joined for one ``send_all``. All data of a call counts as handed over when the
-stream is lost, so this bounds the number of ambiguous operations; more would not be faster."""
+stream is lost, so this limit bounds the number of ambiguous operations. A higher limit would not be faster."""
 
 
 class PlainStream:
-    """Direct access to the socket of a ``trio.SocketStream``, which still owns it. It is never behind.
+    """Direct access to the socket of a ``trio.SocketStream``, which still owns the socket. It queues no bytes.
 
     Args:
-        bare: the same socket, set to non-blocking.
+        bare: second object for the socket, set to non-blocking.
     """
 
     is_behind: bool = False
@@ -32,7 +32,7 @@ class PlainStream:
         return is_readable(self._socket)
 
     async def receive_some(self) -> bytes:
-        """Return received bytes, or wait for some. It takes one turn of trio's loop, where a stream takes two."""
+        """Return received bytes, or wait for some. The call takes one turn of trio's loop; trio's stream takes two."""
         while True:
             await trio.lowlevel.wait_readable(self._socket)
             try:

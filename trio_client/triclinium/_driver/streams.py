@@ -1,8 +1,8 @@
 """Streams of a machine: each has one task that connects and reads, and one that writes.
 
-They promise three things to the machine. A lost stream is reported once, after every byte that arrived before the loss,
-with the number of bytes handed over. A stream that the machine closes reports nothing more. Nothing that a node or the
-network does leaves these tasks as an exception.
+These tasks promise three things to the machine. A lost stream is reported once, after every byte that arrived before
+the loss, with the number of bytes handed over. A stream that the machine closes reports nothing more. Nothing that a
+node or the network does leaves these tasks as an exception.
 """
 
 from __future__ import annotations
@@ -96,13 +96,13 @@ class Stream:
         return bool(self._unsent)
 
     def send(self, data: bytes, unless_readable: bool = False) -> None:
-        """Send ``data`` after all earlier data: immediately what the system accepts, and the rest when it can.
+        """Send ``data`` after all earlier data. The writer sends what the system does not accept immediately.
 
         Args:
             unless_readable: if there is something to read, end the stream instead, without writing any of ``data``.
         """
         direct = self._direct
-        # While the writer is inside send_all, nothing may overtake it.
+        # While the writer is inside send_all, other data must not overtake the writer's data.
         if direct is not None and not self._unsent and not self._is_writing:
             sent = 0
             if not (unless_readable and (self._is_held or direct.is_readable())):
@@ -116,7 +116,7 @@ class Stream:
                     if direct.is_behind:
                         self._idle_writer.unpark_all()
                     return
-            # Once a part is written, it is too late to check.
+            # After a part of ``data`` was written, the rest must follow without a check.
             self._unsent.append(_UnlessReadable(data) if unless_readable and not sent else memoryview(data)[sent:])
         else:
             self._unsent.append(_UnlessReadable(data) if unless_readable else data)
@@ -134,7 +134,7 @@ class Stream:
     def close(self) -> int:
         """Stop connecting, reading and writing, and return the final number of bytes handed over.
 
-        Nothing is reported after this.
+        The stream reports nothing after this call.
         """
         self._is_closed = True
         # The writer may be awake already, and would begin to send before it notices the cancellation.
@@ -212,14 +212,14 @@ class Stream:
                 # Decision C24: all data of a send_all counts as handed over from the beginning of the call.
                 self.handed_over += len(data)
                 await stream.send_all(data)
-                # It may be large, and the next data may take long to arrive.
+                # The data may be large, and this frame would keep it alive until the next data arrives.
                 del data
         except LOSSES as error:
             self._write_loss = loss_of(error)
             self._reading.deadline = trio.current_time() + LAST_WORDS_SECONDS
 
     def _take_unsent(self) -> bytes | memoryview:
-        """Return the queued data in order, up to ``SEND_SIZE_MAX``. Only the first piece is cut, if it is larger."""
+        """Return the queued data in order, up to ``SEND_SIZE_MAX``. Only a first piece above the limit is cut."""
         first = self._unsent.popleft()
         if len(first) > SEND_SIZE_MAX:
             self._unsent.appendleft(memoryview(first)[SEND_SIZE_MAX:])
@@ -258,8 +258,8 @@ class Streams:
         self._make_nonce = make_nonce
         self._pace = pace
         self._context = copy_context()
-        """Context of all streams. A stream serves several tasks, so it does not use the context of the one that needed
-        it."""
+        """Context of all streams. A stream serves several tasks, so it does not use the context of the task for which
+        it was opened."""
         self._open: dict[neutral.StreamId, Stream] = {}
         self._sent_on: set[neutral.StreamId] = set()
         """Streams with new data since the last call of ``unsent``, or with data that was unsent then."""
@@ -277,21 +277,21 @@ class Streams:
         self._context.run(nursery.start_soon, stream.run)
 
     def send(self, action: neutral.SendBytes) -> None:
-        """Send bytes after all earlier ones. Ignore an unknown stream."""
+        """Send bytes after all earlier bytes of the stream. Ignore an unknown stream."""
         stream = self._open.get(action.stream)
         if stream is not None:
             stream.send(action.data, action.unless_readable)
             self._sent_on.add(action.stream)
 
     def close(self, action: neutral.CloseStream) -> None:
-        """Close a stream, or stop connecting, and report it lost."""
+        """Close a stream, or stop connecting, and report the loss of the stream."""
         stream = self._open.get(action.stream)
         if stream is not None:
             handed_over = stream.close()
             self._feed(StreamLost(action.stream, LossCause.CLOSED_BY_US, handed_over=handed_over))
 
     def clear(self) -> None:
-        """Drop all streams. Their tasks have ended with the driver."""
+        """Drop all streams. The tasks of the streams have ended with the driver."""
         self._open.clear()
 
     def forget(self, number: neutral.StreamId) -> None:
@@ -329,7 +329,7 @@ def _direct_access_to(stream: trio.abc.SendStream) -> Iterator[DirectStream | No
         yield stream if isinstance(stream, TlsStream) else None
         return
     theirs = stream.socket
-    # Pass all arguments: Python asks the system for missing ones, and some systems fail if the peer has disconnected.
+    # Python requests missing arguments from the system, and some systems fail if the peer has disconnected.
     bare = socket.socket(theirs.family, theirs.type, theirs.proto, fileno=theirs.fileno())
     try:
         bare.setblocking(False)
@@ -339,7 +339,7 @@ def _direct_access_to(stream: trio.abc.SendStream) -> Iterator[DirectStream | No
 
 
 async def _close(stream: trio.abc.AsyncResource) -> None:
-    """Close ``stream`` immediately, without a goodbye, and ignore its errors."""
+    """Close ``stream`` immediately, without a close_notify, and ignore its errors."""
     try:
         await trio.aclose_forcefully(stream)
     except LOSSES:

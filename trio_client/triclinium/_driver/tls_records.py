@@ -1,11 +1,11 @@
-"""Boundaries of TLS records, with which OpenSSL gets one record at a time.
+"""Boundaries of TLS records, so that OpenSSL gets one record at a time.
 
-OpenSSL handles in one call everything that it is given, so one record bounds the work of a call. A key update has 27
-bytes and takes up to 60 microseconds with its reply, and 16 KiB of session tickets take 11 milliseconds. 16 KiB of
-requests to renegotiate take 70 milliseconds, but only if the caller's context has ``OP_NO_RENEGOTIATION``.
+In one call, OpenSSL processes all data that it has. The stream passes one record at a time to bound this work. A key
+update has 27 bytes and takes up to 60 microseconds with its reply, and 16 KiB of session tickets take 11 milliseconds.
+16 KiB of requests to renegotiate take 70 milliseconds, but only if the caller's context has ``OP_NO_RENEGOTIATION``.
 
-In one pass of trio's loop, each stream that floods has one turn. So a trusted node with many connections can occupy the
-loop for longer.
+In one pass of trio's loop, each stream whose node floods it has one turn. So a trusted node with many connections can
+occupy the loop for longer.
 """
 
 from __future__ import annotations

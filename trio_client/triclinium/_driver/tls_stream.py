@@ -21,7 +21,7 @@ from triclinium_core.contract.neutral import LossCause
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
 ENCRYPTED_SIZE_MAX = 64 * 1024
-"""Size of records that are sent before more data is encrypted: a ``MemoryBIO`` never returns memory."""
+"""Size of records that are sent before more data is encrypted: a ``MemoryBIO`` never releases memory."""
 
 REPLIES_SIZE_MAX = 2 * ENCRYPTED_SIZE_MAX
 """Size of unsent records beyond which nothing more is decrypted: a peer that requests new keys and does not read causes
@@ -54,7 +54,7 @@ class TlsStream(trio.abc.Stream):
         self._socket = socket.socket(theirs.family, theirs.type, theirs.proto, fileno=theirs.detach())
         self._socket.setblocking(False)
         self._received, self._start = b"", 0
-        """Received bytes. OpenSSL has not been given those from ``_start`` on."""
+        """Received bytes. Those before ``_start`` were passed to OpenSSL."""
         self._record_size = 0
         """Size of the record at ``_start``, or 0 if it is incomplete."""
         self._is_partly_read = False
@@ -62,7 +62,7 @@ class TlsStream(trio.abc.Stream):
         self._end: OSError | None = None
         """Reason why nothing more can be read; SSLZeroReturnError for a close_notify, SSLEOFError without one."""
         self._unsent: bytes | memoryview = b""
-        """Records that the system did not accept. ``_outgoing`` may have more only while there are some."""
+        """Records that the system did not accept. While it is empty, ``_outgoing`` has no records either."""
         self._send_error: OSError | None = None
         """Reason why nothing more can be sent."""
         self._flushing = trio.Lock()
@@ -132,17 +132,18 @@ class TlsStream(trio.abc.Stream):
             # OpenSSL reports an EOF if data from before the negotiation was not read yet.
             self._awaits_peer, self._send_error = True, self._end
         except ssl.SSLError as error:
-            # After an alert from the peer, the error of OpenSSL says only that nothing more can be sent.
+            # After an alert from the peer, OpenSSL reports only that nothing more can be sent; ``_end`` has the alert.
             self._send_error = self._end or error
         self._flush_now()
         return encrypted
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send the unsent records, and then ``data``. It has the exceptions of ``wait_send_all_might_not_block``.
+        """Send the unsent records, and then ``data``. The exceptions are those of ``wait_send_all_might_not_block``.
 
-        If TLS 1.2 is being renegotiated, a task must receive at the same time.
+        If TLS 1.2 is being renegotiated, another task must receive at the same time.
 
-        Cancellation: any part of ``data`` may be encrypted; the next call that sends, or begins to receive, sends it.
+        Cancellation: any part of ``data`` may be encrypted; the next call that sends, or begins to receive, sends this
+        part.
         """
         await self.wait_send_all_might_not_block()
         left = memoryview(data)
@@ -209,7 +210,7 @@ class TlsStream(trio.abc.Stream):
             else:
                 await self._receive()
             if self._awaits_peer:
-                # The task that is resumed here runs after the next lines.
+                # The resumed task runs only after this task has decrypted the new records.
                 self._awaits_peer = False
                 self._idle_sender.unpark_all()
             if data := self._decrypt(size_max):
@@ -244,7 +245,7 @@ class TlsStream(trio.abc.Stream):
                 room -= len(piece)
                 self._is_partly_read = not room
         except ssl.SSLError as error:
-            # Report it after the data before it.
+            # Raise this error only after the reader has received the data before it.
             self._end = error
         if self._outgoing.pending:
             self._flush_now()
@@ -257,13 +258,13 @@ class TlsStream(trio.abc.Stream):
             self._incoming.write(memoryview(self._received)[start : start + size])
             self._start = start + size
             if self._start == len(self._received):
-                # An idle connection keeps no piece that was read.
+                # Release the processed bytes, so that an idle connection keeps none.
                 self._received, self._start = b"", 0
             self._record_size = size_of_record(self._received, self._start)
         return size
 
     async def _receive(self) -> None:
-        """Wait for bytes or for the end of the connection. May return without either."""
+        """Wait for bytes or for the end of the connection. The call may return without either."""
         if not self._unsent or self._flushing.locked():
             await trio.lowlevel.wait_readable(self._socket)
         else:
@@ -281,13 +282,13 @@ class TlsStream(trio.abc.Stream):
         self._record_size = size_of_record(self._received, 0)
 
     async def _wait_readable_and_flush(self) -> None:
-        """Wait for bytes and send at the same time: the peer may wait for a reply that the system did not accept."""
+        """Wait for bytes and send at the same time: the peer may wait for a reply that the system has not accepted."""
         raised: BaseException | None = None
         flushing = trio.CancelScope(shield=True)
 
         @trio.lowlevel.enable_ki_protection
         async def flush() -> None:
-            # The task that sends raises the error.
+            # Ignore the error, because the task that sends raises it.
             with flushing, suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await self.wait_send_all_might_not_block()
 
@@ -298,7 +299,7 @@ class TlsStream(trio.abc.Stream):
             except BaseException as error:
                 raised = error
             flushing.cancel()
-        # In the nursery, the exception would be wrapped in a group.
+        # Raise the exception outside of the nursery, which would wrap it in a group.
         if raised is not None:
             raise raised
 

@@ -32,7 +32,7 @@ class BucketManager(Manager):
     ) -> None:
         """Create a bucket, and wait until all its nodes are healthy and can store documents.
 
-        If the user may create buckets but not use them, it waits only for the health of the nodes.
+        If the user may create buckets but not use them, the method waits only until the nodes are healthy.
 
         Args:
             settings: ``CreateBucketSettings`` to choose the conflict resolution.
@@ -46,7 +46,7 @@ class BucketManager(Manager):
 
         Cancellation: the bucket may be created; the server continues.
         """
-        # Building the request refuses other types of settings.
+        # Other types of settings have no name here; building the request refuses them.
         name = settings.name if isinstance(settings, buckets.BucketSettings) else None
         wrapping = Wrapping(WrappingCall.CREATE_BUCKET, parent_span, keyspace_attributes(name))
         await carry_out(self._driver, lambda: steps.create_bucket(settings), retry_strategy, wrapping)
@@ -60,7 +60,7 @@ class BucketManager(Manager):
     ) -> None:
         """Change a bucket.
 
-        Give every setting its intended value: the server may reset missing ones to their defaults. Begin with the
+        Give every setting its intended value: the server may reset a missing setting to its default. Begin with the
         result of ``get_bucket``: ``dataclasses.replace(settings, flush_enabled=True)``. Settings that are fixed when a
         bucket is created are not sent.
 
@@ -73,7 +73,7 @@ class BucketManager(Manager):
     async def drop_bucket(
         self, name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
-        """Remove a bucket with all its data, and wait until it is gone.
+        """Remove a bucket with all its data, and wait until the cluster does not list it any more.
 
         Raises:
             BucketNotFoundException: the bucket does not exist.
@@ -111,7 +111,8 @@ class BucketManager(Manager):
 
         Raises:
             BucketNotFoundException: the bucket does not exist.
-            BucketNotFlushableException: its settings do not allow it; see ``BucketSettings.flush_enabled``.
+            BucketNotFlushableException: the bucket's settings do not allow a flush; see
+                ``BucketSettings.flush_enabled``.
             InvalidArgumentException: ``name`` is not a valid bucket name.
         """
         await self._driver.perform(Acknowledged, buckets.FlushBucket, retry_strategy, parent_span, name)

@@ -1,4 +1,4 @@
-"""Call of several requests, one after the other. The core's ``Steps`` decides on the next one."""
+"""Call that makes several requests, one after the other. The core's ``Steps`` decides what the next request is."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Call(Generic[R]):
         self._timeout = timeout
         self._began_at = trio.current_time()
         self._is_answered = False
-        """Whether any of its steps has ended."""
+        """Whether any step of the call has ended."""
 
     async def run(self, step: Step, strategy: AnyRetryStrategy | None, parent: RequestSpan | None) -> R:
         """Run all steps in order."""
@@ -109,7 +109,7 @@ class _Call(Generic[R]):
                 else:
                     self._is_answered = True
                     step = steps.send(result)
-                # The first step has its own timeout, whose error has more details.
+                # Limit the call only now: the first step has its own timeout, whose error has more details.
                 scope.deadline = self._began_at + self._timeout
         except StopIteration as end:
             returned: R = end.value
@@ -122,7 +122,7 @@ class _Call(Generic[R]):
         return await self._driver.perform(object, _as_it_is, strategy, parent, step)
 
     def _last_words(self, report: Report, timeout: float | None) -> errors.TimeoutException | None:
-        """Return the timeout error of an abandoned call; None if it has submitted nothing."""
+        """Return the timeout error of an abandoned call; None if the call has submitted nothing."""
         given_up = report.operations[-1] if report.operations else None
         if given_up is None and not self._is_answered:
             return None

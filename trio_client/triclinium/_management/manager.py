@@ -9,18 +9,18 @@ from triclinium_core.shown import total_repr
 class Manager:
     """Base class of all managers.
 
-    Each method takes ``retry_strategy`` for this call, instead of the block's or the cluster's. A method with a single
-    request is limited by ``TimeoutOptions.management``, or by the timeout of its service. In a method with several
-    requests, or one that waits until its result is usable, the first request has its own timeout. After its response,
-    ``TimeoutOptions.management`` limits the whole method. Only ``watch_indexes`` continues until the caller's cancel
-    scope ends it.
+    Each method takes ``retry_strategy`` for this call, instead of the block's or the cluster's.
+    ``TimeoutOptions.management``, or the timeout of the service, limits a method with a single request. In a method
+    with several requests, or one that waits until its result is usable, the first request has its own timeout. After
+    its response, ``TimeoutOptions.management`` limits the whole method. Only ``watch_indexes`` continues until the
+    caller's cancel scope ends it.
 
     In addition to its own exceptions, each method raises:
 
-    * ``AuthenticationFailureException``: the credentials are wrong, or do not permit it.
+    * ``AuthenticationFailureException``: the credentials are wrong, or do not permit the call.
     * ``AmbiguousTimeoutException``, ``UnambiguousTimeoutException``: no response in time; or the change is made, and
     ``context.connections`` and ``context.awaited`` list what is not ready yet.
-    * ``FeatureNotAvailableException``: the server does not support it.
+    * ``FeatureNotAvailableException``: the server does not support the method.
     * ``ServiceNotAvailableException``: no node runs the service.
     * ``trio.ClosedResourceError``: the cluster's block was left.
 

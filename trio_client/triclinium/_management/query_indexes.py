@@ -23,8 +23,8 @@ class QueryIndexManager(Manager):
 
     The reference describes the common parts of all managers under "Managing a cluster".
 
-    An index on a bucket is an index on its default collection. ``collection.query_indexes()`` manages those of other
-    collections, for server 7.0 and later.
+    An index on a bucket is an index on its default collection. ``collection.query_indexes()`` manages the indexes
+    of other collections, for server 7.0 and later.
 
     Source: SDK-RFC 0054 "QueryIndexManager".
     """

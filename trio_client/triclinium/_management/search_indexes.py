@@ -18,9 +18,9 @@ class SearchIndexManager(Manager):
 
     The reference describes the common parts of all managers under "Managing a cluster".
 
-    Indexes of a scope have their short names. A cluster before server 7.6 does not support them:
-    ``FeatureNotAvailableException``. Each method about one index raises ``IndexNotFoundException`` if it does not
-    exist, and ``InvalidArgumentException`` if its name is not valid.
+    Indexes of a scope have short names, without bucket and scope. On a cluster before server 7.6, methods for such
+    indexes raise ``FeatureNotAvailableException``. Each method about one index raises ``IndexNotFoundException`` if the
+    index does not exist, and ``InvalidArgumentException`` if its name is not valid.
 
     Source: SDK-RFC 0054 "SearchIndexManager", "ScopeSearchIndexManager".
     """
@@ -66,15 +66,15 @@ class SearchIndexManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Create an index, or change an existing one: then ``index`` needs the ``uuid`` that ``get_index`` returned.
+        """Create an index, or change an existing index, for which ``index`` needs the ``uuid`` from ``get_index``.
 
         The server builds the index afterwards; see ``get_indexed_documents_count``.
 
         Raises:
             IndexExistsException: an index of that name exists, and ``index`` has no ``uuid``.
             FeatureNotAvailableException: the index has vectors, which the cluster does not support.
-            EncodingFailureException: its parameters cannot be encoded as JSON.
-            QuotaLimitedException: there are too many indexes.
+            EncodingFailureException: the parameters of the index cannot be encoded as JSON.
+            QuotaLimitedException: the cluster has too many indexes.
         """
         await self._driver.perform(
             Acknowledged, search_indexes.UpsertSearchIndex, retry_strategy, parent_span, index, scope=self._scope

@@ -57,13 +57,13 @@ class UserManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Create a user, or change an existing one: its roles and groups become those of ``user``.
+        """Create a user, or give an existing user the roles and groups of ``user``.
 
-        The password changes only if ``user`` has one; a new local user needs one.
+        The password changes only if ``user`` has one; a new local user needs a password.
 
         Raises:
             InvalidArgumentException: a role or a group does not exist, the server refuses the password, or an external
-                user has one.
+                user has a password.
         """
         await self._driver.perform(Acknowledged, users.UpsertUser, retry_strategy, parent_span, user, domain)
 
@@ -144,7 +144,7 @@ class UserManager(Manager):
     async def drop_group(
         self, group_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
-        """Remove a group. Its users remain.
+        """Remove a group. The users of the group remain.
 
         Raises:
             GroupNotFoundException: the group does not exist.

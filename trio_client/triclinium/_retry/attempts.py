@@ -26,12 +26,13 @@ def attempts(
 ) -> Attempts:
     """Return an async iterator over attempts. Put the code to retry inside ``with attempt:``.
 
-    That block suppresses an error that is to be retried, and the loop continues with the next attempt when ``strategy``
-    permits it. Any other error, and the error of the last attempt, leaves the loop unchanged. A block without an error
-    is a success and ends the loop, also by ``return`` or ``break``. Code after the block runs after failures as well.
+    The ``with`` block suppresses an error that is to be retried, and the loop continues with the next attempt when
+    ``strategy`` permits it. Any other error, and the error of the last attempt, leaves the loop unchanged. A block
+    without an error is a success and ends the loop, also by ``return`` or ``break``. Code after the block runs after
+    failures as well.
 
-    The arguments are those of ``retry``; its rules for errors, cancellation and checkpoints apply here too. Results are
-    judged in the block, with ``attempt.retry()``. An asynchronous strategy needs ``async with attempt:``.
+    The arguments are those of ``retry``; its rules for errors, cancellation and checkpoints apply here too. To retry
+    because of a result, call ``attempt.retry()`` in the block. An asynchronous strategy needs ``async with attempt:``.
 
     Raises:
         ArgumentError: an argument is wrong.
@@ -48,9 +49,9 @@ class _State(Enum):
 
 
 class Attempt:
-    """One attempt. Put the code to retry inside ``with attempt:``.
+    """Attempt of a loop. Put the code to retry inside ``with attempt:``.
 
-    ``async with attempt:`` does the same, for both kinds of strategies. Neither adds a checkpoint.
+    ``async with attempt:`` works in the same way, for both kinds of strategies. Neither form adds a checkpoint.
     """
 
     __slots__ = ("_call", "_info", "_state", "_terms", "number")
@@ -94,7 +95,7 @@ class Attempt:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
         try:
-            # A synchronous strategy leaves nothing to wait for.
+            # With a synchronous strategy, ``_close`` ends without waiting.
             self._close(error).send(None)
         except StopIteration as end:
             return end.value is True

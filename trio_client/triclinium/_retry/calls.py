@@ -31,7 +31,7 @@ T = TypeVar("T")
 async def call(
     terms: CallTerms[T], fn: Callable[..., Awaitable[T]], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> T:
-    """Return ``await fn(*args, **kwargs)``, retried on ``terms``."""
+    """Return ``await fn(*args, **kwargs)``, with the retries that ``terms`` describe."""
     retried = RetriedCall(terms, fn)
     try:
         await retried.begin()
@@ -78,7 +78,7 @@ def name_of(fn: object) -> str:
 
 
 class RetriedCall:
-    """One call with all its attempts. Its first failure creates the machine, so a call that succeeds at first has none.
+    """Call with all its attempts. The first failure creates the machine, so a call without failures has no machine.
 
     Args:
         fn: names the call, unless its terms have a name.
@@ -98,8 +98,8 @@ class RetriedCall:
         """Whether another attempt follows and has not begun."""
 
     def __del__(self) -> None:
-        # Leaving a loop between two attempts calls no other method. The collector may run in any thread, but a strategy
-        # belongs to one.
+        # If the caller leaves a loop between two attempts, Python calls no other method. The garbage collector may run
+        # in any thread, but a strategy belongs to one thread.
         if (self.is_due or self._traced is not None) and trio.lowlevel.in_trio_run():
             if self.is_due:
                 self.abandon()
@@ -107,7 +107,7 @@ class RetriedCall:
 
     @property
     def records(self) -> tuple[AttemptRecord, ...]:
-        """Failed attempts that another one followed, oldest first; empty after the call has ended."""
+        """Failed attempts that were retried, oldest first; empty after the call has ended."""
         return () if self._machine is None else self._machine.records
 
     @property
@@ -119,9 +119,9 @@ class RetriedCall:
         """Wait until the first attempt may begin. Not always a checkpoint.
 
         Raises:
-            RuntimeError: it is not awaited on trio; the strategy was not called.
+            RuntimeError: the call is not awaited on trio; the strategy was not called.
             ArgumentError: the strategy returned an invalid value.
-            Exception: the strategy raised it, unless it is a refusal, after which there is one attempt.
+            Exception: the strategy raised an error other than a refusal. After a refusal, the call has one attempt.
         """
         try:
             self._began = trio.current_time()
@@ -137,7 +137,7 @@ class RetriedCall:
             refuse_first(refusal)
         else:
             self._token = token
-            # The strategy returned a delay, or an invalid token.
+            # A value other than 0 is a delay before the first attempt, or shows that the token is invalid.
             if getattr(token, "retry_delay", None) != 0:
                 self._delay = first_delay(terms, token)
                 await self._sleep()
@@ -199,7 +199,7 @@ class RetriedCall:
         self.end(None)
 
     def end(self, error: BaseException | None) -> None:
-        """End the call: release the errors of its attempts, and end its span. Harmless after the end.
+        """End the call: release the errors of its attempts, and end its span. A second call is harmless.
 
         Args:
             error: exception that the caller gets; None for a result.

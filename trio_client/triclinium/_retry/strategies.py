@@ -27,7 +27,7 @@ _NO_VALUES = MappingProxyType[str, object]({})
 
 
 def as_token_strategy(strategy: AnyCallStrategy, operation: str) -> AnyRetryStrategy:
-    """Return ``strategy`` if it issues tokens, or an adapter of a Couchbase strategy that issues them, with trio's clock.
+    """Return ``strategy`` if it issues tokens; for a Couchbase strategy an adapter that issues them, with trio's clock.
 
     Args:
         operation: name of the call in the requests that a Couchbase strategy sees.

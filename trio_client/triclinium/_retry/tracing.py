@@ -1,6 +1,7 @@
 """Spans and durations of calls of ``retry``, ``retried`` and ``attempts``, and of HTTP transports.
 
-A call has a span with a child span for each attempt. Its events give the reason for another attempt, or for none.
+A call has a span with a child span for each attempt. Events of the call's span give the reason why another attempt
+follows or does not follow.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, Reque
 ATTEMPT = "attempt"
 """Name of the span of one attempt."""
 CALL_DURATION = "triclinium.call.duration"
-"""Metric of whole calls, including all attempts and delays."""
+"""Metric of complete calls, including all attempts and delays."""
 CALL_NAME = "triclinium.call.name"
 """Tag of that metric: the name of the call's span."""
 ATTEMPTS = "triclinium.retry.attempts"
@@ -53,11 +54,12 @@ tracing_of_block: ContextVar[Tracing | None] = ContextVar("triclinium.tracing_re
 def tracing_retries(tracer: RequestTracer | None = None, meter: Meter | None = None) -> Iterator[None]:
     """Trace and measure the retried calls of the block, and of the tasks that are started in it.
 
-    These are the calls of ``retry``, ``retried`` and ``attempts``, and of HTTP transports. Each has a span with its
-    name, in it a span ``attempt`` for each attempt, which is the current one while the function runs if the tracer
-    supports it, and events ``triclinium.retry`` and ``triclinium.retry_refused``. The meter records
-    ``triclinium.call.duration``. An inner block replaces the tracer and the meter of the outer one. Around the whole
-    program it covers all calls. Operations of a cluster use the tracer and the meter of ``open_cluster``.
+    These are the calls of ``retry``, ``retried`` and ``attempts``, and of HTTP transports. Each call has a
+    span with its name. The span has a child span ``attempt`` for each attempt, which is the current span while the
+    function runs if the tracer supports this, and events ``triclinium.retry`` and ``triclinium.retry_refused``. The
+    meter records ``triclinium.call.duration``. An inner block replaces the tracer and the meter of the outer one.
+    A block around the whole program covers all calls. Operations of a cluster use the tracer and the meter of
+    ``open_cluster``.
 
     Args:
         tracer: receives the spans; None for no spans.
@@ -119,7 +121,7 @@ class TracedCall:
             self._end(span, {}, error)
 
     def record(self, report: RetryReport) -> None:
-        """Add an event with the reason for another attempt, or for none."""
+        """Add an event with the reason why another attempt follows or does not follow."""
         if isinstance(report, RetryScheduled):
             self._add_event(RETRY, {REASON: _kind_of(report.error), DELAY: report.delay})
         elif isinstance(report, RetryGivenUp):

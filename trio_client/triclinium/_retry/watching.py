@@ -1,4 +1,4 @@
-"""Hooks that receive reports of retries, and changes to retries in tests, for a call or for a block.
+"""Hooks that receive reports of retries in a call or a block, and changes that a test makes to retries.
 
 ``triclinium.retry`` logs retries at DEBUG, and at INFO the end of a call that is not retried again. The parts of the
 messages are also attributes of the record: ``call``, ``attempt``, ``delay`` in seconds or ``ending``, ``token_scope``.
@@ -35,10 +35,10 @@ test_mode: ContextVar[TestMode | None] = ContextVar("triclinium.testing.retries"
 def watching_retries(*hooks: RetryHook) -> Iterator[None]:
     """Report the retries of the block, and of the tasks that are started in it, to ``hooks``.
 
-    They receive reports on calls of ``retry``, ``retried`` and ``attempts``, in addition to the hooks of an outer block
-    and those of the call. They also receive reports on operations of clusters that are called in the block: each retry
-    with its ``reason``, and the end of operations that were retried or refused a retry. Around the whole program they
-    receive all reports.
+    The hooks receive reports on calls of ``retry``, ``retried`` and ``attempts``, in addition to the hooks of an outer
+    block and those of the call. They also receive reports on cluster operations that the block calls: each retry
+    with its ``reason``, and the end of operations that were retried or refused a retry. In a block around the
+    whole program, the hooks receive all reports.
 
     Raises:
         ArgumentError: a hook is not a function, or is an ``async def``.
@@ -60,7 +60,7 @@ def retries(*, attempts: int | None = None, sleeps: bool = False) -> Iterator[No
 
     Args:
         attempts: maximum number of attempts of one call, even if its strategy permits more; 1 disables retries. None,
-            the default, leaves it to the strategy.
+            the default, lets the strategy decide.
         sleeps: whether to sleep before retries.
 
     Raises:

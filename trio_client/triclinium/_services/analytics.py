@@ -49,7 +49,7 @@ class AnalyticsQueries:
         <triclinium_core.services.analytics.analytics_request.AnalyticsRequest>` describes the options.
 
         Args:
-            named_parameters: parameters of any name, including names of options. None, the default, for no others.
+            named_parameters: parameters of any name, including names of options. None, the default, adds no parameters.
             row_type: type of a row; ``bytes`` for the JSON text. None, the default, decodes JSON into built-in types.
             client_context_id: id that logs and the response repeat. Default: a new UUID; each retry appends its number.
 

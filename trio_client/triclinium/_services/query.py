@@ -62,7 +62,7 @@ class Queries:
         Options: :class:`QueryRequest <triclinium_core.services.query.query_request.QueryRequest>`.
 
         Args:
-            named_parameters: parameters of any name, including names of options. None, the default, for no others.
+            named_parameters: parameters of any name, including names of options. None, the default, adds no parameters.
             row_type: type of a row; ``bytes`` for the JSON text. None, the default, decodes JSON into built-in types.
             client_context_id: id that logs and the response repeat. Default: a new UUID; each retry appends its number.
 
@@ -70,7 +70,7 @@ class Queries:
             InvalidArgumentException: an argument is wrong.
             EncodingFailureException: a parameter cannot be encoded as JSON.
 
-        Cancellation: abandons the query and closes its connection. Without ``readonly`` it may have been applied.
+        Cancellation: abandons the query and closes its connection. A query without ``readonly`` may have been applied.
         """
         check_keywords(statement, named, QueryRequest.__struct_fields__)
         request = QueryRequest(

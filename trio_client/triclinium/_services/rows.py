@@ -23,7 +23,7 @@ from triclinium_core.shown import shown, total_repr
 from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 
 if TYPE_CHECKING:
-    # Without a row type, a row is an object. Python has defaults of type variables from 3.13 on.
+    # The default type of a row is object. Before 3.13, Python has no defaults of type variables.
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     Row = TypeVarWithDefault("Row", default=object)
@@ -51,7 +51,7 @@ class RowResult(Generic[MetaData, Row]):
     loop is a checkpoint whenever it waits, and at least once for each piece in which rows arrive. There is no
     checkpoint between the rows of a piece.
 
-    After its block it raises ``trio.ClosedResourceError``. Only one task may use it at a time.
+    After the block, reading raises ``trio.ClosedResourceError``. Only one task may read at a time.
     """
 
     _has_own_decoder: ClassVar[bool] = False
@@ -68,10 +68,10 @@ class RowResult(Generic[MetaData, Row]):
         self._opened = opened
         self._decode = decode
         self._decode_any = decode
-        """Decoder for rows of any size; ``_decode`` is the one for the newest rows."""
+        """Decoder for rows of any size; ``_decode`` is the decoder for the newest rows."""
         self._choose_decoder()
         self._thread = get_ident()
-        """Thread of its trio run."""
+        """Thread of the trio run that reads the rows."""
         self._position = 0
         """Index of the next row in the newest piece."""
         self._before = 0
@@ -99,9 +99,9 @@ class RowResult(Generic[MetaData, Row]):
             trio.ClosedResourceError: the block was left, the cluster is closed, or an earlier call failed or was
                 cancelled.
             trio.BusyResourceError: another task waits for rows.
-            RuntimeError: it is called in another trio run.
+            RuntimeError: the caller is in another trio run.
 
-        Cancellation: while it waits, the request is abandoned, and no more rows arrive.
+        Cancellation: a cancelled wait abandons the request, and no more rows arrive.
         """
         if self._position == len(self._opened.rows) and not await self._wait_rows():
             raise StopAsyncIteration
@@ -119,7 +119,7 @@ class RowResult(Generic[MetaData, Row]):
     async def rows(self) -> list[Row]:
         """Return all remaining rows, for results that fit into memory.
 
-        It has the exceptions and the cancellation of ``async for``.
+        Exceptions and cancellation are those of ``async for``.
         """
         taken: list[Row] = []
         while await self._wait_rows():
@@ -128,13 +128,13 @@ class RowResult(Generic[MetaData, Row]):
             try:
                 taken.extend(map(self._decode, pending))
             except Exception as error:
-                # The rows before it were added one by one.
+                # ``extend`` has added the rows before the one that failed.
                 failed = len(taken) - before
                 self._position = failed + 1
                 if not isinstance(error, UNDECODABLE):
                     if self._has_own_decoder:
                         raise self._failed(failed, error) from error
-                    # A user type has raised it.
+                    # The decoder hook of a user's type raised the error.
                     raise
                 raise self._undecodable(failed, error) from error
             self._position = len(self._opened.rows)
@@ -148,7 +148,7 @@ class RowResult(Generic[MetaData, Row]):
             CouchbaseException: the request failed after its last row.
             trio.ClosedResourceError: as in ``async for``.
 
-        Cancellation: while it waits, the request is abandoned.
+        Cancellation: a cancelled wait abandons the request.
         """
         if await self._wait_rows():
             raise RowsNotReadError(
@@ -159,7 +159,7 @@ class RowResult(Generic[MetaData, Row]):
         return cast("MetaData", result)
 
     async def _wait_rows(self) -> bool:
-        """Wait until it is known whether there are more rows, and return it. Always a checkpoint."""
+        """Wait for more rows or for their end, and return whether there are more rows. Always a checkpoint."""
         if get_ident() != self._thread:
             self._driver.check_caller()
         self._check_block()

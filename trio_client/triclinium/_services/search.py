@@ -31,7 +31,7 @@ class SearchResult(RowResult[SearchMetaData, SearchRow]):
     async def facets(self) -> Mapping[str, SearchFacetResult]:
         """Return the result of each facet by its name.
 
-        It has the exceptions and the cancellation of ``metadata``, which contains the facets.
+        Exceptions and cancellation are those of ``metadata``, which contains the facets.
         """
         return (await self.metadata()).facets
 

@@ -1,7 +1,7 @@
-"""One call: its outer span, the spans of its encoding and of its attempts, and its duration.
+"""Spans and duration of a call: an outer span, and inside it a span for the encoding and for each attempt.
 
 The spans of a call begin in the task of the caller, so that a tracer finds the parent in that task's context. The
-driver's own tasks end them.
+driver's own tasks end the spans.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class CallSpans:
     Args:
         telemetry: receives the spans and durations.
         parent: parent of the outer span; None for the tracer's choice.
-        is_measured: whether the meter records the call. False for a call of several operations: the meter records each
-            of them.
+        is_measured: whether the meter records the call. False for a call that makes several operations, because the
+            meter records each operation.
     """
 
     def __init__(self, telemetry: Telemetry, parent: RequestSpan | None, *, is_measured: bool = True) -> None:
@@ -65,15 +65,15 @@ class CallSpans:
         self._awaits_labels = False
         """Whether the call began before the first config, which has the labels of the cluster."""
         self._late_labels: Mapping[str, str] = {}
-        """Labels that arrived after the outer span had begun. A span that ends before, such as the first
-        ``request_encoding``, has none."""
+        """Labels that arrived after the outer span had begun. A span that ends before they arrive, such as
+        the first ``request_encoding``, does not have them."""
         self._attributes: dict[str, AttributeValue] = {}
         self._began_at: float | None = None
         self._attempts: dict[Hashable, RequestSpan | None] = {}
-        """Spans of attempts in flight by their stream; for a call of several operations by operation and stream."""
+        """Spans of attempts in flight, by stream; if the call makes several operations, by operation and stream."""
         self._retries = 0
         self._retries_due = set[PartSpans | None]()
-        """Operations whose newest retry was not sent yet; None stands for that of a call of one operation."""
+        """Operations whose newest retry was not sent yet; None stands for the only operation of a call."""
 
     @property
     def as_parent(self) -> RequestSpan | None:
@@ -81,7 +81,7 @@ class CallSpans:
         return self.span if is_span(self.span) else None
 
     def begin(self, name: str, attributes: Mapping[str, AttributeValue]) -> None:
-        """Begin the outer span with the attributes of the call, or add those that were unknown during encoding.
+        """Begin the outer span with the attributes of the call. If encoding has begun it, add the missing attributes.
 
         Args:
             name: identifier of the call in the RFC.
@@ -125,7 +125,7 @@ class CallSpans:
 
         Args:
             attempt: key of the attempt, different from those of all other attempts in flight.
-            part: the operation, for a call of several operations.
+            part: the operation, if the call makes several operations.
         """
         if self._awaits_labels:
             self._take_labels()
@@ -144,7 +144,7 @@ class CallSpans:
         """Add the event of a scheduled retry, with its reason.
 
         Args:
-            part: the operation, for a call of several operations.
+            part: the operation, if the call makes several operations.
         """
         self._count_retry(part)
         if report.dispatches:
@@ -161,7 +161,7 @@ class CallSpans:
         """Add the event of a refused retry, with its reason.
 
         Args:
-            part: the operation, for a call of several operations.
+            part: the operation, if the call makes several operations.
         """
         self._count_retry(part)
         self._telemetry.add_event(self.span, *refusal_event(report.reason, report.error))
@@ -171,7 +171,7 @@ class CallSpans:
         self._retries_due.discard(part)
 
     def part(self) -> PartSpans:
-        """Return the spans of one operation of a call of several operations."""
+        """Return the spans of one operation in a call that makes several operations."""
         return PartSpans(self)
 
     def in_span(self, write: Callable[[V], None], report: V) -> None:
@@ -228,7 +228,7 @@ class CallSpans:
         self._began_at = None
 
     def _take_labels(self) -> None:
-        """Keep the labels of the cluster for spans that begin or end from now on, if the first config has arrived."""
+        """If the first config has arrived, store its labels for spans that begin or end later."""
         labels = self._telemetry.cluster_labels()
         if labels is not NO_LABELS:
             self._awaits_labels, self._late_labels = False, labels
@@ -236,7 +236,7 @@ class CallSpans:
 
 
 class PartSpans:
-    """Spans of one operation of a call of several operations: those of its attempts, inside the span of the call.
+    """Spans of one operation in a call that makes several operations: a span for each attempt, inside the call's span.
 
     Two operations of the call may use the same stream, so each operation has its own attempts.
     """
@@ -273,11 +273,11 @@ class PartSpans:
         self._call.answered((id(self), stream), attributes)
 
     def end(self, error: BaseException | None) -> None:
-        """End all attempts. The call decides whether an error of one operation is an error of the call."""
+        """End the spans of all attempts. The call decides whether an error of one operation is an error of the call."""
         for stream in tuple(self._streams):
             self.answered(stream, {})
         self._call.part_ended(self)
 
     def abandon(self, reason: AbandonReason, *, is_ambiguous: bool = False) -> None:
-        """End all attempts: the call is over, or its caller has left."""
+        """End the spans of all attempts, because the call is over or its caller has left."""
         self.end(None)

@@ -36,8 +36,8 @@ class Calls:
     ) -> Callable[P, Asked]:
         """Return a function that builds an operation or a request like ``make``, and begins its call.
 
-        A call with a wrong argument creates neither an operation nor a span. If encoding fails, it ends the spans that
-        it has begun.
+        A call with a wrong argument creates neither an operation nor a span. If encoding fails, the function
+        ends the spans that it has begun.
 
         Args:
             parent: parent of the outer span, None for the tracer's choice, or the call whose span the operation shares.
@@ -91,7 +91,7 @@ class Calls:
             call.in_span(write, report)
 
     def encoding(self, token: Token) -> Callable[[Callable[[], T]], tuple[T, float]]:
-        """Return a function that encodes the payload of an attempt inside a span, and measures it in seconds."""
+        """Return a function that encodes the payload of an attempt inside a span, and returns it with the duration."""
 
         def encoded(encode: Callable[[], T]) -> tuple[T, float]:
             call, began_at = self.open.get(token), trio.current_time()

@@ -20,12 +20,12 @@ class CurrentSpan(RequestSpan, Protocol):
     """Span that can be made the current one, so that new spans become its children."""
 
     def as_current(self) -> AbstractContextManager[object]:
-        """Make it the current span of the task for the block."""
+        """Make the span the current span of the task during a block."""
         ...
 
 
 class Guard:
-    """Caller of a user's methods. It logs the first exception that one raises and ignores the others.
+    """Caller of a user's methods. It logs the first exception that a method raises, and ignores all later ones.
 
     Args:
         subject: the tracer or the meter, which the log names.
@@ -41,7 +41,7 @@ class Guard:
         """Return the result of ``use``; None if it raises an Exception.
 
         Args:
-            use: also looks up the method that it calls, because the method may be missing, or a property that raises.
+            use: looks up the method and calls it. The look-up may raise too, for example because the method is missing.
         """
         try:
             return use()
@@ -56,7 +56,7 @@ class Guard:
 
     @contextmanager
     def current(self, span: RequestSpan | None) -> Iterator[None]:
-        """Make a span the current one for the block, if there is a span and its tracer supports it."""
+        """Make ``span`` the current span during a block, if there is a span and its tracer supports this."""
         current = self(span.as_current) if isinstance(span, CurrentSpan) else None
         if current is not None:
             self(lambda: current.__enter__())  # noqa: PLW0108  # the method may be missing
@@ -69,7 +69,7 @@ class Guard:
     def begin_span(
         self, tracer: RequestTracer, name: str, parent: RequestSpan | None, attributes: Mapping[str, AttributeValue]
     ) -> RequestSpan | None:
-        """Return a new span with attributes, which the tracer gets at creation if it supports this; None if it fails."""
+        """Return a new span with attributes, which the tracer gets at creation if it supports this; None on failure."""
         attributed = self._attributed
         if attributed is not None:
             return self(lambda: attributed.request_span(name, parent, attributes=attributes))

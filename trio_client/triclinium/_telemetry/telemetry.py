@@ -46,7 +46,7 @@ class Telemetry:
     def begin_child(
         self, name: str, outer: RequestSpan | None, attributes: Mapping[str, AttributeValue]
     ) -> RequestSpan | None:
-        """Return a new child span of ``outer``; None without it."""
+        """Return a new child span of ``outer``; None if ``outer`` is None."""
         return self.begin_span(name, outer, attributes) if outer is not None else None
 
     def set_attributes(self, span: RequestSpan | None, attributes: Mapping[str, AttributeValue]) -> None:
@@ -80,7 +80,7 @@ class Telemetry:
         """Record the duration of an operation.
 
         Args:
-            span: outer span, which is the current one meanwhile, for meters that store the origin of a value.
+            span: outer span. It is the current span during the call, for meters that store the span of a value.
             attributes: attributes of the outer span; some of them become tags.
         """
         meter = self._meter

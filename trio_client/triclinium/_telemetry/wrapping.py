@@ -1,6 +1,6 @@
-"""Calls of several operations: each has its own span, which is the parent of the spans of its operations.
+"""Calls that make several operations. The span of a call is the parent of the spans of its operations.
 
-The span of an operation keeps its error, such as ``IndexExists``, also if the call ignores that error.
+The span of an operation has the operation's error, such as ``IndexExists``, even if the call ignores that error.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, check
 
 
 class SharedCall(NamedTuple):
-    """Call whose operations are attempts of one span and share one value of the meter; replaces their parent span."""
+    """Call whose operations share one span and one duration. Passed as ``parent`` of each operation."""
 
     spans: CallSpans | None
     """Spans of the call; None without a tracer and a meter."""
 
 
 class Wrapping(NamedTuple):
-    """Kind, parent span and attributes of a call of several operations."""
+    """Kind, parent span and attributes of a call that makes several operations."""
 
     call: WrappingCall
     parent: RequestSpan | None
@@ -48,9 +48,9 @@ class Wrapping(NamedTuple):
 
     @asynccontextmanager
     async def around(self, telemetry: Telemetry | None) -> AsyncIterator[RequestSpan | None]:
-        """Begin the span of the call, give the block the parent of its operations, and end the span with the block.
+        """Begin the span of the call, yield it as the parent of the operations, and end it after the block.
 
-        A checkpoint only if it raises.
+        This is a checkpoint only if it raises.
 
         Raises:
             InvalidArgumentException: the parent is not a span.

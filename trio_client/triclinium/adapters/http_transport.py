@@ -27,17 +27,17 @@ from triclinium_core.shown import shown, total_repr
 __all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryTransport", "HttpTransportLibrary", "host_of"]
 
 ATTEMPTS = "triclinium_attempts"
-"""Key in ``response.extensions`` of the failed attempts of the request, oldest first: a tuple of
-:py:class:`triclinium.retries.AttemptRecord`, empty if the first attempt succeeded. If the response itself is a failure, it is
-the last of them, and its ``ending`` has the reason why no other attempt followed."""
+"""Key of the failed attempts in ``response.extensions``. The value is a tuple of
+:py:class:`triclinium.retries.AttemptRecord`, oldest first, and empty if the first attempt succeeded. If the response
+itself is a failure, the last record is its attempt, whose ``ending`` has the reason why no other attempt followed."""
 
 # fmt: off
 _FAILURES: Mapping[str, HttpFailure] = {
-    # No connection, so nothing was sent.
+    # The library had no connection, so it sent nothing.
     "ConnectError":        HttpFailure(is_unsent=True),
     "ConnectTimeout":      HttpFailure(is_unsent=True, is_timeout=True),
     "PoolTimeout":         HttpFailure(is_unsent=True, is_timeout=True),
-    # Any part may have arrived and may have been processed.
+    # The service may have received and processed any part of the request.
     "ReadError":           HttpFailure(),
     "WriteError":          HttpFailure(),
     "CloseError":          HttpFailure(),
@@ -45,8 +45,8 @@ _FAILURES: Mapping[str, HttpFailure] = {
     "ReadTimeout":         HttpFailure(is_timeout=True),
     "WriteTimeout":        HttpFailure(is_timeout=True),
 }
-"""State of the request after each error. Errors that are missing here would occur again: a proxy that refuses, an
-unknown scheme, an invalid request."""
+"""State of the request after each error. Errors that are not listed are not retried, because they would occur again: a
+proxy that refuses, an unknown scheme, an invalid request."""
 # fmt: on
 
 
@@ -101,8 +101,8 @@ class HttpTransportLibrary:
     transport: type
     """Base class of its asynchronous transports."""
     bytes_stream: type
-    """Class of a body that can be sent twice. Other streams may not be readable again, such as forms with files, where
-    a file may be a pipe."""
+    """Class of a body that can be sent twice. Other bodies may not be readable again: a form may contain a file that is
+    a pipe."""
     transport_error: type[Exception]
     """Base class of the errors that a transport raises instead of a response."""
     failures: Mapping[type[Exception], HttpFailure]
@@ -135,7 +135,7 @@ def host_of(request: _Request) -> str | None:
 
 
 async def _let_go(response: _Response, error: BaseException) -> None:
-    """Close an unused response. If closing fails, add a note to ``error``, the reason why it is unused."""
+    """Close an unused response. If closing fails, add a note to ``error``, the reason why the response is unused."""
     try:
         await response.aclose()
     except Exception as failure:
@@ -144,16 +144,16 @@ async def _let_go(response: _Response, error: BaseException) -> None:
 
 
 class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
-    """Transport that retries the requests of another one where this is safe and the strategy permits it.
+    """Transport that sends requests through another transport, and retries if this is safe and the strategy permits it.
 
-    It retries idempotent requests after 408, 425, 429, 502, 503 and 504 and after failures of the transport, and any
-    request of which nothing was sent. A body that is a stream or a form with files can be sent only once; to retry it,
-    read it into memory first (``await request.aread()``). An error during the reading of a response's body is for the
-    reader to retry, with :py:func:`triclinium.retry` around it.
+    The transport retries idempotent requests after 408, 425, 429, 502, 503 and 504 and after failures of the transport,
+    and any request of which nothing was sent. A body that is a stream or a form with files can be sent only once; to
+    retry it, read it into memory first (``await request.aread()``). The transport does not retry an error while the
+    body of a response is read. The reader can, with :py:func:`triclinium.retry` around the request.
 
     The result is that of the library without retries: the last response, whatever its status, or the last error. The
-    attempts are in ``response.extensions["triclinium_attempts"]`` or ``triclinium.retries.attempts_of(error)``. If the next
-    attempt could not begin before the deadline of the surrounding cancel scopes, the call ends immediately. The
+    attempts are in ``response.extensions["triclinium_attempts"]`` or ``triclinium.retries.attempts_of(error)``. If the
+    next attempt could not begin before the deadline of the surrounding cancel scopes, the call ends immediately. The
     library's timeouts apply to each attempt.
 
     A response that is dropped for another attempt is closed unread before the wait, so it occupies no connection of a
@@ -162,7 +162,8 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
     Cancellation: never retried. The strategy gets no report of the attempt, as after a final failure.
 
     Args:
-        transport: sends the requests; default: an ``AsyncHTTPTransport()`` of the library. It is closed with this one.
+        transport: sends the requests; default: an ``AsyncHTTPTransport()`` of the library. It is closed with this
+            transport.
         strategy: decides about retries and has the quota: share it among all clients of a service. Default: a new
             ``StandardRetryStrategy``, with three attempts.
         rules: which requests, responses and delays qualify for retries.
@@ -202,7 +203,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
         self._token_scope = host_of if token_scope is None else token_scope
         self._hooks = tuple(hooks) if isinstance(hooks, list) else hooks
         self._wall_clock = time.time if wall_clock is None else wall_clock
-        # Strategy and hooks are checked at each use, and here for the first time.
+        # Check the strategy and the hooks now, so that a wrong one fails here and not in the first request.
         CallTerms[object](self._strategy, hooks=self._hooks)
         self._transport = self.default_transport() if transport is None else transport
 
@@ -232,7 +233,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
         Raises:
             TransportError: the library's; the last attempt ended without a response.
             ArgumentError: the strategy, or ``token_scope``, returned an invalid value.
-            RuntimeError: it is not called on trio.
+            RuntimeError: the caller is not a task of trio.
         """
         if not trio.lowlevel.in_trio_task():
             raise not_on_trio("RetryTransport uses the clock of trio; use its client")
@@ -269,7 +270,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
                 call.end(answer)
                 return False
         except BaseException as error:
-            # The caller gets the error instead.
+            # The caller gets the error instead of the response.
             await _let_go(response, error)
             raise
         try:

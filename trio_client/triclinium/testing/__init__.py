@@ -1,4 +1,4 @@
-"""Cluster for tests, inside the process with virtual time or on a local port, and its faults.
+"""Fake cluster for tests, with faults on demand. It runs inside the process with virtual time, or on local ports.
 
 The tests of an application need no other import; ``triclinium_core.testing`` has more details of the node.
 """

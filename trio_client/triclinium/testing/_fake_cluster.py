@@ -1,4 +1,4 @@
-"""Handle of a test on the fake nodes while they are served."""
+"""Handle through which a test uses a served fake cluster."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class FakeCluster:
         """Open a client of this cluster for the block, with reproducible randomness and nonces.
 
         Args:
-            authenticator: credentials; default: the right ones.
-            seed: seed of the client's randomness; use different ones for clients that must not act in step. Default: 0.
+            authenticator: credentials; default: those that the nodes accept.
+            seed: seed of the client's randomness. Clients that must not act in step need different seeds. Default: 0.
             arguments: those of ``open_cluster``.
 
         Raises:
@@ -70,7 +70,7 @@ class FakeCluster:
         nonces = count(1)
         tracer, meter = users_tracer(arguments.get("tracer")), users_meter(arguments.get("meter"))
         of_core: dict[str, Any] = {**arguments}
-        # The driver uses the user's tracer and meter, and the core then collects nothing of that kind.
+        # If the caller passes a tracer or a meter, the driver uses it, and the core must not collect the same data.
         of_core |= {"tracer": None} if tracer is not None else {}
         of_core |= {"meter": None} if meter is not None else {}
         options = ClientOptions(

@@ -32,16 +32,17 @@ async def open_fake_cluster(
 ) -> AsyncIterator[FakeCluster]:
     """Give the block a cluster inside the process; leaving the block closes it.
 
-    It does not use the network, and all waits are Trio's: with ``MockClock(autojump_threshold=0)``, pytest-trio's
-    ``autojump_clock``, they take no time. The same test always runs in the same way, except for the order in which Trio
-    runs tasks that are ready at the same moment; Trio's Hypothesis plugin seeds that too.
+    The cluster does not use the network, and all waits are Trio's: with ``MockClock(autojump_threshold=0)``,
+    pytest-trio's ``autojump_clock``, they take no time. The same test always runs in the same way, except for the order
+    in which Trio runs tasks that are ready at the same moment; Trio's Hypothesis plugin seeds that too.
 
     Args:
         nodes: number of nodes, with ports two apart, or host and port of each. Default: 1.
         buckets: names of the buckets; default: those of ``options``.
         replicas: number of replicas of each vbucket, 0 to 3; default: that of ``options``.
-        options: options of each node. Their wall clock starts at ``wall_seconds_at_zero``, whatever the date: it
-            matters to an expiry of more than 30 days, which is sent as Unix time. Default: ``FakeNodeOptions()``.
+        options: options of each node. Their wall clock starts at ``wall_seconds_at_zero`` and not at the real
+            date. This matters for an expiry of more than 30 days, which is sent as Unix time. Default:
+            ``FakeNodeOptions()``.
         piece_sizes: sizes in bytes of the pieces that both sides receive, used in turn; None to receive the data as it
             was sent.
 
@@ -58,7 +59,7 @@ async def open_fake_cluster(
             fake.node.faults.next(Opcode.GET, drop_response())
             ...
     """
-    # Python regards a single string as a sequence of letters.
+    # Refuse a single string, which Python regards as a sequence of letters.
     if isinstance(buckets, str) or not isinstance(buckets, Sequence | NoneType):
         raise errors.InvalidArgumentException(f"buckets={buckets!r} must be a sequence of names", parameter="buckets")
     options = FakeNodeOptions() if options is None else options
@@ -74,7 +75,7 @@ async def open_fake_cluster(
 class FakeConnector:
     """Connector to fake nodes through memory. ``open_fake_cluster`` creates it as ``FakeCluster.connector``.
 
-    There is no TLS: on the TLS port, data travels unencrypted.
+    It has no TLS: data on the TLS port is not encrypted.
     """
 
     def __init__(self, server: NodeServer, *, piece_sizes: Sequence[int] | None = None) -> None:
@@ -87,10 +88,10 @@ class FakeConnector:
         return f"<FakeConnector {self._server.nodes!r}>"
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Return a stream to the node at this address. A single node has any host name, but only its port.
+        """Return a stream to the node at this address. A single node accepts any host name, but only its own ports.
 
         Raises:
-            ConnectionRefusedError: there is no such node, it refuses the connection, or is not served any more.
+            ConnectionRefusedError: there is no such node, or it refuses the connection or is not served any more.
         """
         await trio.lowlevel.checkpoint()
         found = self._port_at(host, port, tls=tls)

@@ -1,6 +1,6 @@
 """Pair of streams without a network that behave like sockets.
 
-Trio's pair takes more passes of its loop than a socket, and its package loads pytest if that is installed.
+Trio's own pair needs more passes of the loop than a socket, and its package imports pytest if pytest is installed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def memory_stream_pair(piece_sizes: Sequence[int] = ()) -> tuple[MemoryStream, M
 
 
 class MemoryStream(trio.abc.HalfCloseableStream):
-    """One end of a pair."""
+    """One end of a pair of connected streams."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class MemoryStream(trio.abc.HalfCloseableStream):
             self._outgoing.send_nowait(bytes(data))
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Return without waiting; a checkpoint."""
+        """Return without waiting. This is a checkpoint."""
         await self.send_all(b"")
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:

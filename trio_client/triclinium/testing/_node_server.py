@@ -1,8 +1,8 @@
 """Server of a fake cluster: connects Trio's clock and streams to ``FakeNodes``.
 
-One task passes the time to the nodes whenever something is due. Each stream has two: one reads requests, one writes
-responses. All of them live in one nursery that is shielded from the cancel scopes around the block, so that a client in
-a cancelled block can still use its node.
+One task passes the time to the nodes whenever something is due. Each stream has two tasks: one reads requests, one
+writes responses. All tasks live in one nursery that is shielded from the cancel scopes around the block, so that a
+client in a cancelled block can still use its node.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ReplyQueue:
             self._writer.unpark_all()
 
     def end(self) -> None:
-        """End the queue. Its data can still be taken."""
+        """End the queue. ``take`` still returns the queued data."""
         self._has_ended = True
         self._writer.unpark_all()
 
@@ -81,10 +81,10 @@ class _ServedClient(NamedTuple):
 
 
 class NodeServer:
-    """Server of all nodes of a cluster. Only one at a time: the nodes continue with the clock of the last one.
+    """Server of all nodes of a cluster. Use one server at a time: the nodes continue with the time of the last one.
 
     Args:
-        nodes: their times are seconds since they were first served; a single node is a cluster.
+        nodes: nodes to serve, or a single node. Their times are seconds since they were first served.
     """
 
     def __init__(self, nodes: FakeNodes | FakeNode) -> None:
@@ -137,7 +137,7 @@ class NodeServer:
         self._nursery.start_soon(work, *args)
 
     def accepts(self, node: FakeNode | None = None) -> bool:
-        """Return whether a node accepts the connection of a client; each call is one attempt.
+        """Return whether a node accepts the connection of a client. Each call counts as one attempt to connect.
 
         Args:
             node: the node; default: the first.
@@ -218,7 +218,7 @@ class NodeServer:
             with trio.CancelScope(deadline=self._zero + self.nodes.wakeup) as self._alarm:
                 await trio.sleep_forever()
             if trio.current_time() >= self._zero + self.nodes.wakeup:
-                # The difference may be slightly smaller because of rounding, and then this loop would never end.
+                # Rounding may keep the nodes' time slightly below ``wakeup``, so that this loop would never end.
                 self._now = max(self._now, self.nodes.wakeup)
             for node in self.nodes:
                 self._carry_out(node.time_passed(self._see_time()))
@@ -242,7 +242,7 @@ class NodeServer:
 
 
 def serving(nodes: FakeNodes | FakeNode) -> AbstractAsyncContextManager[NodeServer]:
-    """Give the block a server of ``nodes``; leaving the block closes all its streams."""
+    """Give a block a server of ``nodes``; leaving the block closes all streams of the server."""
     server = NodeServer(nodes)
     return in_background(server, server)
 

@@ -25,7 +25,7 @@ from triclinium_core.testing.fakes.options import NODES_MAX, PORT_STRIDE
 
 HOST = "127.0.0.1"
 LOOPBACK = (HOST, "::1")
-"""Addresses of this machine. Others are not allowed, because the credentials of a fake node are not secret."""
+"""Addresses of this machine. Other addresses are not allowed, because the credentials of a fake node are not secret."""
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """Value of ``SO_LINGER``: on, with zero seconds."""
@@ -44,18 +44,19 @@ async def open_tcp_cluster(
 ) -> AsyncIterator[FakeCluster]:
     """Give the block a cluster on this machine for any client; leaving the block closes it.
 
-    The configs contain the ports. A refused connection is opened and then reset.
+    The configs contain the ports. A node refuses a connection by accepting and then resetting it.
 
     With a context that verifies clients (``CERT_REQUIRED`` or ``CERT_OPTIONAL``), a client can authenticate with its
-    certificate, without SASL: the names in it are compared with ``FakeNodeOptions.certificate_users``.
+    certificate, without SASL: the node compares the names in the certificate with
+    ``FakeNodeOptions.certificate_users``.
 
     Args:
-        node: a node, or all nodes of a cluster; None for new ones with default options.
+        node: a node, or all nodes of a cluster; None for new nodes with default options.
         nodes: number of new nodes. Default: 1.
         replicas: number of replicas of each vbucket, 0 to 3, for new nodes. Default: 0.
         host: address to listen on, 127.0.0.1 (the default) or ::1; the configs list new nodes under it.
         port: port of the first node; each further node's port is two higher. 0, the default, picks free ports.
-        tls_port: the same for TLS; ignored without an ``ssl_context``. Default: 0.
+        tls_port: TLS port of the first node, like ``port``; ignored without an ``ssl_context``. Default: 0.
         ssl_context: a server's context, with its certificate. None, the default, disables TLS.
 
     Raises:
@@ -101,7 +102,7 @@ async def serve_tcp(
 ) -> None:
     """Serve a cluster in your own nursery: ``fake = await nursery.start(serve_tcp, node)``.
 
-    It runs until it is cancelled. It has the arguments and exceptions of ``open_tcp_cluster``.
+    The cluster runs until the task is cancelled. The arguments and exceptions are those of ``open_tcp_cluster``.
 
     Cancellation: closes all connections immediately.
     """
@@ -147,7 +148,7 @@ def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, ho
 async def _listen_for(
     node: FakeNode, stack: AsyncExitStack, host: str, kv_port: int, ssl_context: ssl.SSLContext | None
 ) -> list[_Listener]:
-    """Listen on a port for each service of a node: KV on ``kv_port``, the others on free ports; 0 is a free port."""
+    """Listen on a port for each service: KV on ``kv_port``, other services on free ports; 0 is a free port."""
     listeners = []
     for service in (service for service in Service if service in node.options.services):
         (listener,) = await trio.open_tcp_listeners(kv_port if service is Service.KV else 0, host=host)

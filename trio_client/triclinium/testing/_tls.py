@@ -12,7 +12,7 @@ import trio
 from triclinium.testing._node_server import close_forcefully, end_sending
 
 HANDSHAKE_SECONDS = 10.0
-"""Time limit of a client's TLS handshake in seconds. After it, the client is disconnected."""
+"""Time limit of a client's TLS handshake in seconds. A slower client is disconnected."""
 
 LAST_WORDS_SECONDS = 1.0
 """Time in seconds for which a refused client may read the reason."""

@@ -1,6 +1,6 @@
 """Checks of a scenario's result against the RFC.
 
-They compare three sources: the client's log, its statistics and errors, and the node's command log.
+The checks compare three sources: the client's log, its statistics and errors, and the node's command log.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RESOLUTION = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One requirement, and the observed result."""
+    """Requirement of the RFC, and the observed result."""
 
     name: str
     demanded: str
@@ -48,7 +48,7 @@ def _of_the_log(play: Play) -> Iterator[Check]:
         _in_runs(reasons),
         first == list(scenario.reasons) and scenario.then.issuperset(further),
     )
-    # The last decision about a failed operation refuses a retry.
+    # The last decision about a failed operation refuses a retry, so it does not count as one.
     retries = len(scenario.reasons) - (scenario.outcome != SUCCESS)
     yield Check(
         "retries",
@@ -73,7 +73,7 @@ def _of_the_outcome(play: Play) -> Iterator[Check]:
 
 
 def _of_the_waits(play: Play) -> Iterator[Check]:
-    """Yield the check of the client's delays, if every retry has sent a frame."""
+    """Yield a check that the node's clock shows the client's delays, if every retry has sent a frame."""
     frames, delays = play.frames, play.delays
     if delays and len(frames) == len(delays) + 1:
         waits = [after.now - before.now for before, after in pairwise(frames)]
@@ -86,7 +86,7 @@ def _of_the_waits(play: Play) -> Iterator[Check]:
 
 
 def _of_the_other_words(play: Play) -> Iterator[Check]:
-    """Yield checks of the client's statistics and error against its log."""
+    """Yield checks that the client's statistics and error agree with its log."""
     context, decisions = play.context, play.decisions
     retried = Counter(decision.reason for decision in decisions if decision.delay is not None and decision.dispatches)
     yield _equal("statistics", retried, Counter(play.retries_by_reason), _in_sum)

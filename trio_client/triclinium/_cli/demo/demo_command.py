@@ -55,7 +55,7 @@ def demo(ctx: click.Context, *, as_json: bool) -> None:
 
 
 async def play_all(scenarios: Sequence[DemoScenario], on_play: Callable[[Play], None]) -> float:
-    """Play scenarios one after the other within the time limit, and return the seconds that they took."""
+    """Run scenarios one after the other within the time limit, and return the seconds that they took."""
     began = trio.current_time()
     with trio.move_on_after(LIMIT_SECONDS):
         async with trio.open_nursery() as nursery:

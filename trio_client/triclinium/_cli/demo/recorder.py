@@ -1,6 +1,6 @@
-"""Recorder of all events of the demo, in order, from both sides.
+"""Recorder of all events of the demo in order, as the client and the node report them.
 
-The client's side is the records of its two loggers, which every program can read. The node's side is its command log.
+The client reports through its two loggers, which every program can read. The node reports through its command log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from triclinium_core.testing import FakeNode, FakeNodeOptions, LoggedCommand, Lo
 
 @dataclass(frozen=True, slots=True)
 class NodeTook:
-    """Receipt of a command, or of a request to a service, by the node. ``at`` is Trio's time, as everywhere in this module."""
+    """Event: the node received a command, or a request to a service. ``at`` is Trio's time, like all times here."""
 
     at: float
     command: LoggedCommand | LoggedRequest
@@ -28,7 +28,7 @@ class NodeTook:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionReported:
-    """Client's report of an event of a connection."""
+    """Event: the client reported a change of a connection."""
 
     at: float
     text: str
@@ -36,24 +36,24 @@ class ConnectionReported:
 
 @dataclass(frozen=True, slots=True)
 class ClientDecided:
-    """Client's report of its decision about a failure."""
+    """Event: the client reported its decision about a failure."""
 
     at: float
     key: str | None
     age: float
-    """Seconds from the call to the failure; the record is written a little later."""
+    """Seconds from the call to the failure; the client writes the record a little later."""
     reason: str
     delay: float | None
     """Seconds until the retry; None without a retry."""
     dispatches: bool = True
-    """Whether the request is sent again after the delay, if there is one."""
+    """Whether the client sends the request again after the delay, if there is a delay."""
 
 
 Entry = NodeTook | ConnectionReported | ClientDecided
 
 
 class RecordedNode(FakeNode):
-    """Fake node that records each command and each request as soon as it is in its logs."""
+    """Fake node that records each command and each request as soon as the node has logged it."""
 
     def __init__(self, options: FakeNodeOptions, entries: list[Entry]) -> None:
         super().__init__(options)
@@ -79,7 +79,7 @@ class Recorder(logging.Handler):
         self._news = trio.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Record a log record; a retry or a refusal by the attributes that ``triclinium.retry`` promises."""
+        """Record a log record. Read a retry or a refusal from the documented attributes of ``triclinium.retry``."""
         at = trio.current_time()
         if record.name != retry_logger.name:
             self.entries.append(ConnectionReported(at, _news(record)))
@@ -97,7 +97,7 @@ class Recorder(logging.Handler):
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Record the client's loggers for the length of a block."""
+        """Record what the client logs during a block."""
         levels = {retry_logger: logging.DEBUG, connection_logger: logging.INFO}
         before = {logger: logger.level for logger in levels}
         for logger, level in levels.items():
@@ -112,7 +112,7 @@ class Recorder(logging.Handler):
 
 
 def _news(record: logging.LogRecord) -> str:
-    """Return the text of a connection's record without the node: there is only one."""
+    """Return the text of a connection's record without the node's name, because the demo has only one node."""
     if not isinstance(record.args, tuple):
         return record.getMessage()
     node, text = record.args

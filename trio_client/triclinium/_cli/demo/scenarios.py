@@ -23,11 +23,11 @@ from triclinium_core.retry.couchbase import FailFastRetryStrategy, Service
 SUCCESS = "success"
 
 BEST_EFFORT_MS = (1, 2, 4, 8, 16, 32, 64, 128, 256, *repeat(500, 50))
-"""RFC 0049 "Best Effort": delay of each retry."""
+"""Delay of each retry in milliseconds (RFC 0049 "Best Effort")."""
 CONTROLLED_MS = (1, 10, 50, 100, 500, *repeat(1000, 50))
-"""RFC 0049 "Controlled Backoff for Always Retry": delay of each retry."""
+"""Delay of each retry in milliseconds (RFC 0049 "Controlled Backoff for Always Retry")."""
 ERROR_MAP_MS = (50, *repeat(10, 50))
-"""RFC 0013 "Retry Intervals": the plan of status 0x7ff0 in the node's error map, ``after`` and then ``interval``."""
+"""Delays of status 0x7ff0 in the node's error map: ``after``, then ``interval`` (RFC 0013 "Retry Intervals")."""
 
 
 class DemoOperation(NamedTuple):
@@ -35,13 +35,13 @@ class DemoOperation(NamedTuple):
 
     name: str
     travels_as: Opcode | Service
-    """Opcode or service. With the key of a document, it identifies the operation's requests in the node's log."""
+    """Opcode or service. It identifies the requests in the node's log, an opcode together with the document's key."""
     perform: Callable[[Scope, str], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoScenario:
-    """One operation, its fault, and the required result."""
+    """Operation of the demo, its fault, and the required result."""
 
     name: str
     title: str
@@ -64,7 +64,7 @@ class DemoScenario:
     then: frozenset[RetryReason] = frozenset()
     """Reasons that may follow any number of times, because reconnecting takes time."""
     delays_ms: tuple[int, ...] = BEST_EFFORT_MS
-    """Delays of the retries, as far as there are retries."""
+    """Delays of the retries in order; delays after the last retry are unused."""
     outcome: str = SUCCESS
     """``SUCCESS`` or the name of the exception."""
     answer: object = None

@@ -30,7 +30,7 @@ STYLES: Mapping[Source, str] = {
 TIME_WIDTH = len("999.9 ms")
 SOURCE_WIDTH = max(map(len, Source))
 REASON_WIDTH = 33
-"""Length of the longest reason of the demo and a space. These three widths align all timelines."""
+"""Length of the longest reason in the demo, and a space. Columns of fixed width align all timelines."""
 DELAYS_WIDTH = 12
 """Remaining width of an 80-column screen, for the delays of several consecutive retries."""
 
@@ -79,7 +79,7 @@ class Screen:
                 self._print(_indented(self._difference(check), 4))
 
     def summary(self, judged: Sequence[Judged], seconds: float, missing: int) -> None:
-        """Print an overview of all scenarios, and the verdict as the last line."""
+        """Print an overview of all scenarios, and in the last line whether all requirements are met."""
         table = Table(
             Column("\n  scenario"),
             Column("client:\noutcome"),

@@ -1,6 +1,6 @@
-"""Player of the scenarios, one after the other: a node on a port of this machine, and the trio client over TCP.
+"""Runner of the scenarios: a fake node on a port of this machine, and the trio client, which uses it over TCP.
 
-All scenarios use the same node and client, so each begins in the state that the last one has left.
+All scenarios run one after the other on the same node and client, so each begins in the state after the previous one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ operation endlessly, the timeout ends it, and the demo reports this."""
 
 
 class Stage:
-    """The node, the client, and the recording of their events."""
+    """Node and client of the demo, and the recorder of their events."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
@@ -51,7 +51,7 @@ class Stage:
                 yield
 
     async def play(self, scenario: DemoScenario) -> Play:
-        """Play one scenario. An exception of the operation is part of the result."""
+        """Run one scenario. An exception that the operation raises is part of the result."""
         if scenario.node_is_late:
             self._nursery.start_soon(self._start_node_after_the_first_decision)
             return await self._perform(scenario, self._cluster)
@@ -114,7 +114,7 @@ class Stage:
         return 0 if self._served is None else self._served.nodes.plans.prepared
 
     async def _wait_until_ready(self) -> None:
-        """Wait until a connection that an earlier scenario has closed is open again."""
+        """Wait until all connections of the bucket are ready, because an earlier scenario may have closed one."""
         while not all(
             connection.state == ConnectionState.READY.name
             for connection in self._cluster.statistics().connections

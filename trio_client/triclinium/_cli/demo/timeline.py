@@ -17,7 +17,7 @@ from triclinium_core.testing.fakes.faults import HangUpAfterApplying, HangUpBefo
 
 @unique
 class Source(StrEnum):
-    """Subject of a row."""
+    """Actor of a row."""
 
     CALLER = "caller"
     CLIENT = "client"
@@ -45,12 +45,12 @@ class TimelineRow:
 
 
 def rows_of(play: Play) -> list[TimelineRow]:
-    """Return the timeline of a play, oldest first."""
+    """Return the timeline of a scenario's run, oldest row first."""
     scenario = play.scenario
     strategy = "" if scenario.strategy is None else f", with {type(scenario.strategy).__name__}"
     rows = [TimelineRow(_ms(play.ended - play.began), Source.CALLER, _outcome(play))]
     for row in reversed([*_rows_between(play)]):
-        # The cause of a decision is recorded a little later than it occurs, but before the decision.
+        # The cause of a decision has the time of its record, which may be later than the time of the decision.
         rows.append(replace(row, at_ms=min(row.at_ms, rows[-1].at_ms)))
     rows.append(TimelineRow(0.0, Source.CALLER, f"{scenario.operation.name} {scenario.key!r}{strategy}"))
     return rows[::-1]
@@ -64,7 +64,7 @@ def _rows_between(play: Play) -> Iterator[TimelineRow]:
             case NodeTook(_, command) if play.is_about(command):
                 yield TimelineRow(at_ms, Source.NODE, _deed(command))
             case NodeTook(_, command) if command.status == Status.AUTH_ERROR and command.status not in reported:
-                # Both of the client's connections have the same event. Show it once.
+                # Both connections of the client are refused. Show this once.
                 reported.add(command.status)
                 yield TimelineRow(at_ms, Source.NODE, _deed(command))
             case ConnectionReported(_, text) if text not in reported:

@@ -1,1 +1,1 @@
-"""``triclinium explain``: the reasons of a retry decision, with one module for each tradition."""
+"""``triclinium explain``: the reasons of a retry decision, with a module for each kind of client."""

@@ -1,6 +1,6 @@
 """``triclinium explain cassandra``: options of a Cassandra request, and sentences of its explanation.
 
-It defines no rules: it builds a case, and shows the answers of the policies and of the core's request machine.
+The command defines no rules: it builds a case, and shows the answers of the policies and of the core's request machine.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from triclinium_core.tools.vectors.fields import Question
 LEVELS, WRITE_TYPES = vectors.LEVELS, vectors.WRITE_TYPES
 
 OTHER = "other"
-"""Name for any other error."""
+"""Name on the command line for every error without its own name."""
 
 LEVEL_DEFAULT = cassandra.ConsistencyLevel.QUORUM
-"""Default level, at which the counts matter. At LOCAL_ONE, the driver's default, one response is enough."""
+"""Default consistency level. At LOCAL_ONE, the driver's default, one response suffices and counts do not matter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ EVENT_OPTIONS = frozenset[str]().union(*(event.details.union(event.needs) for ev
 
 
 def circumstances(case: CassandraCase) -> str:
-    """Return the other circumstances of the decision as a sentence."""
+    """Return the retries so far, the idempotence and the policy of a statement as a sentence."""
     idempotent = "idempotent" if case.idempotent else "not idempotent"
     return f"So far: {retries(case.retry_count)}. The statement is {idempotent}; its policy is {type(case.policy).__name__}."
 

@@ -37,20 +37,20 @@ LONGEST = ConstantRandom(1.0)
 METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 UNNAMED_OPERATION = "request"
-"""Operation of a service other than kv, if its name is omitted."""
+"""Name of the operation if the user omits it, which only services other than kv permit."""
 
 OPERATION_OF: Mapping[couchbase.Service, str] = {
     service: "http" if service is couchbase.Service.MANAGEMENT else "query"
     for service in couchbase.Service
     if service is not couchbase.Service.KV
 }
-"""Operation of a request to such a service in a file of questions."""
+"""Name of the operation in a file of questions, for each service other than kv."""
 
 NAMED_OPERATIONS: Mapping[couchbase.Service, tuple[str, ...]] = {
     couchbase.Service.SEARCH: couchbase.SEARCH_INDEX_OPERATIONS,
     couchbase.Service.MANAGEMENT: couchbase.MANAGEMENT_OPERATIONS,
 }
-"""Operations of such a service whose responses have a special meaning."""
+"""Operations whose responses have a special meaning, by service."""
 
 
 def _operations() -> set[str]:
@@ -197,7 +197,7 @@ def _refuse_useless_flags(service: couchbase.Service, operation: str, options: C
 
 
 def _reason_out_of_place(name: str, message: str) -> str:
-    """Return the error text for a reason that cannot prevent dispatch: its usual origin, or ``message`` without one."""
+    """Return the error text for a reason that cannot prevent dispatch: the event that causes it, or ``message``."""
     reason = choose(name, REASONS, "retry reason")
     lines = [line for line in couchbase.RETRYABLE_STATUSES.values() if not line.only_of]
     origins = [f"kv --status {line.status.name}" for line in lines if line.reason is reason]
@@ -217,7 +217,7 @@ def _option_of_happening(options: CaseOptions) -> str:
     """Return the only option that describes the event, after checking that no other contradicts it."""
     event_options = given(options, EVENT_OPTIONS)
     happenings = [name for name in event_options if name in HAPPENINGS]
-    # An error code is in a response with an HTTP status, so --http-status is a detail in that case.
+    # A response with an error code also has an HTTP status, so --http-status beside --code is only a detail.
     happenings = [name for name in happenings if not any(name in HAPPENINGS[other].details for other in happenings)]
     ways = ", ".join(spelled(name) for name in HAPPENINGS)
     if not happenings:

@@ -1,6 +1,6 @@
-"""``triclinium explain``: the command, its families, and batches of questions.
+"""``triclinium explain``: the command, its subcommands for other kinds of clients, and batches of questions.
 
-It defines no rules: it builds a case, or reads questions, and shows the answers of the client's objects.
+The command defines no rules: it builds a case, or reads questions, and shows the answers of the client's objects.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ FAMILIES: Mapping[str, str] = {
     "cassandra": "triclinium._cli.explain.cassandra",
     "smithy": "triclinium._cli.explain.smithy",
 }
-"""Traditions other than Couchbase's, and the module of the command for each."""
+"""Kinds of clients other than Couchbase's, and the module of the command for each."""
 
 
 class ExplainCommand(click.Command):
-    """Command whose first word may name another tradition. The command of that tradition then gets the other words."""
+    """Command that passes its other arguments to another command if the first argument is in ``FAMILIES``."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Return the context of this command, or that of the tradition's command."""
+        """Return the context of this command, or of the command that the first argument names."""
         family = args[0].casefold() if args else ""
         if family not in FAMILIES:
             return super().make_context(info_name, args, parent, **extra)
@@ -52,13 +52,13 @@ def family_command(family: str) -> click.Command:
 
 
 class QuestionFile(click.File):
-    """File, or - for standard input, which may be closed."""
+    """Parameter type for a file, or - for standard input, which may be closed."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the open file.
 
         Raises:
-            click.BadParameter: it cannot be opened.
+            click.BadParameter: the file cannot be opened.
         """
         if value == "-" and sys.stdin is None:
             self.fail("standard input is closed.", param, ctx)
@@ -150,7 +150,7 @@ def explain(
 def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:
     """Answer questions line by line. Exit with status 2 if a question is invalid.
 
-    Each answer is flushed immediately, because the caller may wait for it before the next question.
+    Each answer is flushed immediately, because the caller may wait for it before it sends the next question.
 
     Raises:
         WrongInput: the questions cannot be read completely.

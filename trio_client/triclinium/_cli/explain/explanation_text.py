@@ -36,7 +36,7 @@ def print_explanation(explanation: Explanation, circumstances: str, *, as_json: 
     """Print an explanation, as JSON on one line or for people.
 
     Args:
-        circumstances: the other circumstances, as a sentence for people.
+        circumstances: facts about the case besides the event, as a sentence; not part of the JSON.
     """
     if as_json:
         click.echo(json_text(explanation.to_json()))

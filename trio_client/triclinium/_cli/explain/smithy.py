@@ -1,6 +1,6 @@
 """``triclinium explain smithy``: options of a call under a Smithy strategy, and sentences on its attempts.
 
-It defines no rules: it builds a case, and shows the answers of the core's strategies.
+The command defines no rules: it builds a case, and shows the answers of the core's strategies.
 """
 
 from __future__ import annotations
@@ -100,10 +100,10 @@ def _numbers(options: SmithyOptions) -> smithy.AwsRetryNumbers:
 
 
 def circumstances(explanation: Explanation, random: float) -> str:
-    """Return the other circumstances of the decisions as a sentence.
+    """Return the strategy, its limits and the random numbers as a sentence.
 
     Args:
-        random: result of every draw.
+        random: result of every random draw.
     """
     facts = explanation.facts
     quota = "no quota" if facts["quota_capacity"] is None else f"a quota of {facts['quota_capacity']}"

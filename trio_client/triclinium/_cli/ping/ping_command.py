@@ -90,7 +90,7 @@ async def _ping_all(target: ConnectionString, plan: Plan, services: Collection[S
 
 
 async def _ping_nodes(target: ConnectionString, plan: Plan) -> list[PingedNode]:
-    """Return the responses of the connection string's nodes in its order, then those of the other nodes they list."""
+    """Return the responses of the connection string's nodes, in its order, then of the other nodes in their configs."""
     answers = await _ping_each(target, target.addresses, plan)
     asked = {*target.addresses, *(answer.itself for answer in answers)}
     listed = dict.fromkeys(address for answer in answers for address in answer.cluster)

@@ -1,6 +1,6 @@
 """Ping of one node and of the services of all nodes, with the negotiated features.
 
-It uses the public client with a strategy that refuses every retry, so it reports the first failure.
+A ping uses the public client with a strategy that refuses every retry, so the report has the first failure.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PingedConnection:
 
 @dataclass(frozen=True, slots=True)
 class PingedNode:
-    """Result of one node: its ready connections, and the problem of another one."""
+    """Result of one node: its ready connections, and the problem of a connection that did not become ready."""
 
     node: str
     connections: tuple[PingedConnection, ...]
@@ -91,7 +91,7 @@ class PingedCluster:
 
 
 def written(target: connection_string.ConnectionString) -> str | None:
-    """Return ``target`` as text. None if the text would mean something else, because of a host from a config."""
+    """Return ``target`` as text. None if the text would mean something else, because a config has an unusual host."""
     text = f"{target.scheme}://{','.join(map(str, target.addresses))}?{urlencode(target.options)}".removesuffix("?")
     try:
         read = connection_string.parse_connection_string(text)
@@ -122,10 +122,10 @@ async def ping_node(target: connection_string.ConnectionString, plan: Plan) -> P
             try:
                 buckets = [None] if plan.bucket is None else [None, plan.bucket]
                 for bucket in buckets:
-                    # Connect one by one, so that the results before a problem are reported too.
+                    # Connect one by one, so that the report has the results before a problem.
                     connections += [await _ping_connection(cluster, bucket, connector)]
             except errors.TimeoutException as error:
-                # The connection string may set another timeout.
+                # The timeout is not that of the plan if the connection string sets one.
                 limit = error.context.timeout or plan.limit
                 problem = describe_silence(_own_connections(cluster, target), limit, tls=target.tls)
             except errors.CouchbaseException as error:
@@ -183,7 +183,7 @@ class _NotingConnector:
 async def ping_services(
     target: connection_string.ConnectionString, plan: Plan, services: Collection[Service]
 ) -> Mapping[Service, Sequence[EndpointPingReport]]:
-    """Ping the HTTP services of the whole cluster. Return their reports, which include failures."""
+    """Ping the HTTP services of all nodes. Return their reports, which include failures."""
     limit = min(plan.limit, SECONDS_MAX)
     text = written(target)
     assert text is not None, "the hosts are from a parsed connection string"
@@ -209,7 +209,7 @@ NEXT_STEPS: tuple[tuple[str, str], ...] = (
     ("refused the credentials", "check the user name and the password"),
     ("before it responded to HELLO", "if the port uses TLS, with couchbases://"),
 )
-"""Next step for a text in the problem; the first match applies. Other messages of the client include their next step."""
+"""Next step for each text in a problem; the first match applies. Other messages of the client contain a next step."""
 
 NOTHING_LISTENS: Mapping[Scheme, str] = {
     Scheme.COUCHBASE: f"KV is on {DEFAULT_PORTS[Scheme.COUCHBASE]}, or {DEFAULT_PORTS[Scheme.COUCHBASES]} with TLS",

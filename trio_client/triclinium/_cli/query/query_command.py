@@ -43,7 +43,7 @@ class QueryOptions(TargetOptions):
 
 
 class QueryFailed(click.ClickException):
-    """Rows are missing: one line, and exit status 1."""
+    """Error after which rows are missing. The command prints one line and exits with status 1."""
 
 
 @click.command(short_help="Run a SQL++ statement, and print its rows.")

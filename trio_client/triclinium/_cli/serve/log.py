@@ -19,7 +19,7 @@ from triclinium_core.testing.fakes.fault_names import described, spelled
 LINES_WAITING_MAX = 100_000
 """Maximum number of lines in the queue; further lines are counted and dropped."""
 LINES_WAITING_SIZE_MAX = 16 * 1024 * 1024
-"""Maximum number of characters in the queue: as JSON, a line has the whole statement of a request."""
+"""Maximum number of characters in the queue: a line of JSON contains the complete statement of a request."""
 LINES_AT_ONCE = 1000
 """Maximum number of lines that are written together."""
 LAST_LINES_SECONDS = 1.0
@@ -29,7 +29,7 @@ Logged = LoggedCommand | LoggedRequest
 
 
 class ServeLog:
-    """Log of all later commands and requests of the nodes, in the order of the responses."""
+    """Log of the commands and requests that the nodes receive after its creation, in the order of the responses."""
 
     def __init__(self, nodes: FakeNodes, *, as_json: bool) -> None:
         self._nodes = nodes

@@ -194,7 +194,7 @@ def server_context(options: ServeOptions) -> ssl.SSLContext | None:
     """Return the TLS context of the nodes from PEM files; None without TLS.
 
     Raises:
-        click.UsageError: a file cannot be read, or is useless without the certificate.
+        click.UsageError: a file cannot be read, or another TLS option was given without ``--tls-cert``.
     """
     cert, key, client_ca = options.tls_cert, options.tls_key, options.client_ca
     if cert is None:

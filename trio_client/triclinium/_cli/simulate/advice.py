@@ -1,8 +1,9 @@
-"""Recommendation of a strategy in a sentence or two, by a rule over the figures.
+"""Recommendation of a strategy in one or two sentences, by a rule over the figures.
 
-If any strategy recovers, those that do not are excluded. Of the others, those remain whose number of failed operations
-is close to the lowest. Of these, strategies that retry are preferred to those that send once, because a single failure
-needs a retry. Then the one with the lowest peak of load is recommended (decision F10).
+If the service recovers with any strategy, the rule excludes the strategies with which it does not. It keeps those whose
+number of failed operations is close to the lowest. Among these, it prefers strategies that retry to those that send
+once, because a single failure needs a retry. It recommends the remaining strategy with the lowest peak load (decision
+F10).
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from triclinium._cli.simulate.scenario import capacity_of
 from triclinium_core.tools.fleet import FleetFigures, Scenario
 
 FAILURES_RATIO = 1.25
-"""Maximum ratio of failures to the lowest number: up to a quarter more is acceptable for a lower load."""
+"""Maximum ratio of a strategy's failures to the lowest number: a quarter more is acceptable for a lower load."""
 FAILURES_LEAST = 0.001
-"""Difference in the share of failures that does not count: one in a thousand."""
+"""Difference between two shares of failures that the rule ignores: one in a thousand."""
 SEND_ONCE = frozenset({"none", "fail_fast"})
 
 

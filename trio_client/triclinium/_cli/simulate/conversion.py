@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 def convert(table: Mapping[str, object], kind: type[T]) -> T:
-    """Return the value of this type.
+    """Return ``table`` as a value of the type ``kind``.
 
     Raises:
-        InvalidArgumentException: a value is out of range. The msgspec error around it is removed.
+        InvalidArgumentException: a value is out of range. The exception replaces the msgspec error that wraps it.
         msgspec.ValidationError: a value has the wrong type, or a name is unknown.
     """
     try:

@@ -1,6 +1,6 @@
 """Picture of a fleet's outage: load, goodput and amplification over time, with a column for each strategy.
 
-It needs matplotlib from the extra ``plot``, but neither a display nor a settings file.
+The module needs matplotlib from the extra ``plot``, but neither a display nor a settings file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STYLE: dict[str, object] = {
     "ytick.major.size": 2.5,
     # Keep text as text: files are smaller, and their words can be found.
     "svg.fonttype": "none",
-    # The same figures give the same file.
+    # With a constant salt, the same figures give the same file.
     "svg.hashsalt": "triclinium",
 }
 COLUMN_INCHES, WIDTH_LEAST, ROW_INCHES, MARGIN_INCHES = 1.8, 5.5, 1.2, 1.55
@@ -52,7 +52,7 @@ SMALL_SIZE = 7
 LINE_INCHES = 0.15
 """Height of a text line above the panels in inches."""
 ADVICE_CHARACTERS_PER_INCH, CAPTION_CHARACTERS_PER_INCH = 13.5, 16
-"""Number of characters per inch in the widest of the fonts."""
+"""Number of characters per inch in the widest font."""
 EDGE_INCHES = 0.12
 
 
@@ -71,8 +71,8 @@ class Theme:
     load: str
     goodput: str
     amplification: str
-    """Colour of amplification. This one and the two above are Okabe and Ito's, which the colour-blind can distinguish.
-    They are lighter on dark paper."""
+    """Colour of amplification. It and the two colours above are from the palette of Okabe and Ito, which colour-blind
+    readers can distinguish. The dark theme has lighter versions."""
     filled: float
     """Opacity of the area under a line."""
 
@@ -105,7 +105,7 @@ THEMES: Mapping[str, Theme] = {
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Kind of figure over time."""
+    """Kind of figure that a panel shows over time."""
 
     title: str
     colour: Callable[[Theme], str]
@@ -141,7 +141,7 @@ def write(make: Callable[[], Figure], path: Path) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    # The type of the settings' names differs between releases.
+    # The type of the settings' names differs between releases of matplotlib.
     with mpl.rc_context(cast(Any, STYLE)):
         figure = make()
         if path.suffix.lower() == ".svg":
@@ -266,7 +266,7 @@ def _draw_panel(panel: Axes, curve: Curve, scenario: Scenario, found: FleetFigur
 
 
 def _steps(values: Sequence[float], scenario: Scenario) -> tuple[list[float], list[float]]:
-    """Return the values and the times between them. Adjacent equal values are merged."""
+    """Return the heights and the edges of steps. Adjacent equal values form one step."""
     heights: list[float] = []
     edges: list[float] = []
     for index, value in enumerate(values):
@@ -277,7 +277,7 @@ def _steps(values: Sequence[float], scenario: Scenario) -> tuple[list[float], li
 
 
 def _values(curve: Curve, found: FleetFigures, scenario: Scenario, missing: float) -> list[float]:
-    # The duration may cut the last bucket short.
+    # The last bucket is shorter if the simulation ends within it.
     values = (curve.value(bucket, min(scenario.bucket, scenario.duration - bucket.start)) for bucket in found.buckets)
     return [missing if value is None else value for value in values]
 

@@ -26,18 +26,18 @@ BARS_OF_ASCII = " .:-=+*#@"
 BARS_MAX = 30
 BARS_LEAST = 8
 COLUMNS_BESIDE_BARS = 58
-"""Width of the other columns, without the names of the strategies."""
+"""Total width of all columns except the bars and the names of the strategies."""
 NARROW = 80
 """Width below which names of strategies have separate lines and amplification over time is omitted."""
 INDENT = "  "
 ROWS_MAX = 12
 """Maximum number of lines in a table over time. Longer tables merge consecutive steps."""
 WIDTH = 120
-"""Columns of output that is not a terminal, unless ``COLUMNS`` is set. Lines of text are not wrapped."""
+"""Width in columns of output that is not a terminal, unless ``COLUMNS`` is set. Lines of text are not wrapped."""
 
 
 def show_fleet(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
-    """Print an overview of the strategies, the recommended one, and then each over time."""
+    """Print an overview of the strategies, the recommended strategy, and a table over time for each strategy."""
     console = Console(highlight=False)
     is_endless = not console.is_terminal and "COLUMNS" not in os.environ
     if is_endless:
@@ -67,7 +67,7 @@ def show_fleet(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
 
 
 def meaning(scenario: Scenario, strategy: str) -> str:
-    """Return the description of a strategy. Strategies of the scenario are described there."""
+    """Return the description of a strategy, or that it is defined in the scenario."""
     if any(retries.name == strategy for retries in scenario.strategies):
         return "is defined in the scenario"
     return STRATEGIES[strategy].meaning
@@ -103,7 +103,7 @@ _AWAY = {
 
 
 def summary(scenario: Scenario, figures: Sequence[FleetFigures], width: int, levels: str = BARS) -> Table:
-    """Return a line for each strategy, with as many bars as fit into ``width`` columns.
+    """Return a table with a line for each strategy, and as many bars as fit into ``width`` columns.
 
     Args:
         levels: characters of the bars, from empty to the highest.
@@ -166,12 +166,12 @@ def _cells(scenario: Scenario, found: FleetFigures) -> list[str]:
 
 
 def share_succeeded(figures: FleetFigures) -> str:
-    """Return the share of operations that succeeded."""
+    """Return the share of operations that succeeded, as text."""
     return f"{figures.totals.succeeded / figures.totals.begun:.1%}" if figures.totals.begun else "-"
 
 
 def recovery(scenario: Scenario, figures: FleetFigures) -> str:
-    """Return the recovery time."""
+    """Return the recovery time as text."""
     if scenario.outage is None:
         return "no outage"
     return "never" if figures.recovered_after is None else f"{figures.recovered_after:g} s"
@@ -202,7 +202,7 @@ def _over_time(scenario: Scenario, figures: FleetFigures, *, is_narrow: bool) ->
 
 
 def _joined(buckets: Sequence[TimeStep], count_max: int) -> Sequence[TimeStep]:
-    """Return at most ``count_max`` buckets, each the sum of the same number of consecutive ones."""
+    """Return at most ``count_max`` buckets, each the sum of the same number of consecutive buckets."""
     size = -(-len(buckets) // count_max)
     return [_sum(buckets[first : first + size]) for first in range(0, len(buckets), size)]
 

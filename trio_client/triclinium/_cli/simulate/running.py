@@ -30,7 +30,7 @@ def simulate_all(
     jobs: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Sequence[FleetFigures]:
-    """Return the figures of the strategies in their order, for any number of processes.
+    """Return the figures of each strategy in the given order. The number of processes does not change the figures.
 
     Raises:
         click.ClickException: a process died, for example because of a lack of memory.
@@ -71,7 +71,7 @@ def _simulate_in_processes(
 
 
 _shared: list[MutableSequence[float]] = []
-"""Progress of each strategy in a process of the pool, in memory that its parent reads."""
+"""Progress of each strategy, in memory that a process of the pool shares with its parent."""
 
 
 def _simulate_one(scenario: Scenario, seed: int, strategy: str, index: int) -> FleetFigures:
@@ -79,7 +79,7 @@ def _simulate_one(scenario: Scenario, seed: int, strategy: str, index: int) -> F
 
 
 def share(reached: MutableSequence[float]) -> None:
-    """Use this memory for the progress reports of this process."""
+    """Store the shared memory to which this process writes its progress."""
     _shared.append(reached)
 
 
@@ -89,5 +89,5 @@ def _prepare_process(reached: MutableSequence[float]) -> None:
 
 
 def heed_interrupts() -> None:
-    """End a pool process silently on Control-C. All of them receive it, and only the main process prints a message."""
+    """End a pool process silently on Control-C. All processes receive it; only the main process prints a message."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

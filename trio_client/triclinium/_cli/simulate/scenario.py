@@ -1,4 +1,4 @@
-"""Options of ``triclinium simulate`` as a scenario, or as changes to one in a file."""
+"""Options of ``triclinium simulate`` as a scenario, or as changes to a scenario from a file."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ScenarioOptions:
 def choose_strategies(names: Sequence[str], scenario: Scenario) -> Sequence[str]:
     """Return the names of strategies as the core and the scenario spell them, without duplicates.
 
-    Without names, return the default ones and those of the scenario.
+    Without names, return the default strategies and those of the scenario.
 
     Raises:
         WrongInput: a name is unknown.
@@ -102,7 +102,7 @@ COPIED_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "duration": ("duration",),
     "step": ("bucket",),
 }
-"""Path in ``Scenario`` of each option that sets a single value. Other options are read first."""
+"""Path in ``Scenario`` of each option that sets a single value. ``_change`` converts the other options."""
 
 Table = dict[str, Any]
 
@@ -126,7 +126,7 @@ def build_scenario(options: ScenarioOptions) -> Scenario:
 
 
 def change_scenario(scenario: Scenario, options: ScenarioOptions, given: Collection[str]) -> Scenario:
-    """Return the scenario changed by the given options.
+    """Return the scenario with the changes that the given options describe.
 
     Raises:
         WrongInput: a name is unknown, a value is out of range, or an option does not apply to this scenario.

@@ -1,7 +1,7 @@
 """Scenario file of a user: TOML whose keys are those of ``Scenario`` and of the values in it.
 
-Tables are values: ``[fleet]`` is a ``Fleet``. The reader guesses nothing: it refuses an unknown key, or a value of the
-wrong type, by name.
+Tables are values: ``[fleet]`` is a ``Fleet``. The reader refuses an unknown key and a value of the wrong type, with an
+error that names the key.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def _tables(kind: Any, value: object, place: Place) -> Iterator[tuple[Place, Sequence[Any], Mapping[str, object]]]:
-    """Yield the table ``value`` and those in it, inner ones first, each with its possible classes."""
+    """Yield the tables in ``value``, inner tables first, with the place and the possible classes of each."""
     if isinstance(value, list):
         element = getattr(kind, "item_type", None)
         for index, each in enumerate(value):
@@ -80,7 +80,7 @@ def _chosen(kinds: Sequence[Any], table: Mapping[str, object]) -> Any:
 
 
 def _problem_of_keys(place: Place, kinds: Sequence[Any], table: Mapping[str, object]) -> str | None:
-    """Return the problem of a table's keys, or of its names that must be among a few."""
+    """Return the problem of a table: a wrong key, or a name that is not among the permitted names."""
     chosen = _chosen(kinds, table)
     if chosen is None:
         key, tags = kinds[0].tag_field, ", ".join(str(kind.tag) for kind in kinds)
@@ -101,7 +101,7 @@ def _problem_of_keys(place: Place, kinds: Sequence[Any], table: Mapping[str, obj
 
 
 def _explained(message: str, table: Mapping[str, object]) -> str:
-    """Return msgspec's message with the wrong value. The message has the path of it, such as ``$.fleet.clients``."""
+    """Return msgspec's message with the wrong value. Find the value by its path in the message: ``$.fleet.clients``."""
     words, _, path = message.partition(" - at ")
     value: Any = table
     keys = re.findall(r"\.(\w+)|\[(\d+)\]", path)
@@ -111,7 +111,7 @@ def _explained(message: str, table: Mapping[str, object]) -> str:
 
 
 def _placed(error: errors.InvalidArgumentException, table: Mapping[str, object]) -> str:
-    """Return the message of a value that is out of range, with its table: the innermost that fails."""
+    """Return the message about a value that is out of range, with the innermost table that contains the value."""
     for place, kinds, value in _tables(msgspec.inspect.type_info(Scenario), table, ()):
         try:
             convert(value, _chosen(kinds, value).cls)

@@ -1,7 +1,7 @@
 """``triclinium simulate``: the command, its options, and the choice of the output.
 
-It defines no rules: the strategies and the simulation are in the core. It chooses the scenario, distributes the work
-over processes, and shows the figures.
+The command defines no rules: the strategies and the simulation are in the core. The command chooses the scenario,
+distributes the work over processes, and shows the figures.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def simulate(
 
 
 def typed_options() -> Collection[str]:
-    """Return the options of the running command that were typed."""
+    """Return the options of the running command that the user typed."""
     context = click.get_current_context()
     return [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
 
@@ -139,7 +139,7 @@ VALIDATION_OPTIONS = {"validates", "seed", "plot", "theme", "as_json", "jobs"}
 
 
 def validate_simulator(*, seed: int, jobs: int | None, plot: Path | None, themes: Sequence[str], as_json: bool) -> None:
-    """Run the references, show the comparison, and exit with 1 if figures differ.
+    """Run the reference experiments, show the comparison, and exit with 1 if figures differ.
 
     Raises:
         WrongInput: an option was given that belongs to a scenario.

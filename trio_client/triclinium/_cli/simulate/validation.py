@@ -37,11 +37,11 @@ def count_runs(experiments: Sequence[Experiment] = REFERENCES) -> int:
 
 
 def validate(*, seed: int, jobs: int | None = None, on_run: OnRun = lambda runs: None) -> Sequence[Row]:
-    """Return all comparisons in the order of the references. They do not depend on the number of processes.
+    """Return all comparisons in the order of the references. The number of processes does not change them.
 
     Args:
         seed: seed of all runs. The random numbers of each run are derived from it.
-        jobs: number of processes; None for one for each processor.
+        jobs: number of processes; None starts one for each processor.
         on_run: receives the number of finished runs.
 
     Raises:
@@ -112,7 +112,7 @@ def rows_as_json(rows: Sequence[Row]) -> Sequence[str]:
 
 
 def _place_of(rows: Sequence[Row]) -> Callable[[Row], int]:
-    """Return a sort key for rows: the position of their reference in order of first occurrence."""
+    """Return a function that returns a row's sort key: the position at which the reference of the row occurs first."""
     places = {reference: place for place, reference in enumerate(dict.fromkeys(row.reference for row in rows))}
     return lambda row: places[row.reference]
 

@@ -1,6 +1,6 @@
 """Picture of the validation: the published figures, their tolerances, and the simulated figures.
 
-It needs matplotlib from the extra ``plot``, but neither a display nor a settings file.
+The module needs matplotlib from the extra ``plot``, but neither a display nor a settings file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from triclinium._cli.simulate.validation import verdict
 from triclinium_core.tools.fleet.references import Row
 
 WIDTH_INCHES, LINE_INCHES, PANEL_INCHES = 9.0, 0.16, 0.75
-"""Sizes of a picture: its width, a line for each figure, and the rest of a panel."""
+"""Sizes in inches: the width of the picture, the height of a line for one figure, and the rest of a panel's height."""
 MARGIN_INCHES = 0.75
 THEIRS_SIZE, OURS_SIZE = 6.0, 2.6
 BAND_HEIGHT = 0.16
@@ -64,8 +64,8 @@ def draw_validation(rows: Sequence[Row], path: Path, *, theme: str = "light") ->
 def validation_picture(rows: Sequence[Row], theme: Theme) -> Figure:
     """Return the picture in the current style.
 
-    From the top: the verdict, the figures of the well-known simulations, and the distance of all figures from the
-    expected ones, in tolerances.
+    From the top: the number of matching figures, the figures of the well-known simulations, and the distance of all
+    figures from the expected ones, in tolerances.
     """
     references = list(dict.fromkeys(row.reference for row in rows))
     groups = [[_rows_of(rows, panel) for panel in panels] for panels in PANELS]
