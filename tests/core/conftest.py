@@ -1,4 +1,4 @@
-"""Selection of the tests that count for the core's coverage: those written for particular lines.
+"""Selection of the tests that count towards the core's coverage: those that were written for particular lines.
 
 A property runs hundreds of examples, and a history thousands of steps. Measuring coverage makes them two or three times
 slower, and the lines that they reach by chance do not show what a test checks.

@@ -1,4 +1,4 @@
-"""Checks of arguments: valid values are returned, and invalid ones are rejected in one form."""
+"""Checks of arguments: a valid value is returned, and an invalid one raises an error with a uniform text."""
 
 from __future__ import annotations
 
@@ -32,44 +32,44 @@ from triclinium_core.testing.fakes.store.documents import FakeDocuments
 
 
 def timeouts(name: str, value: Any) -> object:
-    """Return the value of one timeout after construction."""
+    """Construct ``TimeoutOptions`` with this timeout, and return its value."""
     return getattr(TimeoutOptions(**{"config_poll_floor": 1e-6, "config_poll_interval": 1e6, name: value}), name)
 
 
 def breaker(name: str, value: Any) -> object:
-    """Return the value of one circuit breaker option after construction."""
+    """Construct ``CircuitBreakerOptions`` with this option, and return its value."""
     return getattr(CircuitBreakerOptions(**{name: value}), name)
 
 
 def best_effort(value: Any) -> object:
-    """Return the action of a strategy whose backoff returns ``value``."""
+    """Return the action of a best-effort strategy whose backoff returns ``value``."""
     strategy = BestEffortRetryStrategy(lambda retries, rng: value)
     return strategy.retry_after(retry_request(), RetryReason.KV_LOCKED)
 
 
 def slow_node(value: Any) -> object:
-    """Return the delay of a node's responses."""
+    """Slow down a fake network, and return the delay of its responses."""
     network = FakeNetwork()
     network.slow_down(value)
     return network.slowness
 
 
 def documents() -> FakeDocuments:
-    """Return one document."""
+    """Return a store with one document."""
     documents = FakeDocuments(vbuckets=16, wall_seconds_at_zero=0.0)
     documents.put("default", "key", b"1")
     return documents
 
 
 def lock(value: Any) -> object:
-    """Return a document that is locked for ``value``."""
+    """Lock a document for ``value``, and return it."""
     locked = documents()
     locked.lock("default", "key", seconds=value)
     return locked.find(locked.address("default", "key"))
 
 
 def put(value: Any) -> object:
-    """Return the expiry time of a document."""
+    """Store a document that expires after ``value``, and return its expiry time."""
     return documents().put("default", "key", b"2", expires_after=value).expires_at
 
 
@@ -105,12 +105,12 @@ TAKERS: Mapping[str, Callable[[Any], object]] = {
     "a lock's seconds": lock,
     "a document's expires_after": put,
 }
-"""All functions of the core that accept a duration."""
+"""Functions of the core that accept a duration, by the name of the parameter."""
 
 
 @given(st.timedeltas(timedelta(microseconds=1), timedelta(seconds=30)))
 def test_a_timedelta_means_its_seconds(duration: timedelta) -> None:
-    """A timedelta has the same effect as its seconds in options, actions and encoded bytes."""
+    """All functions that accept a duration treat a timedelta like its seconds."""
     seconds = duration.total_seconds()
 
     for name, take in TAKERS.items():
@@ -120,7 +120,7 @@ def test_a_timedelta_means_its_seconds(duration: timedelta) -> None:
 @rows("taker", TAKERS)
 @rows("value", [True, "1", b"1", 1j, math.nan, -math.inf, -1, timedelta(microseconds=-1), timedelta.min, 10**400])
 def test_invalid_durations(taker: str, value: object) -> None:
-    """An invalid duration is rejected by the name of the parameter."""
+    """An invalid duration raises an error that names the parameter."""
     with pytest.raises(ArgumentError) as caught:
         TAKERS[taker](value)
 
@@ -145,7 +145,7 @@ def test_invalid_durations(taker: str, value: object) -> None:
     ],
 )
 def test_the_limits_of_a_duration(value: Any, limits: Mapping[str, Any], accepted: bool) -> None:
-    """A duration is checked against its minimum and maximum, and infinity needs permission."""
+    """A duration below its minimum or above its maximum is rejected; infinity needs explicit permission."""
     try:
         checks.check_duration(value, "wait", **limits)
     except errors.InvalidArgumentException:
@@ -171,7 +171,7 @@ def test_the_limits_of_a_duration(value: Any, limits: Mapping[str, Any], accepte
     ],
 )
 def test_is_number(value: object, expected: bool) -> None:
-    """Booleans, and integers that no float can hold, are not numbers."""
+    """A boolean is not a number, and neither is an integer that no float can hold."""
     assert expected is checks.is_number(value)
 
 
@@ -190,7 +190,7 @@ def test_is_number(value: object, expected: bool) -> None:
     ids=lambda made: type(made).__name__,
 )
 def test_objects_with_durations_are_dataclasses(made: Any) -> None:
-    """Objects with durations can be recreated from their fields, whose defaults are those of the constructor."""
+    """An object with durations can be created again from its fields, which have the defaults of the constructor."""
     assert made == replace(made)
     parameters = inspect.signature(type(made)).parameters
     for field in fields(made):
@@ -200,7 +200,7 @@ def test_objects_with_durations_are_dataclasses(made: Any) -> None:
 
 
 def test_returned_delays_may_be_timedeltas() -> None:
-    """A custom policy and ``RetryAction.after`` may return delays as timedelta."""
+    """A custom policy, or the backoff of a strategy, may return a delay as timedelta."""
 
     class Answering:
         def next_execution(self, *, node: Hashable, running: int) -> checks.Duration | None:
@@ -216,25 +216,25 @@ class Hundred(int):
 
 @rows("seconds", [0, 0.0, 1e-9, 1, 3.5, 1e300, 10**300])
 def test_seconds(seconds: float) -> None:
-    """Any finite number of at least 0 is a number of seconds."""
+    """A finite number of at least 0 is a valid number of seconds."""
     assert checks.is_seconds(seconds)
 
 
 @rows("seconds", [-1, -1e-9, math.nan, math.inf, -math.inf, 10**400, 10**5000, True, None, "1", Fraction(1, 2), 1j])
 def test_no_seconds(seconds: Any) -> None:
-    """Anything else is not a number of seconds."""
+    """Any other value is not a number of seconds."""
     assert not checks.is_seconds(seconds)
 
 
 @rows("count", [0, 1, 10**9, 10**5000, Hundred(100)])
 def test_counts(count: int) -> None:
-    """Any integer of at least the minimum is returned."""
+    """An integer of at least the minimum is returned unchanged."""
     assert count == checks.check_integer(count, "attempts")
 
 
 @rows(("count", "least"), [(-1, 0), (-(10**5000), 0), (0, 1), (1.0, 0), (True, 0), ("1", 0)])
 def test_no_counts(count: Any, least: int) -> None:
-    """A value that is not an integer, or below the minimum, is rejected by name."""
+    """A value that is not an integer, or is below the minimum, raises an error that names the parameter."""
     with pytest.raises(errors.InvalidArgumentException, match=f"^attempts=.* must be an integer of at least {least}"):
         checks.check_integer(count, "attempts", least=least)
 
@@ -257,7 +257,7 @@ def test_no_counts(count: Any, least: int) -> None:
     ],
 )
 def test_refusals(check: Callable[[], object], wanted: str) -> None:
-    """The error has the parameter, the value and the requirement, in one form."""
+    """Each error starts with the parameter, the value and the requirement."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         check()
 
@@ -267,7 +267,7 @@ def test_refusals(check: Callable[[], object], wanted: str) -> None:
 
 @rows("name", [name for name in dir(checks.Checks) if name.startswith("check_")])
 def test_both_modules_raise_the_same_text(name: str) -> None:
-    """The checks of Couchbase raise InvalidArgumentException, the others ArgumentError, with the same text."""
+    """Checks for Couchbase raise InvalidArgumentException and all others ArgumentError, with the same text."""
     values: Mapping[str, tuple[object, ...]] = {
         "check_type": (None, "n", int),
         "check_choice": (None, "n", Jitter),

@@ -1,4 +1,4 @@
-"""Credentials in foreign text."""
+"""Concealment of credentials in texts that other programs wrote."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECRETS = Secrets((TOKEN,), ("app:s3cret>password?", "s3cret>password?"))
     ],
 )
 def test_a_text_that_repeats_credentials(echo: str, expected: str) -> None:
-    """A token is replaced if it is complete, cut, wrapped, escaped or in another case; so is a readable password."""
+    """A token is concealed if it is complete, cut, wrapped, escaped or in another case; so is a readable password."""
     assert expected == SECRETS.conceal(echo)
 
 
@@ -46,32 +46,32 @@ def test_a_text_that_repeats_credentials(echo: str, expected: str) -> None:
     ],
 )
 def test_a_password_with_signs_that_formats_escape(echo: str) -> None:
-    """A password with special characters is found in a form, in HTML and in JSON."""
+    """A password with special characters is concealed in a form, in HTML and in JSON."""
     assert f"p={CONCEALED}" == Secrets(passwords=("correct horse+b&t\u00e4ry<",)).conceal(f"p={echo}")
 
 
 @pytest.mark.parametrize("text", ["", "the password is wrong", "İstanbul 100% \\u00", "Basic realm", "app"])
 def test_a_text_without_credentials(text: str) -> None:
-    """A text without credentials is returned unchanged."""
+    """If a text contains no credentials, it is returned unchanged."""
     assert text == SECRETS.conceal(text)
     assert text == NO_SECRETS.conceal(text)
 
 
 def test_a_short_secret() -> None:
-    """A token shorter than a part is replaced only as a word, and a password below the minimum is not replaced."""
+    """A token shorter than a part is concealed only as a word; a password below the minimum length is not concealed."""
     short = Secrets(("Og==",)).with_passwords(("x" * (PASSWORD_MIN - 1), "y" * PASSWORD_MIN))
 
     assert f"{CONCEALED} xOg==x xxxxx {CONCEALED}" == short.conceal("Og== xOg==x xxxxx yyyyyy")
 
 
 def test_secrets_are_not_shown() -> None:
-    """The repr contains no secret."""
+    """The repr of ``Secrets`` contains no secret."""
     assert "Secrets()" == repr(SECRETS)
 
 
 @pytest.mark.parametrize("excess", [0, 1, 100_000])
 def test_a_text_that_is_too_long_to_search(excess: int) -> None:
-    """A text above the limit is cut, so that only searched text is returned."""
+    """If a text is longer than the search limit, it is cut there, so that no unsearched text is returned."""
     text = f"{TOKEN} ".ljust(TEXT_SIZE_MAX + excess, "-")
     concealed = SECRETS.conceal(text)
 
@@ -97,19 +97,19 @@ CUT_ECHOES: list[tuple[str, str]] = [
 
 @rows(("echo", "expected"), CUT_ECHOES)
 def test_a_text_that_was_cut_in_a_credential(echo: str, expected: str) -> None:
-    """The start of a credential before the dots of a cut is replaced, also if the cut splits an escape."""
+    """If a text was cut in a credential, its start before the dots is concealed, even if the cut splits an escape."""
     assert expected == SECRETS.conceal(echo)
 
 
 @rows("text", ["p=s3c...", "p=s3cr", "s3cret is wrong", "as3cret...", "p=s3crxt...", "s3cret .."])
 def test_a_text_without_a_cut_credential(text: str) -> None:
-    """A short start, one without dots after it, and one within a word are returned unchanged."""
+    """The start of a credential is not concealed if it is short, within a word, or not followed by dots."""
     assert text == SECRETS.conceal(text)
 
 
 @rows("kept", range(BEGINNING_MIN, len("s3cret>password?")))
 def test_a_credential_at_the_limit_of_a_text(kept: int) -> None:
-    """A text above the limit shows no start of a credential that its end cuts."""
+    """If the search limit cuts a credential, its start is concealed too."""
     before = "-" * (TEXT_SIZE_MAX - len("...") - kept - 1)
     concealed = SECRETS.conceal(f"{before} s3cret>password? {before}")
 
@@ -117,7 +117,7 @@ def test_a_credential_at_the_limit_of_a_text(kept: int) -> None:
 
 
 def test_many_cuts() -> None:
-    """Each start of a credential is replaced in a text that has hundreds of them."""
+    """If a text has hundreds of cut credentials, the start of each is concealed."""
     secrets = Secrets(passwords=("a" * 300,))
 
     assert f"{CONCEALED}... " * 500 == secrets.conceal("aaaaa... " * 500)

@@ -1,4 +1,4 @@
-"""Effects of a defect in each decoder, planted as an exception."""
+"""Effects of a defect in each decoder; the tests plant an exception as the defect."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer
 pytestmark = pytest.mark.usefixtures("contain_decoder_faults")
 
 SLOW_SECONDS = 100.0
-"""Seconds that exceed any timeout of these tests."""
+"""Seconds that are longer than any timeout of these tests."""
 
 
 @dataclass(frozen=True)
 class Plant:
-    """Decoder that raises an exception, and a call of the user that reaches it."""
+    """Decoder in which a test plants an exception, with a call that reaches the decoder."""
 
     decoder: decoder_faults.Decoder
     target: str
     ask: Callable[[Asking], Token]
     error: type[errors.CouchbaseException] = errors.DecodingFailureException
-    """Exception of the call that waited for the bytes."""
+    """Exception that the call raises when the decoder fails."""
 
     @property
     def breaks_bootstrap(self) -> bool:
-        """True if the defect keeps every connection from becoming ready."""
+        """True if no connection can become ready with the defect."""
         return self.decoder in (decoder_faults.Decoder.CLUSTER_CONFIG, decoder_faults.Decoder.ERROR_MAP)
 
 
@@ -78,7 +78,7 @@ def _of_service(request: ServiceRequest) -> Plant:
 
 CORE = "triclinium_core"
 LONG = upsert("long", value=b'"%s"' % (b"x" * 4096))
-"""Write of a document that is sent compressed."""
+"""Write of a document that is long enough to be sent compressed."""
 PLANTS: Sequence[Plant] = (
     Plant(
         decoder_faults.Decoder.CLUSTER_CONFIG,
@@ -146,17 +146,17 @@ PLANTS: Sequence[Plant] = (
 
 
 def boom(*args: object, **kwargs: object) -> NoReturn:
-    """Raise an exception, as a decoder with a defect would."""
+    """Raise an exception, as a decoder that has a defect does."""
     raise KeyError("planted")
 
 
 def boom_in_steps(*args: object) -> Iterator[int]:
-    """Raise an exception in the first step."""
+    """Raise an exception in the first step of a decoder that works in steps."""
     yield boom(*args)
 
 
 def begin() -> Asking:
-    """Return a client that has not started, for a node with one document and one response of each service."""
+    """Return a client that has not started, and whose node has a document and a response of each service."""
     simulation = Asking()
     row = {"id": "a", "index": "hotels", "key": None, "value": 1}
     for service, (said, _) in ASKED.items():
@@ -165,17 +165,17 @@ def begin() -> Asking:
 
 
 def outcome(simulation: Asking, token: Token) -> object:
-    """Return the outcome of a token, once it has completed or ``SLOW_SECONDS`` have passed."""
+    """Run until an operation or request completes, at most for ``SLOW_SECONDS``, and return its result or error."""
     simulation.run(SLOW_SECONDS)
     return simulation.errors.get(token) or {**simulation.results, **simulation.answers}[token]
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant.decoder.name}-{plant.target.rpartition('.')[0]}")
 def test_a_defect_costs_one_connection(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A defect in a decoder closes the connection, is reported once with its traceback, and fails only its waiter."""
+    """A defect in a decoder closes the connection, is reported once with its traceback, and fails only its own call."""
     simulation = begin()
     if not plant.breaks_bootstrap:
-        # The compressed document is written first, so that the first inflated response is that of the test.
+        # Write the compressed document before the defect, so that the test inflates it in its own call first.
         outcome(simulation, simulation.submit(LONG))
     with monkeypatch.context() as planted:
         planted.setattr(plant.target, boom_in_steps if plant.target.endswith("_in_steps") else boom)
@@ -196,13 +196,13 @@ def test_a_defect_costs_one_connection(plant: Plant, monkeypatch: pytest.MonkeyP
 
 
 def test_every_decoder_has_a_plant() -> None:
-    """Each guarded decoder is in the table of this test, except the one that runs in the caller's task."""
+    """Each decoder with a guard has an entry in the table, except the one that runs in the caller's task."""
     assert set(decoder_faults.Decoder) - {decoder_faults.Decoder.ROW} == {plant.decoder for plant in PLANTS}
 
 
 @pytest.mark.native
 def test_every_guard_is_used() -> None:
-    """Each guard in the sources names its own decoder or one of the same input, and each decoder has a guard."""
+    """Each decoder is named by a guard in the sources, and each guard names a decoder."""
     guards = [
         decoder
         for folder in ("core", "trio_client")
@@ -214,7 +214,7 @@ def test_every_guard_is_used() -> None:
 
 
 def test_others_on_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If one of three reads in flight meets a defect, only that read fails: one completes and one is sent again."""
+    """If one of three reads in flight meets a defect, it fails; a second completes, and the third is sent again."""
     simulation = ready()
     simulation.result(upsert("lost"))
     first, second = (simulation.submit_in_flight(get(key)) for key in "ab")
@@ -229,7 +229,7 @@ def test_others_on_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_config_behind_not_my_vbucket(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A defect in a config that NOT_MY_VBUCKET carries closes the connection, and the operation is retried."""
+    """If a config in a NOT_MY_VBUCKET response meets a defect, the connection closes and the operation is retried."""
     simulation = ready()
     simulation.result(upsert())
     simulation.node.faults.next(Opcode.GET, not_my_vbucket())
@@ -252,7 +252,7 @@ def test_a_config_behind_not_my_vbucket(monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 def test_a_ping_names_the_defect(service: Service, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ping of a node reports the defect that breaks its connection."""
+    """If a defect breaks the connection to a node, the report of a ping has the defect."""
     simulation = begin()
     monkeypatch.setattr(target, boom)
     result = outcome(simulation, simulation.inquire(Ping("travel", report_id="r", service_types=(service,))))
@@ -262,7 +262,7 @@ def test_a_ping_names_the_defect(service: Service, target: str, monkeypatch: pyt
 
 
 def test_the_end_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A defect in reading the end of a stream, which ends the response, is reported and fails the request."""
+    """If reading the end of a stream that ends a response meets a defect, it is reported and the request fails."""
     simulation = begin()
     simulation.nodes[0].faults.next(Service.QUERY, hang_up())
     ends = HttpConnection.ends_with_stream
@@ -280,7 +280,7 @@ def test_the_end_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_rows_with_a_defect(is_whole: bool) -> None:
-    """A defect in the caller's decoder of rows closes the connection, whether or not the response is complete."""
+    """If the caller's decoder of rows has a defect, the connection closes, even if the response is complete."""
     simulation = begin()
     simulation.takes_rows = False
     rows = [{"n": number} for number in range(1 if is_whole else 200_000)]
@@ -299,7 +299,7 @@ def test_rows_with_a_defect(is_whole: bool) -> None:
 
 
 def test_kinds_are_reported_once_and_bounded() -> None:
-    """Each kind of fault is reported once, up to a limit; the same exception in another decoder is another kind."""
+    """Each kind of fault is reported once, up to a limit; a kind is an exception class in one decoder."""
     emitted: list[Action] = []
     reports = FaultReports(emit=emitted.append)
     for number in range(2 * KINDS_MAX):
@@ -314,7 +314,7 @@ def test_kinds_are_reported_once_and_bounded() -> None:
 
 
 class Unshowable(Exception):
-    """Exception whose repr raises."""
+    """Exception whose repr raises another exception."""
 
     def __repr__(self) -> str:
         raise RuntimeError
@@ -324,7 +324,7 @@ class Unshowable(Exception):
     "error", [ValueError("a\nb\x1b[31m" + "x" * 100_000), Unshowable(), MemoryError(), RecursionError()]
 )
 def test_a_fault_is_one_short_line(error: Exception) -> None:
-    """The text of a fault is short and printable for any exception."""
+    """For any exception, the text of the fault is one short and printable line."""
     text = str(decoder_faults.unexpected(decoder_faults.Decoder.HTTP, error))
 
     assert text.isprintable()
@@ -332,5 +332,5 @@ def test_a_fault_is_one_short_line(error: Exception) -> None:
 
 
 def fails_for(key: str, decode: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a decoder that raises an exception only for responses about one key."""
+    """Return a decoder that raises an exception for responses about this key, and else calls ``decode``."""
     return lambda operation, *args, **kwargs: boom() if operation.key == key else decode(operation, *args, **kwargs)

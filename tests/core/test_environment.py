@@ -1,4 +1,4 @@
-"""Options from environment variables, which are passed as a mapping."""
+"""Options from environment variables, which the tests pass as a mapping."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ GIVEN = ClientOptions(
 
 
 def read(text: str = STRING, **variables: str) -> ClientOptions:
-    """Return ``GIVEN`` overridden by environment variables."""
+    """Return the options ``GIVEN``, overridden by these environment variables."""
     environ = {"TRICLINIUM_CONNECTION_STRING": text} | {f"TRICLINIUM_{name}": each for name, each in variables.items()}
     return read_environment({**environ, "PATH": "/bin", "NOT_TRICLINIUM_X": "1"}).over(GIVEN)
 
 
 def test_every_option_has_a_variable() -> None:
-    """Timeouts, circuit breaker, flags and numbers of the client, and credentials have variables."""
+    """All options for timeouts, circuit breaker, client and credentials that a variable can express have a variable."""
     for group in (
         TimeoutOptions,
         CircuitBreakerOptions,
@@ -56,7 +56,7 @@ def test_every_option_has_a_variable() -> None:
 
 
 def test_string_options_and_variables_share_names() -> None:
-    """Each option of the connection string has a variable of the same name, which is read alike."""
+    """Each option of the connection string has a variable with the same name, field and parser."""
     for name, option in OPTIONS.items():
         variable = VARIABLES[f"{PREFIX}{name.upper()}"]
 
@@ -64,7 +64,7 @@ def test_string_options_and_variables_share_names() -> None:
 
 
 def test_nothing_but_the_address() -> None:
-    """Without further variables, all other options stay unchanged."""
+    """If only the connection string is set, all other options stay unchanged."""
     options = read()
 
     assert (STRING, GIVEN.authenticator, GIVEN.timeouts) == (
@@ -95,12 +95,12 @@ def test_nothing_but_the_address() -> None:
     ],
 )
 def test_credentials(variables: dict[str, str], expected: Authenticator) -> None:
-    """Variables of one kind of credentials replace those of the program."""
+    """Variables for a kind of credentials replace the program's credentials."""
     assert expected == read(**variables).authenticator
 
 
 def test_precedence_of_sources() -> None:
-    """The connection string overrides the variables, these the profile, and this the program, option by option."""
+    """Each option is that of the connection string, else of its variable, else of the profile, else of the program."""
     variables = {"PROFILE": "wan_development", "KV_TIMEOUT": "5s", "QUERY_TIMEOUT": "1m30s", "COMPRESSION": "false"}
     options = read(f"{STRING}?kv_timeout=6s", **variables, CIRCUIT_BREAKER_VOLUME_THRESHOLD="3")
     effective = parse_connection_string(options.connection_string).over(options)
@@ -115,7 +115,7 @@ def test_precedence_of_sources() -> None:
 
 
 def test_telemetry() -> None:
-    """Each part of telemetry is disabled or enabled separately; parts without a variable stay unchanged."""
+    """Each part of telemetry has its own variable; a part without a variable stays unchanged."""
     options = read(TRACER="false", METER="true")
     quiet = read_environment({"TRICLINIUM_CONNECTION_STRING": STRING, "TRICLINIUM_ORPHANS": "true"}).over(
         replace(GIVEN, tracer=None, meter=None, orphans=None)
@@ -149,7 +149,7 @@ def test_telemetry() -> None:
     ],
 )
 def test_an_invalid_variable(variables: dict[str, str], name: str) -> None:
-    """An invalid variable is rejected by its name."""
+    """An invalid variable raises an error that names it."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         read(**variables)
 
@@ -159,7 +159,7 @@ def test_an_invalid_variable(variables: dict[str, str], name: str) -> None:
 
 @pytest.mark.parametrize("environ", [{}, {"TRICLINIUM_CONNECTION_STRING": ""}])
 def test_no_cluster(environ: dict[str, str]) -> None:
-    """Without a connection string, the error names the missing variable."""
+    """If the connection string is missing, the error names its variable."""
     with pytest.raises(errors.InvalidArgumentException, match="TRICLINIUM_CONNECTION_STRING is missing"):
         read_environment(environ)
 
@@ -182,7 +182,7 @@ SECRET = "geheim wort\0"
     ],
 )
 def test_no_error_shows_a_secret(variables: dict[str, str]) -> None:
-    """An error shows no secret in its message, repr and cause, also for a misspelt name."""
+    """An error shows no secret in its message, repr or cause, not even for a misspelt variable."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         parse_connection_string(read(**{"text": STRING} | variables).connection_string)
     error: BaseException | None = caught.value
@@ -192,7 +192,7 @@ def test_no_error_shows_a_secret(variables: dict[str, str]) -> None:
 
 
 def test_no_representation_shows_a_secret() -> None:
-    """The repr of the options contains no password."""
+    """The repr of the options does not contain the password."""
     found = read_environment(
         {"TRICLINIUM_CONNECTION_STRING": STRING, "TRICLINIUM_USERNAME": "ada", "TRICLINIUM_PASSWORD": "geheim"}
     )
@@ -203,7 +203,7 @@ def test_no_representation_shows_a_secret() -> None:
 
 @given(st.dictionaries(st.sampled_from([*VARIABLES, "TRICLINIUM_PROFILE", "TRICLINIUM_X"]), st.text()))
 def test_any_environment_is_read_or_refused(environ: dict[str, str]) -> None:
-    """Any environment is read or rejected by the name of a variable."""
+    """Any environment either yields options or raises an error that names a variable."""
     try:
         read_environment({"TRICLINIUM_CONNECTION_STRING": STRING, **environ}).over(GIVEN)
     except errors.InvalidArgumentException as error:

@@ -1,4 +1,4 @@
-"""Context of errors: the facts about a request."""
+"""Context of an error: facts about its request."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ contexts = st.builds(
 
 
 def refuse(constant: str) -> NoReturn:
-    """Reject a constant that Python's parser accepts although JSON has no such number."""
+    """Fail if the parser finds a constant that Python accepts but JSON does not have."""
     raise AssertionError(f"{constant} is not JSON")
 
 
 def test_full() -> None:
-    """All fields are output in the order of declaration, and a set as a sorted list."""
+    """The JSON has all fields in the order of declaration; a set becomes a sorted list."""
     expected = (
         '{"service": "kv", "operation": "upsert", "idempotent": false, "bucket": "travel-sample", '
         '"scope": "inventory", "collection": "airline", "key": "airline_10", "opaque": 17, "status": 134, '
@@ -134,7 +134,7 @@ def test_full() -> None:
 
 
 def test_empty() -> None:
-    """Unknown fields are omitted; the number of retries is always known."""
+    """The JSON omits unknown fields, but always has the number of retries."""
     assert '{"service": "kv", "retry_attempts": 0}' == ErrorContext().to_json()
 
 
@@ -148,19 +148,19 @@ def test_empty() -> None:
     ],
 )
 def test_zero_is_no_absence(context: ErrorContext, name: str, expected: object) -> None:
-    """A field with the value 0 is output."""
+    """A field with the value 0 is in the JSON."""
     assert expected == json.loads(context.to_json())[name]
 
 
 @pytest.mark.parametrize("seconds", [math.inf, -math.inf, math.nan])
 def test_endless_is_left_out(seconds: float) -> None:
-    """Infinity and NaN are omitted, because JSON has neither."""
+    """The JSON omits infinity and NaN, because JSON has neither."""
     assert ErrorContext().to_json() == ErrorContext(timeout=seconds, elapsed=seconds).to_json()
 
 
 @given(contexts)
 def test_always_one_line_of_json(context: ErrorContext) -> None:
-    """Any context is one line of strict JSON."""
+    """The JSON of any context is one line that a strict parser accepts."""
     text = context.to_json()
     known = json.loads(text, parse_constant=refuse)
 
@@ -173,30 +173,30 @@ def test_always_one_line_of_json(context: ErrorContext) -> None:
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_survives_pickling(protocol: int) -> None:
-    """A context survives pickling."""
+    """A context equals its pickled copy."""
     assert pickle.loads(pickle.dumps(FULL, protocol)) == FULL  # noqa: S301
 
 
 def test_survives_copying() -> None:
-    """A copy is equal and has the same hash."""
+    """A context equals its copies, which have the same hash."""
     assert copy.deepcopy(FULL) == FULL
     assert hash(copy.copy(FULL)) == hash(FULL)
 
 
 @rows("name", [field.name for field in dataclasses.fields(ErrorContext)])
 def test_frozen(name: str) -> None:
-    """The fields of a context cannot be set."""
+    """Setting a field of a context raises."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(FULL, name, None)
 
 
 def test_every_field_has_a_default() -> None:
-    """Each field has a default."""
+    """Each field of the context has a default."""
     assert ErrorContext(key="k") == dataclasses.replace(ErrorContext(), key="k")
 
 
 def test_differs_by_every_field() -> None:
-    """Contexts that differ in one field are not equal."""
+    """Two contexts that differ in one field are not equal."""
     blank = ErrorContext(service="query", retry_attempts=9)
 
     for field in dataclasses.fields(ErrorContext):
@@ -204,7 +204,7 @@ def test_differs_by_every_field() -> None:
 
 
 def test_every_open_state_has_a_text() -> None:
-    """Exactly the states that are not final have a text."""
+    """Every state has a text, unless it is final."""
     assert {state.value for state in RetryState if not state.is_final} == set(STANDINGS)
 
 
@@ -220,7 +220,7 @@ LONG_NAMES: dict[str, Any] = {
 
 @rows(("name", "value"), LONG_NAMES.items())
 def test_the_representation_of_a_long_value(name: str, value: Any) -> None:
-    """A long value is cut in the repr and complete in its attribute."""
+    """A long value is cut in the repr, but its attribute is complete."""
     context = dataclasses.replace(FULL, **{name: value})
 
     assert len(repr(context)) <= MESSAGE_MAX
@@ -229,7 +229,7 @@ def test_the_representation_of_a_long_value(name: str, value: Any) -> None:
 
 
 def test_the_representation_has_each_field() -> None:
-    """The repr has a short value of each field completely."""
+    """The repr has each field, with its complete value if it is short."""
     written = [f"{field.name}={getattr(FULL, field.name)!r}" for field in dataclasses.fields(FULL)]
 
     assert f"ErrorContext({', '.join(written)})" == repr(FULL)
@@ -237,7 +237,7 @@ def test_the_representation_has_each_field() -> None:
 
 @rows("make", [errors.CouchbaseException, ArgumentError, errors.InvalidArgumentException, ServerError])
 def test_the_text_of_an_error_is_bounded(make: Callable[[str], Exception]) -> None:
-    """The text of an error has at most ``MESSAGE_MAX`` characters."""
+    """The text of an error is at most ``MESSAGE_MAX`` characters long."""
     error = make("x" * 100_000)
 
     assert len(str(error)) <= MESSAGE_MAX
@@ -256,7 +256,7 @@ def test_the_text_of_an_error_is_bounded(make: Callable[[str], Exception]) -> No
     ],
 )
 def test_the_newest_answer(context: ErrorContext, expected: str | None) -> None:
-    """The text has the status and the texts of the newest response; a context without a response has none."""
+    """The text has the status and the texts of the newest response; without a response there is no text."""
     answer = last_answer(context)
 
     assert expected == (answer if answer is None else answer.removeprefix("last response: "))

@@ -1,4 +1,4 @@
-"""Exceptions of SDK-RFC 0058: their tree, and the properties of each."""
+"""Exceptions of SDK-RFC 0058: their tree, and the properties that each has."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ NUMBERS_OF_THE_RFC = {
     "UserExistsException": 606,
     "BucketNotFlushableException": 607,
 }
-"""SDK-RFC 0058 "Error Definitions", copied by hand."""
+"""Errors and their numbers, copied by hand from SDK-RFC 0058 "Error Definitions"."""
 
 NARROWER = {"BucketAccessException", "TlsException", "IndexNotReadyException"}
-"""Classes of this project for errors that the RFCs raise as the base class."""
+"""Classes of this project for errors for which the RFCs specify only the base class."""
 
 WITHOUT_A_NUMBER = {
     "KeyValueException",
@@ -97,7 +97,7 @@ WITHOUT_A_NUMBER = {
     "LinkExistsException",
     "InternalError",
 } | NARROWER
-"""Further classes without a number: the group of key-value errors, a newer status, a name of RFC 0054, and defects."""
+"""Classes without a number: the base of key-value errors, a newer status, a name of RFC 0054, and defects."""
 
 CLASSES: dict[str, type[errors.CouchbaseException]] = {
     name: thing
@@ -111,7 +111,7 @@ each_class = rows("error", CLASSES.values())
 
 
 def parent_of(name: str) -> type[BaseException]:
-    """Return the base class that the RFC, or the layout of its numbers, requires."""
+    """Return the base class that the RFC requires, directly or by the ranges of its numbers."""
     if name == "CouchbaseException":
         return Exception
     if name in {"AmbiguousTimeoutException", "UnambiguousTimeoutException"}:
@@ -122,25 +122,25 @@ def parent_of(name: str) -> type[BaseException]:
 
 
 def test_every_entry_has_one_class() -> None:
-    """Each entry of the RFC has one class with its name and the suffix."""
+    """Each entry of the RFC has a class, whose name is that of the entry with the suffix."""
     assert set(NUMBERS_OF_THE_RFC) | WITHOUT_A_NUMBER == set(CLASSES)
 
 
 @each_class
 def test_tree(error: type[errors.CouchbaseException]) -> None:
-    """Each class has the one base of the RFC."""
+    """Each class has one base, which is the one that the RFC requires."""
     assert [parent_of(error.__name__)] == [base for base in error.__bases__ if base is not ArgumentError]
 
 
 def test_misuse_of_couchbase_is_misuse() -> None:
-    """InvalidArgumentException is an ArgumentError, which is a ValueError."""
+    """InvalidArgumentException is a subclass of ArgumentError, which is a subclass of ValueError."""
     assert ["InvalidArgumentException"] == [name for name, error in CLASSES.items() if issubclass(error, ArgumentError)]
     assert issubclass(ArgumentError, ValueError)
     assert not issubclass(ArgumentError, errors.CouchbaseException)
 
 
 def test_misuse_survives_pickling() -> None:
-    """An ArgumentError survives pickling with its parameter."""
+    """The pickled copy of an ArgumentError has its parameter."""
     copied = pickle.loads(pickle.dumps(ArgumentError("n=-1 must be more", parameter="n")))  # noqa: S301
 
     assert (ArgumentError, "n=-1 must be more", "n") == (type(copied), str(copied), copied.parameter)
@@ -148,31 +148,31 @@ def test_misuse_survives_pickling() -> None:
 
 @each_class
 def test_class_of_the_rfc(error: type[errors.CouchbaseException]) -> None:
-    """Each class is that of the RFC, or has the RFC's class that it narrows."""
+    """``rfc_class`` is the class itself, or the base that the RFC specifies if the class is narrower."""
     expected = errors.CouchbaseException if error.__name__ in NARROWER else error
 
     assert expected is error.rfc_class
 
 
 def test_a_class_of_ones_own_stands_for_itself() -> None:
-    """A subclass of an application is its own ``rfc_class``."""
+    """If an application defines a subclass, ``rfc_class`` is that subclass."""
 
     class Mine(errors.TlsException):
-        """Exception of an application."""
+        """Exception that an application defines."""
 
     assert Mine is Mine.rfc_class
 
 
 @each_class
 def test_the_number_stands_in_the_docstring(error: type[errors.CouchbaseException]) -> None:
-    """The docstring of each class has its RFC number."""
+    """The docstring of each class contains its number in the RFC."""
     number = re.search(r"RFC 0058, (\d+)\b(?! to)", inspect.getdoc(error) or "")
 
     assert NUMBERS_OF_THE_RFC.get(error.__name__) == (int(number[1]) if number else None)
 
 
 def test_the_drawing_shows_every_class() -> None:
-    """The tree in the module's docstring lists exactly the existing classes."""
+    """The tree in the module's docstring lists all classes and no others."""
     drawing = (errors.__doc__ or "").partition("``KeyValueException`` is ours")[0]
     drawn = set(re.findall(r"\w+(?:Exception|Error)\b", drawing))
     shortened = {f"{name}Exception" for name in re.findall(r"(\w+)…(?!Exception)", drawing)}
@@ -188,7 +188,7 @@ def test_the_drawing_shows_every_class() -> None:
 
 @each_class
 def test_defaults(error: type[errors.CouchbaseException]) -> None:
-    """An error without a message has its class name as text, and always a context."""
+    """An error without a message has the name of its class as text; it always has a context."""
     raised = error()
 
     assert error.__name__ == str(raised)
@@ -198,7 +198,7 @@ def test_defaults(error: type[errors.CouchbaseException]) -> None:
 
 @each_class
 def test_says_its_message(error: type[errors.CouchbaseException]) -> None:
-    """The text is the message only, because the RFC forbids surfacing its numbers."""
+    """The text of an error is its message without the RFC's number, which the RFC does not permit in texts."""
     raised = error("get 'airline_10': gone", CONTEXT)
 
     assert "get 'airline_10': gone" == str(raised)
@@ -209,7 +209,7 @@ def test_says_its_message(error: type[errors.CouchbaseException]) -> None:
 @each_class
 @rows("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_survives_pickling(error: type[errors.CouchbaseException], protocol: int) -> None:
-    """An error survives pickling with class, message and context."""
+    """The pickled copy of an error has its class, message and context."""
     copied = pickle.loads(pickle.dumps(error("gone", CONTEXT), protocol))  # noqa: S301
 
     assert error is type(copied)
@@ -218,7 +218,7 @@ def test_survives_pickling(error: type[errors.CouchbaseException], protocol: int
 
 @each_class
 def test_survives_copying(error: type[errors.CouchbaseException]) -> None:
-    """A shallow and a deep copy have the same message and context."""
+    """A shallow or deep copy of an error has the same message and context."""
     raised = error("gone", CONTEXT)
 
     for copied in (copy.copy(raised), copy.deepcopy(raised)):
@@ -228,24 +228,24 @@ def test_survives_copying(error: type[errors.CouchbaseException]) -> None:
 
 @each_class
 def test_context_to_json(error: type[errors.CouchbaseException]) -> None:
-    """The context of each error can be output as JSON, as the RFC requires."""
+    """The context of each error can be converted to JSON, as the RFC requires."""
     assert error("gone", CONTEXT).context.to_json() == CONTEXT.to_json()
 
 
 def test_a_timeout_of_either_kind_is_a_timeout() -> None:
-    """Both kinds of timeout are caught by TimeoutException."""
+    """TimeoutException catches both kinds of timeout."""
     with pytest.raises(errors.TimeoutException):
         raise errors.UnambiguousTimeoutException
 
 
 def test_key_value_errors_have_a_base() -> None:
-    """Errors of key-value are caught by KeyValueException."""
+    """KeyValueException catches the errors of key-value."""
     with pytest.raises(errors.KeyValueException, match="^locked$"):
         raise errors.DocumentLockedException("locked")
 
 
 def test_a_cause_is_chained() -> None:
-    """The optional cause of the RFC is Python's ``__cause__``."""
+    """An error has the cause that the RFC permits as ``__cause__``."""
     cause = OSError("reset")
     with pytest.raises(errors.CouchbaseException) as caught:
         raise errors.CouchbaseException("lost") from cause
@@ -254,14 +254,14 @@ def test_a_cause_is_chained() -> None:
 
 
 def test_the_offending_parameter_is_named() -> None:
-    """A rejected argument is named in ``parameter``."""
+    """If an argument is rejected, the attribute ``parameter`` of the error has its name."""
     assert "expiry" == InvalidArgumentException("expiry=-1", parameter="expiry").parameter
     assert "" == InvalidArgumentException("refused by the server").parameter
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_the_parameter_survives_pickling(protocol: int) -> None:
-    """The name of the parameter survives pickling."""
+    """The pickled copy of an error has its ``parameter``."""
     raised = InvalidArgumentException("expiry=-1", CONTEXT, parameter="expiry")
     copied = pickle.loads(pickle.dumps(raised, protocol))  # noqa: S301
 
@@ -269,6 +269,6 @@ def test_the_parameter_survives_pickling(protocol: int) -> None:
 
 
 def test_the_parameter_is_named_by_keyword_only() -> None:
-    """A third positional argument raises, because no other error has one."""
+    """A third positional argument raises, because only this class has a parameter."""
     with pytest.raises(TypeError):
         InvalidArgumentException("expiry=-1", CONTEXT, "expiry")  # type: ignore[call-arg]

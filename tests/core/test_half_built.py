@@ -1,4 +1,4 @@
-"""Reprs of objects whose constructor has raised: crash reports show them as local variables."""
+"""Reprs of objects whose constructor has raised, because crash reports show such objects as local variables."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 
 OPTIONAL = {"triclinium_core.adapters.cassandra_driver", "triclinium_core.adapters.smithy_core"}
-"""Modules of packages that need not be installed."""
+"""Modules of packages that need not be installed for the tests."""
 
 
 def described() -> Iterator[type[object]]:
-    """Yield the classes of the core with a hand-written ``__repr__`` and a constructor that can fail halfway."""
+    """Yield each class of the core whose ``__repr__`` is hand-written and whose constructor may raise halfway."""
     for module in pkgutil.walk_packages(triclinium_core.__path__, f"{triclinium_core.__name__}."):
         if module.name.endswith("__main__") or module.name in OPTIONAL:
             continue
@@ -34,7 +34,7 @@ def described() -> Iterator[type[object]]:
 
 def _is_by_hand(found: type[object]) -> bool:
     method = vars(found).get("__repr__")
-    # Constructors of dataclasses and structs set every field before hand-written code runs.
+    # The constructor of a dataclass or struct sets all fields before any hand-written code runs.
     if not isinstance(method, FunctionType) or issubclass(found, msgspec.Struct):
         return False
     is_generated = inspect.unwrap(method).__code__.co_filename == "<string>"
@@ -46,17 +46,17 @@ CLASSES = sorted(described(), key=lambda each: each.__qualname__)
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda each: each.__qualname__)
 def test_the_representation_of_an_object_without_attributes(kind: type[object]) -> None:
-    """Each class has a repr for an object whose constructor has not set any attribute."""
+    """The repr of an object works even if its constructor has set no attribute."""
     assert kind.__name__ in repr(kind.__new__(kind))
 
 
 def test_classes_were_found() -> None:
-    """The machines are among the classes, so the test above checks at least these."""
+    """The classes under test include the four machines."""
     assert {"ClientMachine", "RetryMachine", "CallMachine", "RequestMachine"} <= {kind.__name__ for kind in CLASSES}
 
 
 def test_a_traceback_with_a_rejected_client() -> None:
-    """A traceback with local variables can be formatted after a machine has rejected its options."""
+    """If a machine rejects its options, the traceback can be formatted with local variables."""
     options = ClientOptions(connection_string="couchbase://h", authenticator=PasswordAuthenticator("a:b", "password"))
     with pytest.raises(errors.InvalidArgumentException) as refused:
         ClientMachine(options, rng=random.Random(1))

@@ -1,4 +1,4 @@
-"""Options: each invalid value is rejected with the parameter's name, and no password is shown."""
+"""Options: an invalid value raises an error that names the parameter, and no text contains a password."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ make_options = cast("Callable[..., ClientOptions]", ClientOptions)
 
 
 def test_defaults_are_those_of_the_rfc() -> None:
-    """The defaults are those of SDK-RFC 0059 "Timeouts", and the strategy that of decision C1."""
+    """The timeouts default to those of SDK-RFC 0059 "Timeouts", and the strategy to that of decision C1."""
     options = ClientOptions(connection_string=CONNECTION_STRING)
 
     assert (2.5, 10.0, 10.0) == (options.timeouts.kv, options.timeouts.kv_durable, options.timeouts.connect)
@@ -71,7 +71,7 @@ def test_password_is_never_shown(password: str) -> None:
 
 @pytest.mark.parametrize("password", [None, b"secret", 5, "se\0cret", "se\ud800cret", "\udfff"])
 def test_wrong_password(password: object) -> None:
-    """A password that cannot be encoded is rejected, and not quoted."""
+    """A password that cannot be encoded raises an error that does not contain the password."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_authenticator("ada", password)
 
@@ -93,7 +93,7 @@ def test_a_token_is_never_shown(token: str) -> None:
     ["", "=", None, b"secret", 5, "se cret", "se\x01cret", "se\0cret", "secret\n", "se=cret", "sécret", "se,cret"],
 )
 def test_wrong_token(token: object) -> None:
-    """A string that is not a token (RFC 6750 §2.1) is rejected, and not quoted."""
+    """A string that is not a token (RFC 6750 §2.1) raises an error that does not contain the string."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_token(token)
 
@@ -103,7 +103,7 @@ def test_wrong_token(token: object) -> None:
 
 @pytest.mark.parametrize("allow_unencrypted", [None, 1, "yes"])
 def test_wrong_allow_unencrypted(allow_unencrypted: object) -> None:
-    """A flag that is not a boolean, or not passed by keyword, is rejected."""
+    """``allow_unencrypted`` is rejected unless it is a boolean and passed by keyword."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_token("a.b.c", allow_unencrypted=allow_unencrypted)
 
@@ -128,8 +128,8 @@ def test_wrong_allow_unencrypted(allow_unencrypted: object) -> None:
     ids=str,
 )
 def test_wrong_certificate(parameter: str, arguments: dict[str, object]) -> None:
-    """A path that is not a string, or a key or password without a certificate, is rejected; a password
-    is not quoted.
+    """A path that is not a string is rejected, and so is a key or password without a certificate. The error does not
+    contain the password.
     """
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_certificate(**arguments)
@@ -139,7 +139,7 @@ def test_wrong_certificate(parameter: str, arguments: dict[str, object]) -> None
 
 
 def test_the_password_of_a_key_is_never_shown() -> None:
-    """The repr has the paths and not the password of the key."""
+    """The repr of a certificate has its paths but not the password of the key."""
     authenticator = CertificateAuthenticator("ada.pem", "ada.key", "secret")
 
     assert "CertificateAuthenticator(cert_path='ada.pem', key_path='ada.key')" == repr(authenticator)
@@ -147,7 +147,7 @@ def test_the_password_of_a_key_is_never_shown() -> None:
 
 @pytest.mark.parametrize("username", ["", None, b"ada", 5, ("ada",), "a\0da", "a\ud800da"])
 def test_wrong_username(username: object) -> None:
-    """An empty name, and one with NUL or a lone surrogate, is rejected."""
+    """A user name that is empty, or contains NUL or a lone surrogate, is rejected."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_authenticator(username, "secret")
 
@@ -171,7 +171,7 @@ def test_wrong_username(username: object) -> None:
     ],
 )
 def test_wrong_mechanisms(allowed: object) -> None:
-    """Only a tuple of implemented mechanisms is accepted; a string or a generator is rejected."""
+    """The mechanisms must be a tuple of implemented ones; a string or a generator is rejected."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_authenticator("ada", "secret", allowed)
 
@@ -183,7 +183,7 @@ def test_wrong_mechanisms(allowed: object) -> None:
     "count", [0, -1, SCRAM_ITERATIONS_MAX + 1, True, 4000.0, "4000", None, pytest.param(10**5000, id="5000 digits")]
 )
 def test_wrong_minimum_of_iterations(count: object) -> None:
-    """A minimum of iterations below 1, above the maximum of a client, or of another type is rejected."""
+    """A minimum of iterations is rejected if it is below 1, above a client's maximum, or not an integer."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_authenticator("ada", "secret", scram_iterations_min=count)
 
@@ -192,7 +192,7 @@ def test_wrong_minimum_of_iterations(count: object) -> None:
 
 @pytest.mark.parametrize("mechanism", SASL_MECHANISMS)
 def test_every_mechanism_can_be_named(mechanism: str) -> None:
-    """Each implemented mechanism is accepted."""
+    """Each implemented mechanism is accepted in the tuple."""
     assert (mechanism,) == PasswordAuthenticator("ada", "", (mechanism,)).allowed_sasl_mechanisms
 
 
@@ -220,7 +220,7 @@ def test_every_mechanism_can_be_named(mechanism: str) -> None:
     ],
 )
 def test_wrong_timeout(name: str, value: object) -> None:
-    """A timeout that is not a positive number of seconds is rejected, including integers that no float can hold."""
+    """A timeout is rejected if it is not a positive number of seconds, or is an integer that no float can hold."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_timeouts(**{name: value})
 
@@ -231,12 +231,12 @@ def test_wrong_timeout(name: str, value: object) -> None:
 @rows("name", TIMEOUTS)
 @rows("value", [1, 0.001, 5e-324, 86_400.0, math.inf])
 def test_right_timeout(name: str, value: float) -> None:
-    """Integers are accepted, and infinity removes the limit."""
+    """A timeout may be an integer; infinity means no limit."""
     assert value == getattr(make_timeouts(**{name: value}), name)
 
 
 def test_durations_of_both_kinds() -> None:
-    """A timedelta equals its seconds in all options."""
+    """All options treat a timedelta like its seconds."""
     quarter = timedelta(milliseconds=250)
     names = (*TIMEOUTS, "config_poll_interval", "config_poll_floor")
 
@@ -248,7 +248,7 @@ def test_durations_of_both_kinds() -> None:
 
 @pytest.mark.parametrize(("interval", "floor"), [(2.5, 0.05), (0.05, 0.05), (math.inf, math.inf), (math.inf, 1.0)])
 def test_polls(interval: float, floor: float) -> None:
-    """The poll interval may equal the floor or be infinite."""
+    """The poll interval may be infinite, and may equal the minimum interval."""
     options = TimeoutOptions(config_poll_interval=interval, config_poll_floor=floor)
 
     assert (interval, floor) == (options.config_poll_interval, options.config_poll_floor)
@@ -257,7 +257,7 @@ def test_polls(interval: float, floor: float) -> None:
 
 @pytest.mark.parametrize(("interval", "floor"), [(0.01, 0.05), (2.5, 3.0), (1.0, math.inf)])
 def test_polls_below_the_floor(interval: float, floor: float) -> None:
-    """A poll interval below the floor is rejected."""
+    """A poll interval below the minimum interval is rejected."""
     with pytest.raises(errors.InvalidArgumentException, match="config_poll_floor") as caught:
         TimeoutOptions(config_poll_interval=interval, config_poll_floor=floor)
 
@@ -266,7 +266,7 @@ def test_polls_below_the_floor(interval: float, floor: float) -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("config_poll_interval", 0), ("config_poll_floor", -1.0)])
 def test_polls_without_time(name: str, value: float) -> None:
-    """Poll times that are not positive are rejected."""
+    """An interval for polls that is not positive is rejected."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         TimeoutOptions(**{name: value})
 
@@ -274,13 +274,13 @@ def test_polls_without_time(name: str, value: float) -> None:
 
 
 def test_timeouts_are_keyword_only() -> None:
-    """Positional timeouts are rejected."""
+    """Positional timeouts raise."""
     with pytest.raises(TypeError):
         make_timeouts(2.5)
 
 
 class NoStrategy:
-    """Object with a ``retry_after`` attribute that is not callable."""
+    """Object whose ``retry_after`` attribute is not callable."""
 
     retry_after = 5
 
@@ -331,7 +331,7 @@ class NoStrategy:
     ],
 )
 def test_wrong_option(name: str, value: object) -> None:
-    """Each option is checked at construction, before anything is opened."""
+    """An invalid option raises in the constructor, before any connection is opened."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_options(**{"connection_string": CONNECTION_STRING, name: value})
 
@@ -340,7 +340,7 @@ def test_wrong_option(name: str, value: object) -> None:
 
 
 def test_wrong_authenticator_is_not_quoted() -> None:
-    """A tuple in place of an authenticator is rejected, and its password not quoted."""
+    """A tuple in place of an authenticator raises an error that does not contain its password."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_options(connection_string=CONNECTION_STRING, authenticator=("ada", "secret"))
 
@@ -348,7 +348,7 @@ def test_wrong_authenticator_is_not_quoted() -> None:
 
 
 def test_options_are_immutable() -> None:
-    """Options cannot be changed."""
+    """Setting an option raises."""
     options = make_options(connection_string=CONNECTION_STRING)
 
     with pytest.raises(FrozenInstanceError):

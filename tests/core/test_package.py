@@ -1,4 +1,4 @@
-"""Names of the packages: each is loaded on access, and is the one that type checkers see."""
+"""Names of the packages: each is loaded on access, and is the object that type checkers see."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
 
 PACKAGES = (triclinium_core, retry_calls, retry_cassandra, retry_couchbase, retry_smithy)
-"""Packages that load their names on access."""
+"""Packages that load a name when it is accessed."""
 
 
 def seen_by_type_checkers(package: ModuleType) -> Mapping[str, str]:
-    """Return the modules of the names of a package, according to its source."""
+    """Return the module of each name that the source of a package imports for type checkers."""
     return {
         alias.name: node.module or ""
         for node in ast.walk(ast.parse(inspect.getsource(package)))
@@ -51,7 +51,7 @@ def seen_by_type_checkers(package: ModuleType) -> Mapping[str, str]:
     ("package", "name"), [(package.__name__, name) for package in PACKAGES for name in seen_by_type_checkers(package)]
 )
 def test_offers(package: str, name: str) -> None:
-    """A name is the object that type checkers see, and is listed."""
+    """Each name of a package is the object that type checkers see, and ``dir`` lists it."""
     offering = import_module(package)
     module = import_module(seen_by_type_checkers(offering)[name])
 
@@ -61,7 +61,7 @@ def test_offers(package: str, name: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 def test_offers_nothing_else(package: ModuleType) -> None:
-    """An unknown name raises AttributeError, and the lazy names are those that type checkers see."""
+    """A package has exactly the names that type checkers see; any other name raises AttributeError."""
     seen = seen_by_type_checkers(package)
 
     assert seen == package._MODULE_OF
@@ -89,5 +89,5 @@ OPTIONS = ClientOptions(connection_string="couchbase://127.0.0.1", authenticator
     ],
 )
 def test_representations_show_the_state(value: object, expected: str) -> None:
-    """The repr of an object with a state shows it, without a memory address."""
+    """The repr of an object with a state shows the state and no memory address."""
     assert expected == repr(value)

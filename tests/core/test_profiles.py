@@ -1,4 +1,4 @@
-"""Profiles: named options for an environment."""
+"""Profiles: named sets of options for an environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.profiles import PROFILES, apply_profile
 
 
 def test_the_rows_are_those_of_the_rfc() -> None:
-    """Eight timeouts are longer, and no other option changes."""
+    """The profile lengthens eight timeouts and changes no other option."""
     usual, far = TimeoutOptions(), apply_profile(TimeoutOptions(), "wan_development")
     changed = {name: value for name, value in asdict(far).items() if value != getattr(usual, name)}
 
@@ -24,7 +24,7 @@ def test_the_rows_are_those_of_the_rfc() -> None:
 
 
 def test_later_options_win() -> None:
-    """A profile overrides earlier options, and later options override the profile."""
+    """A profile overrides options that were set before it, but not those that are set after it."""
     before = TimeoutOptions(kv=timedelta(seconds=1), kv_scan=5)
     applied = apply_profile(before, "wan_development")
 
@@ -34,7 +34,7 @@ def test_later_options_win() -> None:
 
 
 def test_all_options_of_a_client() -> None:
-    """A profile replaces the timeouts of client options only."""
+    """If a profile is applied to client options, it replaces only their timeouts."""
     given = ClientOptions(connection_string="couchbase://h", compression=False)
     applied = apply_profile(given, "wan_development")
 
@@ -43,12 +43,12 @@ def test_all_options_of_a_client() -> None:
 
 @pytest.mark.parametrize("name", ["wan-development", "", None])
 def test_an_unknown_profile(name: str) -> None:
-    """An unknown profile is rejected, and the error lists the profiles."""
+    """An unknown profile raises an error that lists the profiles."""
     with pytest.raises(errors.InvalidArgumentException, match=", ".join(PROFILES)):
         apply_profile(TimeoutOptions(), name)
 
 
 def test_a_class_instead_of_options() -> None:
-    """A class instead of options is rejected."""
+    """A class in place of options raises."""
     with pytest.raises(errors.InvalidArgumentException, match="options"):
         apply_profile(TimeoutOptions, "wan_development")  # type: ignore[type-var]

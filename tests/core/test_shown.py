@@ -1,4 +1,4 @@
-"""Foreign texts and values in messages: they are printable and bounded, and never raise."""
+"""Texts and values from outside in messages: they become printable and bounded, and never raise."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Unspeakable:
 
 @pytest.mark.parametrize("value", [None, 7, -0.5, "quorum", True, ["n1"], {"class": 1}])
 def test_short_values(value: object) -> None:
-    """Short values are shown by their repr."""
+    """A short value is shown by its repr."""
     assert repr(value) == shown(value)
 
 
@@ -52,14 +52,14 @@ def test_short_values(value: object) -> None:
     ],
 )
 def test_values_without_end(make: Callable[[], Any]) -> None:
-    """Long values are cut, and a value whose repr raises is shown by its type."""
+    """The text of a large or deeply nested value is cut, and so is that of a value whose repr raises."""
     value = make()
 
     assert len(shown(value)) <= 250
 
 
 def test_values_without_a_repr() -> None:
-    """An integer that is too large for Python to write, and a value whose repr raises, are shown by their type."""
+    """A value whose repr raises, such as an integer that is too large for Python to write, is shown by its type."""
     assert "<int>" == shown(10**5_000)
     assert "[1, <int>]" == shown([1, -(10**5_000)])
     assert "_Unspeakable" in shown(_Unspeakable())
@@ -81,7 +81,7 @@ def test_values_without_a_repr() -> None:
     ],
 )
 def test_short_representations(value: object) -> None:
-    """A value within the limits is shown by its repr."""
+    """If a value is within the limits, the short repr equals its repr."""
     assert repr(value) == short_repr(value)
 
 
@@ -96,13 +96,13 @@ def test_short_representations(value: object) -> None:
     ],
 )
 def test_long_representations(value: object, entries: int) -> None:
-    """A long text is cut, and so is a collection of many entries."""
+    """The short repr cuts a long text, and a collection after some entries."""
     assert "..." in short_repr(value)
     assert len(short_repr(value)) <= entries * (NAME_SHOWN_MAX + 4) + len("frozenset({...})")
 
 
 def test_the_representation_of_nested_entries() -> None:
-    """A deeply nested entry is shortened, and raises no RecursionError."""
+    """The short repr of a deeply nested value is short and raises no RecursionError."""
     assert len(short_repr((_nested(3_000),))) <= VALUE_SHOWN_MAX + len("(,)")
 
 
@@ -114,14 +114,14 @@ def _nested(depth: int) -> list[Any]:
 
 
 def test_texts_of_servers() -> None:
-    """Texts of servers are complete up to the limit, and cut above it."""
+    """A server's text is complete up to the limit and cut above it."""
     texts = ["", "x" * SERVER_TEXT_MAX, "x" * (SERVER_TEXT_MAX + 1), "x" * 10**6]
 
     assert [*texts[:2], *(["x" * (SERVER_TEXT_MAX - 3) + "..."] * 2)] == [*map(one_line, texts)]
 
 
 def test_texts_of_servers_are_one_line() -> None:
-    """White space in a server's text becomes one space, and any other non-printable character an escape."""
+    """In a server's text, white space becomes one space, and other non-printable characters become escapes."""
     assert "tr\u00e4ge WARNING \\ud800\\x1b[31m" == one_line("tr\u00e4ge\r\nWARNING\u2028\ud800\x1b[31m")
 
 
@@ -130,7 +130,7 @@ ANY_TEXT = st.text(st.characters(codec=None), max_size=50)
 
 @given(ANY_TEXT, st.integers(10, 60))
 def test_foreign_text_is_printable(text: str, most: int) -> None:
-    """Any text becomes printable and bounded, and a second pass does not change it."""
+    """Any text becomes printable and bounded; a second pass changes nothing."""
     once = printable(text, most)
 
     assert once.isprintable()
@@ -140,7 +140,7 @@ def test_foreign_text_is_printable(text: str, most: int) -> None:
 
 
 def test_a_long_message_keeps_its_end() -> None:
-    """A message above the limit is cut in the middle, because its end has the next step."""
+    """A message above the limit is cut in the middle, because its end contains the next step."""
     cut = printable("subject: " + "x" * MESSAGE_MAX + ": the next step")
 
     assert MESSAGE_MAX == len(cut)
@@ -150,8 +150,8 @@ def test_a_long_message_keeps_its_end() -> None:
 
 @given(st.lists(ANY_TEXT))
 def test_printable_json_means_the_same(texts: list[str]) -> None:
-    """Escaped JSON has the same value, and keeps line breaks between values."""
-    # A pair of surrogates is one character of JSON.
+    """Escaping JSON does not change its value, and keeps line breaks between values."""
+    # In JSON, a pair of surrogates is one character.
     texts = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in texts]
     encoded = printable_json(json.dumps(texts, ensure_ascii=False, indent=1))
 
@@ -165,7 +165,7 @@ class _Loud:
 
 
 def test_the_representation_of_a_value_is_foreign_text() -> None:
-    """A ``repr`` with escape characters and line breaks becomes printable and bounded."""
+    """If a repr contains escape characters or line breaks, the shown text is still printable and bounded."""
     assert shown(_Loud()).isprintable()
     assert len(shown([_Loud()])) <= VALUE_SHOWN_MAX
 
@@ -179,7 +179,7 @@ class _Half:
 
 
 def test_the_representation_of_a_half_built_object() -> None:
-    """An object without attributes, or with an escape character in its name, has a printable repr."""
+    """The repr of an object is printable, even if it has no attributes or a name with an escape character."""
     bare, named = _Half(), _Half()
     named.name = "\x1b"
 
@@ -200,5 +200,5 @@ def test_the_representation_of_a_half_built_object() -> None:
     ],
 )
 def test_names_kinds_in_the_words_of_json(value: object, expected: str) -> None:
-    """A JSON value is described by its JSON type, and any other by its Python type."""
+    """A value that JSON can express is described by its JSON type, and any other value by its Python type."""
     assert expected == in_json(value)

@@ -1,4 +1,4 @@
-"""Choice of the header decoder, and agreement of the two; a stand-in replaces the C module."""
+"""Choice between the two header decoders, and their agreement; a stand-in replaces the C module."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from triclinium_core.kv.wire.header import MalformedFrame
 
 
 class MalformedHeader(ValueError):
-    """Exception of the C module."""
+    """Exception of the stand-in, named as in the C module."""
 
     def __init__(self, code: int, offset: int) -> None:
         super().__init__(code, offset)
@@ -30,7 +30,7 @@ class MalformedHeader(ValueError):
 
 
 class HeaderScanner:
-    """Scanner that returns the result set by the test."""
+    """Scanner of the stand-in, which returns or raises what the test sets."""
 
     answer: list[int] | MalformedHeader
 
@@ -38,13 +38,13 @@ class HeaderScanner:
         self.buffer = buffer
 
     def scan(self, start: int, end: int) -> list[int]:
-        """Return or raise the result for this range."""
+        """Return the range and the result that the test has set, or raise its exception."""
         if isinstance(self.answer, MalformedHeader):
             raise self.answer
         return [start, end, *self.answer]
 
     def release(self) -> None:
-        """Do nothing; tests observe the call."""
+        """Do nothing; a test replaces this method to observe the call."""
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def _same_choice_afterwards() -> Iterator[None]:
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[HeaderScanner]:
-    """Replace the C module by the stand-in."""
+    """Install the stand-in as the C module, and return its scanner."""
     module = ModuleType("triclinium_c")
     scanner = type("OneHeaderScanner", (HeaderScanner,), {})
     vars(module).update(HeaderScanner=scanner, MalformedHeader=MalformedHeader)
@@ -66,25 +66,25 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[HeaderScanner]:
 
 @pytest.fixture
 def no_c_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every import of the C module fail, as if it were not installed."""
+    """Make each import of the C module fail, as if the module were not installed."""
     monkeypatch.setitem(sys.modules, "triclinium_c", None)
 
 
 @pytest.mark.usefixtures("stand_in")
 def test_c_is_the_default_where_it_loads() -> None:
-    """If the C module is installed, it is the default."""
+    """If the C module can be loaded, it is the default decoder."""
     assert "c" == default_implementation()
 
 
 @pytest.mark.usefixtures("no_c_module")
 def test_python_is_the_default_elsewhere() -> None:
-    """Without the C module, Python is the default."""
+    """If the C module cannot be loaded, the Python decoder is the default."""
     assert "python" == default_implementation()
 
 
 @pytest.mark.usefixtures("stand_in")
 def test_new_scanners_use_the_chosen_implementation() -> None:
-    """A scanner that is bound after a choice has that implementation, which can be read back."""
+    """A new scanner uses the chosen decoder, and ``implementation`` returns the choice."""
     use_implementation("python")
     assert "python" == implementation()
     assert isinstance(bind_scanner(bytearray(24)), PythonScanner)
@@ -96,7 +96,7 @@ def test_new_scanners_use_the_chosen_implementation() -> None:
 
 @pytest.mark.usefixtures("no_c_module")
 def test_choosing_a_missing_c_module() -> None:
-    """If the C module cannot be loaded, the error gives cause and advice, and the choice stays unchanged."""
+    """If the C module cannot be loaded, choosing it raises with cause and advice, and the choice stays unchanged."""
     use_implementation("python")
 
     with pytest.raises(ImportError, match=r"triclinium_c cannot be loaded .*c_ext") as caught:
@@ -106,7 +106,7 @@ def test_choosing_a_missing_c_module() -> None:
 
 
 def test_refuses_another_name() -> None:
-    """Any other name raises, and the choice stays unchanged."""
+    """An unknown name raises, and the choice stays unchanged."""
     use_implementation("python")
 
     with pytest.raises(ValueError, match='name=\'rust\' must be "python" or "c"'):
@@ -115,7 +115,7 @@ def test_refuses_another_name() -> None:
 
 
 def test_python_scanner_finds_frames() -> None:
-    """The Python scanner reads the current content of its buffer, and nothing after the release."""
+    """The Python scanner reads the current content of its buffer, and raises after the release."""
     case = FRAME_CASES[0]
     buffer = bytearray(len(case.wire))
     scanner = PythonScanner(buffer)
@@ -128,7 +128,7 @@ def test_python_scanner_finds_frames() -> None:
 
 
 def test_c_scanner_passes_fields_on(stand_in: type[HeaderScanner]) -> None:
-    """The result of the C module is returned unchanged, for the given range."""
+    """The scanner passes a range to the C module and returns the result unchanged."""
     stand_in.answer = [7, 8, 9]
 
     assert [3, 5, 7, 8, 9] == CScanner(bytearray(10)).scan(3, 5)
@@ -136,7 +136,7 @@ def test_c_scanner_passes_fields_on(stand_in: type[HeaderScanner]) -> None:
 
 @pytest.mark.parametrize("case", MALFORMED_CASES, ids=case_name)
 def test_both_scanners_refuse_in_the_same_words(stand_in: type[HeaderScanner], case: MalformedCase) -> None:
-    """A code of the C module becomes the same error as in the Python decoder."""
+    """If the C module reports a malformed header, the error equals that of the Python decoder."""
     buffer = bytearray(b"before" + case.wire)
     code = {"magic": -1, "size": -2, "lengths": -3}[case.name.partition(":")[0]]
     stand_in.answer = MalformedHeader(code, 6)
@@ -149,7 +149,7 @@ def test_both_scanners_refuse_in_the_same_words(stand_in: type[HeaderScanner], c
 
 
 def test_release_reaches_the_c_module(stand_in: type[HeaderScanner], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Releasing a scanner releases that of the C module."""
+    """Releasing a scanner also releases the scanner of the C module."""
     released: list[bytearray] = []
     monkeypatch.setattr(stand_in, "release", lambda scanner: released.append(scanner.buffer))
     buffer = bytearray(10)

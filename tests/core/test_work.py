@@ -1,4 +1,4 @@
-"""Work of events that are full up to each limit, in calls and in the machine's own units."""
+"""Cost of events that reach each limit, in calls and in the machine's units of work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from triclinium_core.work import (
 )
 
 CALLS_MAX = 150_000
-"""Maximum number of calls for one event: about fifty milliseconds."""
+"""Maximum number of calls for one event, which take about fifty milliseconds."""
 
 FLOODS = {
     "chunks of one byte",
@@ -44,15 +44,15 @@ FLOODS = {
     "second answers",
     "config",
 }
-"""Events that a node can repeat at will."""
+"""Events that a node can cause as often as it likes."""
 
 CALLS_PER_UNIT_MAX = 8
-"""Maximum number of calls for one unit of work, so that WORK_BEFORE_TIME_MAX also bounds the calls."""
+"""Maximum number of calls per unit of work, so that WORK_BEFORE_TIME_MAX limits the calls too."""
 
 
 @pytest.mark.parametrize("name", sorted(full_events.FULL_EVENTS))
 def test_one_event_has_a_bound(name: str) -> None:
-    """An event that a node fills up to a limit makes at most ``CALLS_MAX`` calls."""
+    """An event that reaches a limit makes at most ``CALLS_MAX`` calls."""
     full = full_events.FULL_EVENTS[name]()
     with counted() as calls:
         full.handle()
@@ -62,7 +62,7 @@ def test_one_event_has_a_bound(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(FLOODS))
 def test_floods_are_counted(name: str) -> None:
-    """The work that the machine counts for a repeatable event grows with the number of calls."""
+    """If a node can repeat an event, the work that the machine counts for it grows with its calls."""
     full = full_events.FULL_EVENTS[name]()
     before = full.machine.work
     with counted() as calls:
@@ -71,7 +71,7 @@ def test_floods_are_counted(name: str) -> None:
 
     assert PIECE_WORK <= work
     assert calls.total() <= CALLS_PER_UNIT_MAX * work
-    # A few events suffice to reach the limit, so TimePassed is fed between them.
+    # After a few of these events the limit is reached, and the driver feeds TimePassed.
     assert work < 4 * WORK_BEFORE_TIME_MAX
 
 
@@ -85,7 +85,7 @@ def test_floods_are_counted(name: str) -> None:
     ],
 )
 def test_bytes_that_patterns_step_over_are_counted(name: str, bytes_per_unit_max: int) -> None:
-    """The work of a piece that patterns scan without a call grows with its bytes."""
+    """If patterns scan a piece without calls, the work that the machine counts still grows with the bytes."""
     full = full_events.FULL_EVENTS[name]()
     before = full.machine.work
     full.handle()
@@ -94,7 +94,7 @@ def test_bytes_that_patterns_step_over_are_counted(name: str, bytes_per_unit_max
 
 
 def whole(splitter: RowSplitter, body: bytes) -> bytes:
-    """Return a body without its rows."""
+    """Feed a body to the splitter, and return the document around its rows."""
     splitter.feed(body)
     return splitter.finish()
 
@@ -114,7 +114,7 @@ def whole(splitter: RowSplitter, body: bytes) -> bytes:
     ids=lambda value: repr(value[:30]) if isinstance(value, bytes) else None,
 )
 def test_documents_around_rows(members: bytes, fits: bool) -> None:
-    """Only a document with more bytes, members, objects or parts than the limits fails the request."""
+    """If the document around the rows exceeds a limit of bytes, members, objects or parts, the request fails."""
     ordered = full_events.document(full_events.HEAD, members).handle()
     last = ordered[-1] if ordered else None
     splitter = RowSplitter("results")
@@ -130,7 +130,7 @@ def test_documents_around_rows(members: bytes, fits: bool) -> None:
 
 @pytest.mark.parametrize("excess", [0, 1])
 def test_bodies_that_are_read_whole(excess: int) -> None:
-    """A list with more objects than the limit is rejected before it is parsed."""
+    """If a list has more objects than the limit, it is rejected before it is parsed."""
     body = b"[%b]" % b",".join([b"{}"] * (BODY_LIMITS.objects_max + excess))
     answer = IncomingAnswer()
     answer.begin(200, rows_of=None)
@@ -154,7 +154,7 @@ def test_bodies_that_are_read_whole(excess: int) -> None:
     ids=["small", "objects", "parts", "size"],
 )
 def test_failures_that_are_decoded(code: int | None, errors: bytes) -> None:
-    """The body of a failure above the limits counts as foreign text, and its start is kept."""
+    """If the body of a failure exceeds the limits, it counts as foreign text, of which the start is kept."""
     body = b'{"errors":[%b]}' % errors
     for form in (body, body.decode()):
         answer = service_answers.read_answer(Service.QUERY, 400, form)
@@ -165,7 +165,7 @@ def test_failures_that_are_decoded(code: int | None, errors: bytes) -> None:
 
 
 def test_white_space_that_fills_the_beginning() -> None:
-    """A body whose kept start is only white space still counts as foreign text."""
+    """If the kept start of a body is only white space, the body still counts as foreign text."""
     assert service_answers.read_answer(
         Service.QUERY, 200, b" " * service_answers.TEXT_SIZE_BYTES_MAX + b"<html>"
     ).is_foreign
@@ -173,7 +173,7 @@ def test_white_space_that_fills_the_beginning() -> None:
 
 @pytest.mark.parametrize("depth", [4, 15, 16, 17, 18, 40, 900])
 def test_deep_rows_end_where_they_end(depth: int) -> None:
-    """Counting several brackets at a time yields the same rows as counting each, for pieces of any size."""
+    """The splitter counts several brackets at a time, and finds the same rows in pieces of any size."""
     nested = b"[" * depth + b'"]]{"' + b"]" * depth
     expected = [nested, b'{"a":%b}' % nested, b"[%b,%b]" % (nested, nested), b"1"]
     body = full_events.ROWS + b",".join(expected) + b"]}"
@@ -186,7 +186,7 @@ def test_deep_rows_end_where_they_end(depth: int) -> None:
 
 
 def test_rows_behind_a_large_one() -> None:
-    """Rows after a row that exceeds the searched bytes are read correctly."""
+    """If a row is larger than the searched bytes, the rows after it are still found."""
     large = b'{"a":"%b","b":[[{}]]}' % (b"x" * 100_000)
     body = full_events.ROWS + b",".join([large] * 5) + b"]}"
     splitter = RowSplitter("results")
@@ -196,7 +196,7 @@ def test_rows_behind_a_large_one() -> None:
 
 
 def parts_of(full: full_events.FullEvent) -> Iterator[tuple[int, list[Action]]]:
-    """Handle an event with a list and its continuations; yield the work and the actions of each."""
+    """Handle an event that receives a list, and its continuations; yield the work and the actions of each."""
     machine, before = full.machine, full.machine.work
     yield machine.work - before, full.handle()
     while machine.wakeup <= full.simulation.now:
@@ -207,7 +207,7 @@ def parts_of(full: full_events.FullEvent) -> Iterator[tuple[int, list[Action]]]:
 
 @pytest.mark.parametrize("make", [full_events.users, full_events.buckets, full_events.roles_of_a_user])
 def test_lists_are_read_in_parts(make: Callable[[], full_events.FullEvent]) -> None:
-    """A list up to its limits is read completely, and each event does a limited share of the work."""
+    """A list up to its limits is read completely; each event does a limited part of the work."""
     *parts, (_, last) = parts_of(make())
 
     assert parts
@@ -216,7 +216,7 @@ def test_lists_are_read_in_parts(make: Callable[[], full_events.FullEvent]) -> N
 
 
 def test_a_list_in_parts_has_no_deadline() -> None:
-    """A deadline that passes between two parts of a received list does not fail the request."""
+    """If the deadline passes while a received list is read in parts, the request does not fail."""
     full = full_events.users()
     full.handle()
     actions = list(full.machine.handle(TimePassed(), full.simulation.now + 1_000))
@@ -226,7 +226,7 @@ def test_a_list_in_parts_has_no_deadline() -> None:
 
 
 def test_a_list_abandoned_between_parts() -> None:
-    """An abandoned list is read no further, and the connection stays open for the next request."""
+    """If a request is abandoned between two parts of its list, the connection stays open for the next request."""
     full = full_events.users()
     full.handle()
     token = next(iter(full.machine._lifecycle.open))

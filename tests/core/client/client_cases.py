@@ -1,4 +1,4 @@
-"""Helpers of several tests of the client machine."""
+"""Helpers that several tests of the client machine share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONE, TWO = neutral.StreamId(1), neutral.StreamId(2)
 
 
 class Bare:
-    """Client of a plain memcached, with a record of what it sends."""
+    """Client of a plain memcached server; ``requests`` has the frames that the client sent."""
 
     def __init__(self, *, open_stream: bool = True) -> None:
         self.client = simulated.machine("memcached://127.0.0.1:11211", authenticator=None)
@@ -29,7 +29,7 @@ class Bare:
             self.feed(neutral.StreamOpened(ONE, ""))
 
     def feed(self, event: Any, now: float | None = None) -> None:
-        """Feed an event, immediately or at a later time, and keep the resulting actions."""
+        """Feed an event at ``now``, or at the time of the previous event, and record the resulting actions."""
         self.now = self.now if now is None else now
         for action in self.client.handle(event, self.now):
             self.actions.append(action)
@@ -37,7 +37,7 @@ class Bare:
                 self.requests += self.buffer.receive(action.data)
 
     def submit(self, token: int, operation: document_operations.Operation) -> None:
-        """Submit an operation, without its bucket."""
+        """Submit an operation whose keyspace has no bucket."""
         keyspace = msgspec.structs.replace(operation.keyspace, bucket=None)
         self.feed(
             couchbase.OperationSubmitted(neutral.Token(token), msgspec.structs.replace(operation, keyspace=keyspace))

@@ -1,4 +1,4 @@
-"""Attributes of the outer span of a call, before it is sent."""
+"""Attributes of the outer span of a call, which are known before the call sends a request."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ OF_HOTELS = {
     ],
 )
 def test_attributes(asked: Asked, name: str, attributes: dict[str, str]) -> None:
-    """The attributes follow the table of RFC 0067; a query without parameters has no text, which may be sensitive."""
+    """The attributes are those of RFC 0067's table; a query without parameters has no text, which may be sensitive."""
     assert (name, attributes) == (name_of(asked), attributes_of(asked))

@@ -1,4 +1,4 @@
-"""Circuit breakers of connections: they refuse operations to a node that does not respond, until a canary succeeds."""
+"""Circuit breakers of connections: an open one refuses operations until the node responds to a canary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium_core.testing.fakes import faults
 
 
 def test_circuit_breaker() -> None:
-    """Twenty timeouts open the circuit breaker, operations are refused, and the canary closes it."""
+    """Twenty timeouts open the circuit breaker, which refuses operations until a canary succeeds."""
     simulation = simulated.Recorded()
     simulation.flow()
     simulation.node.faults.always(Opcode.GET, faults.drop_response())
@@ -57,7 +57,7 @@ def test_circuit_breaker() -> None:
     ],
 )
 def test_circuit_breaker_counts_overdue_responses(failures: int, time: neutral.TimePassed) -> None:
-    """A timeout is not counted as a failure if the request is unsent or the response may be unread (decision C33)."""
+    """A timeout is a failure only if the request was sent and the client has read all pending bytes (decision C33)."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.GET, faults.drop_response())
     token = simulation.submit(simulated.get())
@@ -72,7 +72,7 @@ def test_circuit_breaker_counts_overdue_responses(failures: int, time: neutral.T
 
 
 def test_circuit_breaker_can_be_switched_off() -> None:
-    """A disabled circuit breaker counts nothing."""
+    """If the circuit breaker is disabled, it counts no failures."""
     options = simulated.client_options(circuit_breaker=CircuitBreakerOptions(enabled=False, volume_threshold=1))
     simulation = simulated.ready(options=options)
     simulation.node.faults.always(Opcode.GET, faults.drop_response())
@@ -85,7 +85,7 @@ def test_circuit_breaker_can_be_switched_off() -> None:
 
 
 def test_each_bucket_has_its_own_breaker() -> None:
-    """The open circuit breaker of one bucket does not affect another."""
+    """If the circuit breaker of one bucket is open, operations on another bucket succeed."""
     options = simulated.client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=1))
     simulation = simulated.Recorded(options=options, buckets=("travel", "other"))
     simulation.node.faults.next(Opcode.GET, faults.drop_response())

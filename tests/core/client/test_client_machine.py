@@ -1,4 +1,4 @@
-"""Client machine: the contract of its events and actions, and faults of its driver."""
+"""Client machine: the contract of its events and actions, and errors for faulty events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from triclinium_core.testing.fakes import faults
 
 
 def test_text_instead_of_bytes() -> None:
-    """A string instead of bytes raises, and the client continues unchanged."""
+    """If an event has a string instead of bytes, it raises, and the client continues unchanged."""
     client = simulated.machine()
     client.handle(neutral.TimePassed(), 100.0)
     before = client.statistics()
@@ -39,7 +39,7 @@ def test_text_instead_of_bytes() -> None:
 
 
 def test_wakeup() -> None:
-    """Wakeup is -inf before the first TimePassed, and then the time of the next timer."""
+    """Wakeup is -inf before the first TimePassed event, and then the time of the earliest timer."""
     client = simulated.machine()
     client.handle(couchbase.OperationSubmitted(neutral.Token(1), simulated.get()), 98.0)
 
@@ -62,7 +62,7 @@ def test_wakeup() -> None:
     ],
 )
 def test_sends_are_the_last_actions(rest: bytes, orders: list[type[couchbase.Action]]) -> None:
-    """Operations complete before bytes are sent, and nothing is sent on a stream that closes."""
+    """The actions complete operations before they send bytes, and send nothing on a stream that closes."""
     simulation = simulated.ready()
     first, _ = simulation.submit_in_flight(simulated.get("a"))
     request = simulation.requests[TWO][-1]
@@ -96,7 +96,7 @@ def mistake(
 
 
 def test_token_of_an_open_operation() -> None:
-    """The token of an open operation is rejected for another one."""
+    """A submission with the token of an open operation raises and changes nothing."""
     simulation = simulated.ready()
     token, _ = simulation.submit_in_flight(simulated.get())
 
@@ -106,7 +106,7 @@ def test_token_of_an_open_operation() -> None:
 @rows(
     ("parameter", "event"),
     [
-        # A document lies in a bucket.
+        # A document operation without a bucket is invalid.
         (
             "bucket",
             couchbase.OperationSubmitted(
@@ -139,7 +139,7 @@ def test_token_of_an_open_operation() -> None:
     ],
 )
 def test_wrong_event(parameter: str, event: Any) -> None:
-    """An invalid event is rejected by the name of the field, before it can fail later."""
+    """An invalid event raises an error that names the field, before the event can cause a later failure."""
     error = mistake(simulated.ready(), event, errors.InvalidArgumentException)
 
     assert parameter == cast("errors.InvalidArgumentException", error).parameter
@@ -163,7 +163,7 @@ OPEN = couchbase.OperationSubmitted(neutral.Token(0), simulated.get())
     ],
 )
 def test_one_mistake_of_several(wrong: couchbase.OperationSubmitted) -> None:
-    """Submissions in one event are accepted together, in order, or rejected together."""
+    """If one submission in an event is invalid, none in the event takes effect; otherwise all start in order."""
     simulation = simulated.ready()
     is_open, _ = simulation.submit_in_flight(simulated.get())
     wrong = couchbase.OperationSubmitted(is_open, simulated.get()) if wrong == OPEN else wrong
@@ -183,7 +183,7 @@ def test_one_mistake_of_several(wrong: couchbase.OperationSubmitted) -> None:
     ids=lambda now: str(now)[:9] if now != 10**5000 else "huge",
 )
 def test_wrong_time(now: Any) -> None:
-    """An invalid time is rejected and changes nothing."""
+    """An invalid time raises and changes nothing."""
     fresh = simulated.machine()
     with pytest.raises(errors.InvalidArgumentException) as caught:
         fresh.handle(neutral.TimePassed(), now)
@@ -194,7 +194,7 @@ def test_wrong_time(now: Any) -> None:
 
 
 def test_time_that_goes_back() -> None:
-    """Time may repeat but not decrease."""
+    """An event may have the time of the previous event, but not an earlier one."""
     fresh = simulated.machine()
     fresh.handle(neutral.TimePassed(), 5.0)
     fresh.handle(neutral.TimePassed(), 5.0)
@@ -207,7 +207,7 @@ def test_time_that_goes_back() -> None:
     [("options", None, random.Random(1)), ("rng", ClientOptions(connection_string=simulated.ADDRESS), None)],
 )
 def test_wrong_parts(parameter: str, options: Any, rng: Any) -> None:
-    """Invalid arguments of the constructor are rejected by name."""
+    """An invalid argument of the constructor raises an error that names the argument."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         ClientMachine(options, rng=rng)
 
@@ -215,7 +215,7 @@ def test_wrong_parts(parameter: str, options: Any, rng: Any) -> None:
 
 
 def test_local_addresses_in_errors() -> None:
-    """Errors have the local address of the stream, also after a retry."""
+    """The context of an error has the local address of the stream, also after a retry."""
     bare = Bare(open_stream=False)
     bare.feed(neutral.StreamOpened(ONE, "", local_address="10.0.0.9:40000"))
     bare.submit(1, simulated.get())
@@ -233,7 +233,7 @@ def test_local_addresses_in_errors() -> None:
 
 
 def test_0x81_to_hello_fails_at_once() -> None:
-    """Status 0x81 to HELLO fails all operations immediately, under any strategy."""
+    """If the node responds to HELLO with status 0x81, all operations fail immediately under any strategy."""
     simulation = simulated.Recorded()
     simulation.node.faults.always(Opcode.HELLO, faults.status(Status.UNKNOWN_COMMAND))
     tokens = [
@@ -248,7 +248,7 @@ def test_0x81_to_hello_fails_at_once() -> None:
 
 
 def test_seeded_randomness_is_the_only_one() -> None:
-    """Equal seeds yield equal times of attempts."""
+    """Two clients with the same seed send attempts at the same times."""
 
     def play(seed: int) -> list[float]:
         simulation = simulated.Recorded(rng=random.Random(seed))

@@ -1,4 +1,4 @@
-"""Table of the handlers of timers."""
+"""Table with the handler of each kind of timer."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from triclinium_core.contract.couchbase import TimerKind
 
 
 def test_each_timer_has_a_handler() -> None:
-    """The table of handlers lists all kinds of timers."""
+    """The table has a handler for each kind of timer."""
     assert set(TimerKind) == due_timers._ON_TIMER.keys()

@@ -1,4 +1,4 @@
-"""Life cycle of operations and of requests over HTTP: common properties."""
+"""Life cycle of operations and HTTP requests: the garbage collector frees dropped clients."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SLOW = FakeAnswer(rows=[1], seconds=60.0)
 
 
 class Holder:
-    """Strategy that keeps all requests."""
+    """Strategy that keeps every request that it receives."""
 
     def __init__(self) -> None:
         self.kept: list[object] = []
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Keep the request, and retry it after a second."""
+        """Keep the request, and return a delay of one second."""
         self.kept.append(request)
         return RetryAction.after(1.0)
 
@@ -49,7 +49,7 @@ def _collector_is_off() -> Iterator[None]:
 def open_operation(
     holder: Holder, keyspace: Keyspace = TRAVEL, *, opcode: Opcode | None, fault: Fault | None
 ) -> object:
-    """Return a client with an open operation whose strategy and context are the holder.
+    """Return a client with an open operation; its strategy and its ``client_context`` are the holder.
 
     Args:
         opcode: opcode that the fault affects; None for the operation itself.
@@ -68,7 +68,7 @@ def open_operation(
 
 
 def open_request(holder: Holder, answer: FakeAnswer) -> object:
-    """Return a client with an open query whose strategy and context are the holder."""
+    """Return a client with an open query; its strategy and its ``client_context`` are the holder."""
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, answer)
     simulation.run()
@@ -87,11 +87,11 @@ OPEN: dict[str, Callable[[Holder], object]] = {
     "request, retry": lambda holder: open_request(holder, STALE),
     "request, answer": lambda holder: open_request(holder, SLOW),
 }
-"""Clients with an open operation or request, by the event that it waits for."""
+"""Functions that return a client with an open operation or request, by the event that it waits for."""
 
 
 def drop(make: Callable[[Holder], object]) -> Callable[[], object]:
-    """Return a weak reference to a holder that refers to its client, whose open operation refers to the holder."""
+    """Make a client with a holder that refers to the client, drop both, and return a weak reference to the holder."""
     holder = Holder()
     holder.kept.append(make(holder))
     return weakref.ref(holder)
@@ -99,7 +99,7 @@ def drop(make: Callable[[Holder], object]) -> Callable[[], object]:
 
 @rows("waits_for", sorted(OPEN))
 def test_dropped_client_is_freed_with_its_strategy(waits_for: str) -> None:
-    """The garbage collector frees a dropped client whose open operation refers to the client."""
+    """If a strategy refers to its client, the garbage collector frees both once they are dropped."""
     found = drop(OPEN[waits_for])
     is_cycle = found() is not None
     gc.collect()
@@ -108,7 +108,7 @@ def test_dropped_client_is_freed_with_its_strategy(waits_for: str) -> None:
 
 
 def client_in_flight(*, is_abandoned: bool) -> object:
-    """Return the connections of a client with an operation in flight or abandoned on a closed stream.
+    """Return the connections of a client, with an operation in flight or abandoned on a closed stream.
 
     Args:
         is_abandoned: whether the client has closed the stream, without a report, and the operation was abandoned.
@@ -128,7 +128,7 @@ def client_in_flight(*, is_abandoned: bool) -> object:
 
 @pytest.mark.parametrize("is_abandoned", [False, True])
 def test_dropped_client_is_freed_with_operations_in_flight(is_abandoned: bool) -> None:
-    """The garbage collector frees all parts of a dropped client with operations in flight."""
+    """If a client is dropped with an operation in flight, the garbage collector frees its connections."""
     found = weakref.ref(client_in_flight(is_abandoned=is_abandoned))
     gc.collect()
 

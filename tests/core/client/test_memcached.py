@@ -1,4 +1,4 @@
-"""Plain memcached servers: they have no buckets, and unsupported operations fail before anything is sent."""
+"""Plain memcached servers, which have no buckets; the client sends no operation that they do not support."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 
 def test_memcached_has_no_buckets() -> None:
-    """A document in a bucket is rejected unsent, because all buckets would share their documents."""
+    """A submission with a bucket raises and sends nothing, because all buckets would share their documents."""
     bare = Bare()
     with pytest.raises(errors.InvalidArgumentException, match="default_collection") as caught:
         bare.feed(couchbase.OperationSubmitted(neutral.Token(1), simulated.get()))
@@ -44,7 +44,7 @@ def test_memcached_has_no_buckets() -> None:
     ],
 )
 def test_unsupported_operations(operation: document_operations.Operation, open_stream: bool) -> None:
-    """An operation that memcached does not support fails before a connection is needed, and without a request."""
+    """An operation that memcached does not support fails without a connection and without a request."""
     bare = Bare(open_stream=open_stream)
     bare.submit(1, operation)
     (failed,) = (action for action in bare.actions if isinstance(action, couchbase.FailOperation))
@@ -54,7 +54,7 @@ def test_unsupported_operations(operation: document_operations.Operation, open_s
 
 
 def test_memcached_exists() -> None:
-    """On a plain memcached, ``Exists`` sends a GET."""
+    """For a plain memcached server, the client sends ``Exists`` as a GET."""
     bare = Bare()
     bare.submit(1, document_operations.Exists(simulated.TRAVEL, "ada"))
     request = bare.requests[-1]
@@ -69,7 +69,7 @@ def test_memcached_exists() -> None:
 
 
 def test_a_text_protocol() -> None:
-    """Invalid bytes close the stream, and the reason names the text protocol."""
+    """If the server sends invalid bytes, the client closes the stream with a reason that names the text protocol."""
     bare = Bare()
     bare.submit(1, simulated.upsert())
     bare.feed(neutral.BytesReceived(ONE, b"ERROR\r\n"))

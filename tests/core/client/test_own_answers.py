@@ -1,4 +1,4 @@
-"""Table of the handlers of responses that no open operation waits for."""
+"""Table of the handlers of responses to the client's own requests and to ended operations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triclinium_core.runtime.kv.live_operation import LiveOperation
 
 
 def test_each_owner_has_a_handler() -> None:
-    """The table of handlers lists all owners of requests except open operations."""
+    """The table has a handler for each owner of a request, except open operations."""
     owners = set(get_args(Owner)) - {LiveOperation, Purpose}
 
     assert {*owners, *Purpose} == own_answers._ON_OWN_ANSWER.keys()

@@ -1,4 +1,4 @@
-"""Arbitrary bytes and faults of a server: none raises, and every operation completes by its deadline."""
+"""Arbitrary bytes and faults of a server: no event raises, and every operation completes by its deadline."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ makes: Sequence[Make] = (read, write)
 
 
 def settles_everything(simulation: simulated.Recorded) -> None:
-    """Let the deadlines pass, and check that each operation completes once, by documented actions."""
+    """Let the deadlines pass, and check that each operation completed once and that all actions are documented."""
     simulation.node.faults.clear()
     simulation.live(simulated.TIMEOUT)
     assert 0 == simulation.open_operations
@@ -56,7 +56,7 @@ def settles_everything(simulation: simulated.Recorded) -> None:
     assert all(isinstance(action, ACTIONS) for action in simulation.actions)
     assert all(isinstance(error, errors.CouchbaseException) for error in simulation.errors.values())
     for stream in [*simulation.links]:
-        # A partial frame would swallow the next valid response.
+        # The node may have sent a partial frame, which would swallow its next response on this stream.
         simulation.lose(stream)
     simulation.live(11.0)
     assert "READY" == simulation.connection().state
@@ -73,7 +73,7 @@ def deliver(simulation: simulated.Recorded, stream: neutral.StreamId, data: byte
 
 @given(data=pieces, cut=cuts, answered=st.integers(0, 4_000))
 def test_nonsense_to_a_bootstrapping_client(data: bytes, cut: list[int], answered: int) -> None:
-    """Arbitrary bytes during a bootstrap raise nothing, and every operation completes by its deadline."""
+    """During a bootstrap, arbitrary bytes raise nothing, and every operation completes by its deadline."""
     simulation = simulated.Recorded()
     simulation.flow()
     for make in makes:
@@ -91,7 +91,7 @@ def test_nonsense_to_a_bootstrapping_client(data: bytes, cut: list[int], answere
 
 @given(data=pieces, cut=cuts)
 def test_nonsense_to_a_ready_client(data: bytes, cut: list[int]) -> None:
-    """Arbitrary bytes with reads, writes and id requests in flight raise nothing, and every operation completes."""
+    """While reads, writes and id requests are in flight, arbitrary bytes raise nothing and all operations complete."""
     simulation = simulated.ready()
     for make in makes:
         simulation.submit(make(simulated.TRAVEL))
@@ -106,7 +106,7 @@ def test_nonsense_to_a_ready_client(data: bytes, cut: list[int]) -> None:
 
 @given(data=pieces, phase=st.sampled_from([*PHASES]), make=st.sampled_from(makes), cut=cuts)
 def test_nonsense_in_every_phase(data: bytes, phase: str, make: Make, cut: list[int]) -> None:
-    """Invalid bytes in any phase do not keep an operation open after its deadline."""
+    """If invalid bytes arrive in any phase of an operation, the operation still completes by its deadline."""
     simulation, token = PHASES[phase](make)
     for stream in [*simulation.links]:
         if simulation.links[stream].outgoing or simulation.requests[stream]:
@@ -134,7 +134,7 @@ def test_nonsense_in_every_phase(data: bytes, phase: str, make: Make, cut: list[
     )
 )
 def test_any_faults(script: list[tuple[Opcode, str, int, bytes]]) -> None:
-    """All operations on a node with arbitrary faults complete by their deadline."""
+    """If a node has arbitrary faults, all operations complete by their deadlines."""
     simulation = simulated.Recorded()
     for opcode, kind, code, body in script:
         match kind:

@@ -1,4 +1,4 @@
-"""Terminal states: refused credentials and denied buckets fail operations immediately until the node accepts them."""
+"""Terminal states: after the node refused the credentials or a bucket, operations fail until the node accepts them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from triclinium_core.testing.fakes import faults
 
 
 def test_wrong_password() -> None:
-    """A wrong password fails an operation immediately under the default strategy, with advice (decisions C1, C6)."""
+    """If the password is wrong, an operation under the default strategy fails immediately with advice (C1, C6)."""
     options = simulated.client_options(authenticator=PasswordAuthenticator("Administrator", "wrong"))
     simulation = simulated.Recorded(options=options)
     error = simulation.failure(errors.AuthenticationFailureException, simulated.get())
@@ -32,7 +32,7 @@ def test_wrong_password() -> None:
 
 
 def test_wrong_password_is_noticed_without_an_operation() -> None:
-    """A refusal on the connection without a bucket fails the first operation immediately."""
+    """If the node refuses the connection without a bucket, the first operation fails immediately."""
     options = simulated.client_options(authenticator=PasswordAuthenticator("Administrator", "wrong"))
     simulation = simulated.Recorded(options=options)
     simulation.flow()
@@ -43,7 +43,7 @@ def test_wrong_password_is_noticed_without_an_operation() -> None:
 
 
 def test_accepted_credentials_clear_the_state() -> None:
-    """A success clears the terminal state, which never stops an operation with a ready connection (decision C6)."""
+    """A refusal on one connection stops no operation on a ready one, and a success clears the state (decision C6)."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.SASL_STEP, faults.status(Status.AUTH_ERROR), times=1)
     simulation.lose(ONE)
@@ -59,7 +59,7 @@ def test_accepted_credentials_clear_the_state() -> None:
 
 @pytest.mark.parametrize("other", [Status.TEMPORARY_FAILURE, Status.NOT_SUPPORTED])
 def test_other_failures_of_sasl_are_not_terminal(other: Status) -> None:
-    """Other SASL failures are retried until the deadline (decision C6)."""
+    """After any other SASL failure, operations are retried until their deadline (decision C6)."""
     simulation = simulated.Recorded()
     simulation.node.faults.always(Opcode.SASL_STEP, faults.status(other))
     error = simulation.failure(errors.UnambiguousTimeoutException, simulated.get())
@@ -68,7 +68,7 @@ def test_other_failures_of_sasl_are_not_terminal(other: Status) -> None:
 
 
 def test_missing_bucket() -> None:
-    """Status 0x24 to SELECT_BUCKET is terminal for that bucket only (decision C7)."""
+    """If the node responds to SELECT_BUCKET with status 0x24, only operations on that bucket fail (decision C7)."""
     simulation = simulated.ready()
     error = simulation.failure(
         errors.BucketAccessException, simulated.get("k", document_operations.Keyspace("nowhere"))
@@ -81,7 +81,7 @@ def test_missing_bucket() -> None:
 
 
 def test_bucket_that_becomes_accessible() -> None:
-    """A successful selection clears the terminal state of a bucket."""
+    """If a bucket can be selected again, its terminal state is cleared."""
     simulation = simulated.Recorded()
     simulation.node.faults.next(Opcode.SELECT_BUCKET, faults.status(Status.NO_ACCESS))
     simulation.failure(errors.BucketAccessException, simulated.get())
@@ -95,7 +95,7 @@ def test_bucket_that_becomes_accessible() -> None:
 
 
 def test_a_denied_bucket_is_not_retried() -> None:
-    """A denied bucket is selected again only for a new operation, and not before its backoff ends."""
+    """The client selects a denied bucket again only for a new operation, and not before the backoff ends."""
     simulation = simulated.Recorded()
     simulation.node.faults.always(Opcode.SELECT_BUCKET, faults.status(Status.NO_ACCESS))
     simulation.failure(errors.BucketAccessException, simulated.get())
@@ -112,7 +112,7 @@ def test_a_denied_bucket_is_not_retried() -> None:
 
 
 def test_retries_on_a_denied_bucket() -> None:
-    """Retries of an operation select a denied bucket again, with the reconnect backoff in between."""
+    """Each retry of an operation selects the denied bucket again after the reconnect backoff."""
     simulation = simulated.Recorded()
     simulation.node.faults.next(Opcode.SELECT_BUCKET, faults.status(Status.NO_ACCESS), times=5)
     simulation.result(simulated.upsert(), retry_strategy=BestEffortRetryStrategy())

@@ -17,7 +17,7 @@ from triclinium_core.kv.address import Address
     ],
 )
 def test_shown(address: Address, expected: str) -> None:
-    """An address is shown as host and port, with an IPv6 address in brackets."""
+    """The string form of an address is host and port, with brackets around an IPv6 address."""
     assert expected == str(address)
 
 

@@ -1,4 +1,4 @@
-"""Diagnostics of connections, without requests to nodes."""
+"""Diagnostics of connections, which the client reports without sending a request."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def endpoints(simulation: Recorded) -> tuple[EndpointDiagnostics, ...]:
 
 
 def test_every_state_is_reported() -> None:
-    """Each connection state has an endpoint state."""
+    """The table of endpoint states has an entry for each connection state."""
     assert set(ConnectionState) == set(ENDPOINT_STATES)
 
 
 def test_diagnostics_before_the_first_event() -> None:
-    """A client without connections is OFFLINE."""
+    """A client without connections reports the cluster state OFFLINE."""
     result = diagnostics(Recorded())
 
     assert (ClusterState.OFFLINE, {Service.KV: ()}) == (result.state, result.endpoints)
 
 
 def test_states_of_connections() -> None:
-    """Each connection is listed with its state and the time since its last activity; a new stream has a new id."""
+    """The report lists each connection with its state and its idle time; a new stream has a new id."""
     simulation = RecordedCluster()
     simulation.advance(0)
     (connecting,) = endpoints(simulation)
@@ -64,7 +64,7 @@ def test_states_of_connections() -> None:
 
 
 def test_a_removed_node_is_disconnecting() -> None:
-    """A removed node is DISCONNECTING while requests are in flight, and does not affect the cluster state."""
+    """A removed node is DISCONNECTING while it has requests in flight, and does not affect the cluster state."""
     simulation = RecordedCluster()
     simulation.write()
     key = next(f"k{number}" for number in range(60) if owner_of(simulation, f"k{number}") == 2)
@@ -80,6 +80,6 @@ def test_a_removed_node_is_disconnecting() -> None:
 
 
 def test_an_invalid_report_id() -> None:
-    """An invalid report id is rejected by name."""
+    """An invalid report id raises an error that names the parameter."""
     with pytest.raises(errors.InvalidArgumentException, match="report_id="):
         diagnostics(Recorded(), "")

@@ -38,14 +38,14 @@ def asked(simulation: Recorded, node: int) -> int:
 
 
 def served(simulation: Recorded, token: Token) -> set[str]:
-    """Return the nodes in the result of a wait."""
+    """Return the nodes that the result of a wait lists."""
     result = simulation.results[token]
     assert isinstance(result, NodesServe)
     return set(result.nodes)
 
 
 def test_every_node_gets_a_request() -> None:
-    """The wait opens connections to all nodes and requests the manifest from each once."""
+    """The wait opens a connection to each node and sends it one manifest request."""
     simulation = RecordedCluster()
     token = simulation.inquire(changed(simulation))
     simulation.run()
@@ -55,8 +55,8 @@ def test_every_node_gets_a_request() -> None:
     assert [1, 1, 1] == [asked(simulation, node) for node in range(3)]
 
 
-def test_a_later_manifest_is_as_good() -> None:
-    """A later manifest ends the wait, because it includes the change."""
+def test_a_later_manifest_ends_the_wait() -> None:
+    """A manifest that is newer than the requested one ends the wait, because it includes the change."""
     simulation = RecordedCluster()
     wait = changed(simulation)
     simulation.nodes.collections.create("inventory", "airport")
@@ -67,7 +67,7 @@ def test_a_later_manifest_is_as_good() -> None:
 
 
 def test_a_node_that_is_late() -> None:
-    """Only a late node gets further requests, at growing intervals; the wait ends once it has the manifest."""
+    """Only a node that lacks the manifest gets more requests, at growing intervals; its manifest ends the wait."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.learn_late(1, 20.0)
@@ -93,7 +93,7 @@ def test_a_node_that_is_late() -> None:
     ],
 )
 def test_a_useless_manifest_response(fault: faults.Fault) -> None:
-    """After a failed or lost response the manifest is requested again, on another connection if necessary."""
+    """If a manifest request fails or its response is lost, the client repeats it, if necessary on a new connection."""
     simulation = RecordedCluster()
     simulation.write()
     # Tracing lets the simulation check each request against its stream.
@@ -127,7 +127,7 @@ def test_a_node_that_leaves_the_map() -> None:
 
 
 def test_a_node_that_joins() -> None:
-    """The wait includes a node that joins."""
+    """If a node joins during a wait, the wait also requires the manifest of that node."""
     simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     simulation.write()
@@ -144,7 +144,7 @@ def test_a_node_that_joins() -> None:
 
 
 def test_a_node_that_is_down() -> None:
-    """The wait ends at its deadline; the error names the unreachable node and the late one with its manifest."""
+    """At its deadline the wait fails; the error names the unreachable node, and the late node with its old manifest."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.kill(0)
@@ -169,7 +169,7 @@ def test_a_node_that_is_down() -> None:
 
 
 def test_the_deadline_is_that_of_management() -> None:
-    """The management timeout also ends a wait that reaches no node."""
+    """A wait that reaches no node ends with the management timeout."""
     options = client_options(timeouts=TimeoutOptions(management=3.0))
     simulation = Recorded(options=options)
     simulation.nodes.kill(0)
@@ -181,7 +181,7 @@ def test_the_deadline_is_that_of_management() -> None:
 
 
 def test_abandoning_a_wait() -> None:
-    """An abandoned wait sends no further requests, its late response is an orphan, and it was ambiguous before."""
+    """An open wait is ambiguous; after it is abandoned, it sends no request, and a late response is an orphan."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.learn_late(1, 60.0)
@@ -205,7 +205,7 @@ def test_abandoning_a_wait() -> None:
 
 
 def test_several_waits() -> None:
-    """Each of several waits sends its own requests and ends with its own manifest."""
+    """If two waits need different manifests, each ends as soon as all nodes have the manifest that it needs."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.learn_late(1, 4.0)
@@ -218,7 +218,7 @@ def test_several_waits() -> None:
 
 
 def test_a_bucket_that_is_new_on_a_node() -> None:
-    """Without a manifest to wait for, a node serves a bucket once the client can select it."""
+    """A wait without a manifest uid requests no manifest and ends once the client can select the bucket everywhere."""
     simulation = RecordedCluster()
     simulation.nodes.learn_late(1, 5.0)
     simulation.write()
@@ -233,7 +233,7 @@ def test_a_bucket_that_is_new_on_a_node() -> None:
 
 
 def test_a_bucket_that_no_node_opens() -> None:
-    """A bucket that all nodes refuse fails the wait immediately; if one node accepts it, the others are waited for."""
+    """If all nodes refuse the bucket, the wait fails immediately; if one node refuses it, the wait retries that node."""
     simulation = RecordedCluster()
     token = simulation.inquire(WaitForNodes("secret"))
     simulation.run()
@@ -249,7 +249,7 @@ def test_a_bucket_that_no_node_opens() -> None:
 
 
 def test_wrong_password() -> None:
-    """A wrong password fails the wait."""
+    """If the password is wrong, the wait fails."""
     simulation = Recorded(options=client_options(authenticator=PasswordAuthenticator("Administrator", "wrong")))
     token = simulation.inquire(WaitForNodes("travel", 1))
     simulation.run()
@@ -258,7 +258,7 @@ def test_wrong_password() -> None:
 
 
 def test_a_node_without_the_password() -> None:
-    """A wait for nodes without a valid server signature fails with the reason before its deadline."""
+    """If a node sends no valid server signature, the wait fails before its deadline."""
     simulation = Recorded()
     simulation.node.faults.always(Opcode.SASL_STEP, faults.status(Status.SUCCESS, body=b"v=QQ=="))
     token = simulation.inquire(WaitForNodes("travel", 1))
@@ -268,7 +268,7 @@ def test_a_node_without_the_password() -> None:
 
 
 def test_a_server_without_collections() -> None:
-    """A server without collections fails the wait and gets no manifest request."""
+    """If the server supports no collections, the wait fails without a manifest request."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS})
     token = simulation.inquire(WaitForNodes("travel", 1))
     simulation.run()
@@ -278,7 +278,7 @@ def test_a_server_without_collections() -> None:
 
 
 def test_another_protocol() -> None:
-    """A memcached server fails the wait, with advice."""
+    """If the server speaks only the memcached protocol, the wait fails with advice."""
     simulation = Recorded()
     simulation.node.faults.always(Opcode.HELLO, faults.status(0x81))
     token = simulation.inquire(WaitForNodes("travel"))
@@ -303,7 +303,7 @@ def test_invalid_waits() -> None:
 
 
 def test_a_plain_memcached_has_no_buckets() -> None:
-    """A wait for a bucket of a plain memcached raises."""
+    """If a client of a plain memcached server submits a wait for a bucket, the submission raises."""
     simulation = Recorded(
         FakeNodes(node_options(), nodes=1), client_options("memcached://127.0.0.1:11210", authenticator=None)
     )

@@ -1,4 +1,4 @@
-"""Pings: a NOOP on each connection and one report of all, also while connections change."""
+"""Pings: the client sends a NOOP on each connection and returns one report, even if connections change meanwhile."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def result_of(simulation: Recorded, token: Token) -> PingResult:
 
 
 def reports(simulation: Recorded, token: Token) -> list[EndpointPingReport]:
-    """Return the reports of a ping, in the order in which its connections were opened."""
+    """Return the reports in the result of a ping, ordered by the opening of the connections."""
     return list(result_of(simulation, token).endpoints[Service.KV])
 
 
 def ping(simulation: Recorded, bucket: str | None = "travel") -> Token:
-    """Ping, and run until the result arrives."""
+    """Submit a ping, run the simulation until the result arrives, and return the result."""
     token = simulation.inquire(Ping(bucket, "i"))
     simulation.run()
     assert token in simulation.results
@@ -44,7 +44,7 @@ def seeded() -> Recorded:
 
 
 def noops(simulation: Recorded) -> list[tuple[StreamId, Frame]]:
-    """Return every NOOP that was sent."""
+    """Return each NOOP that the client has sent."""
     return [
         (stream, frame)
         for stream, frames in simulation.requests.items()
@@ -54,7 +54,7 @@ def noops(simulation: Recorded) -> list[tuple[StreamId, Frame]]:
 
 
 def test_all_at_once() -> None:
-    """A ping sends a NOOP on each connection before any response."""
+    """A ping sends the NOOPs of all connections before the client receives the first response."""
     simulation = RecordedCluster()
     simulation.write()
     before = len(noops(simulation))
@@ -64,7 +64,7 @@ def test_all_at_once() -> None:
 
 
 def test_a_ping_as_first_event() -> None:
-    """A ping may be the first event of a client."""
+    """A client accepts a ping as its first event."""
     simulation = RecordedCluster()
     token = ping(simulation)
 
@@ -73,7 +73,7 @@ def test_a_ping_as_first_event() -> None:
 
 
 def test_a_cluster_ping_follows_the_map() -> None:
-    """The connections of a cluster ping follow the map: a new node gets one, and a removed node loses it."""
+    """The connections of a cluster ping follow the map: the client connects to new nodes and leaves removed ones."""
     simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     first = reports(simulation, ping(simulation, None))
@@ -98,7 +98,7 @@ def test_a_map_that_is_known_already() -> None:
 
 
 def test_a_connection_that_moves_to_another_seed() -> None:
-    """A connection that moves to another seed does not count as that of the node which sent the map."""
+    """If a seed dies, its connection moves to another seed, and the report still lists each node once."""
     simulation = seeded()
     simulation.live(1.0)
     simulation.nodes.kill(0)
@@ -114,7 +114,7 @@ def test_a_connection_that_moves_to_another_seed() -> None:
 
 
 def test_a_late_response() -> None:
-    """The report does not wait for a late response, which is an orphan."""
+    """The report does not wait for a late NOOP response, which counts as an orphan."""
     simulation = ready()
     simulation.node.faults.next(Opcode.NOOP, delay(4.0))
     token = ping(simulation)
@@ -127,13 +127,13 @@ def test_a_late_response() -> None:
 
 
 def probes(simulation: Recorded) -> list[tuple[type[ReportDispatch | ReportAnswer], Token, StreamId]]:
-    """Return the reports of probes, oldest first."""
+    """Return the reports about probes, oldest first."""
     reported = [action for action in simulation.actions if isinstance(action, ReportDispatch | ReportAnswer)]
     return [(type(report), report.token, report.stream) for report in reported]
 
 
 def test_only_traced_probes_are_reported() -> None:
-    """A traced ping reports the probe of each node by its stream; an untraced ping reports none."""
+    """A traced ping reports the start and the end of each probe with its stream; an untraced ping reports no probes."""
     simulation = RecordedCluster()
     ping(simulation)
     assert [] == probes(simulation)
@@ -150,7 +150,7 @@ def test_only_traced_probes_are_reported() -> None:
 
 
 def test_a_probe_whose_connection_is_lost() -> None:
-    """A probe ends with its stream, and the next stream gets another probe."""
+    """If a stream is lost, its probe ends; the next ping sends a probe on a new stream."""
     simulation = ready()
     simulation.is_traced = True
     simulation.node.faults.next(Opcode.NOOP, hang_up())
@@ -168,7 +168,7 @@ def test_a_probe_whose_connection_is_lost() -> None:
 
 
 def test_an_unanswered_probe() -> None:
-    """An unanswered probe ends after the key-value timeout, even if the ping still waits for another service."""
+    """If a probe gets no response, it ends after the key-value timeout, even if the ping waits for another service."""
     simulation = Recorded(FakeNode(node_options(services=frozenset({Service.KV, Service.QUERY}))))
     simulation.inquire(WaitUntilReady(None, service_types=(Service.KV,)))
     simulation.run()
@@ -183,7 +183,7 @@ def test_an_unanswered_probe() -> None:
 
 
 def test_a_bootstrap_that_takes_too_long() -> None:
-    """The report of a slow bootstrap has its current step."""
+    """If a bootstrap takes too long, the error in the report names the current step of the bootstrap."""
     simulation = Recorded()
     simulation.node.faults.next(Opcode.SASL_AUTH, drop_response())
     (found,) = reports(simulation, ping(simulation, None))
@@ -196,7 +196,7 @@ def test_a_bootstrap_that_takes_too_long() -> None:
 
 
 def test_a_connection_that_is_lost() -> None:
-    """A connection that is lost during a ping is an error in its report; the next ping uses a new connection."""
+    """If a connection is lost during a ping, the report has the error; the next ping uses a new connection."""
     simulation = ready()
     simulation.node.faults.next(Opcode.NOOP, hang_up())
     (found,) = reports(simulation, ping(simulation))
@@ -218,7 +218,7 @@ def test_a_seed_that_hangs_up() -> None:
 
 
 def test_no_seed_at_all() -> None:
-    """After each seed was tried once, the report has the error of the last one."""
+    """If no seed is reachable, the client tries each seed once and reports the error of the last one."""
     simulation = seeded()
     for node in range(3):
         simulation.nodes.kill(node)
@@ -229,7 +229,7 @@ def test_no_seed_at_all() -> None:
 
 
 def test_a_bucket_that_may_not_be_opened() -> None:
-    """A denied bucket is reported immediately, without further attempts on other seeds."""
+    """If the bucket is denied, the ping reports this immediately and tries no other seed."""
     simulation = seeded()
     token = ping(simulation, "secret")
     (found,) = reports(simulation, token)
@@ -240,7 +240,7 @@ def test_a_bucket_that_may_not_be_opened() -> None:
 
 
 def test_a_node_that_leaves_meanwhile() -> None:
-    """The response of a node that is removed during a ping still counts."""
+    """If a node is removed during a ping, its late response still counts."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes[2].faults.next(Opcode.NOOP, delay(1.0))
@@ -266,7 +266,7 @@ def test_two_concurrent_pings() -> None:
 
 
 def test_abandoned() -> None:
-    """An abandoned ping reports nothing, leaves no timer, and its response is an orphan."""
+    """An abandoned ping reports nothing and leaves no timer; its late response is an orphan."""
     simulation = ready()
     wakeup = simulation.machine.wakeup
     token = simulation.inquire(Ping("travel", "i"))
@@ -281,7 +281,7 @@ def test_abandoned() -> None:
 
 
 def test_the_newest_revision() -> None:
-    """The result has the newest revision of all configs."""
+    """The result of a ping has the newest revision of all configs."""
     simulation = ready()
     simulation.nodes.set_config_revision(53, epoch=2)
     simulation.live(0.1)
@@ -290,7 +290,7 @@ def test_the_newest_revision() -> None:
 
 
 def test_over_memcached() -> None:
-    """A plain memcached responds to a ping, whose result has no revision."""
+    """If a plain memcached server responds to a ping, the result has no revision."""
     simulation = Recorded(options=client_options("memcached://127.0.0.1:11210", authenticator=None))
     simulation.advance(0)
     simulation.open(simulation.newest)
@@ -304,7 +304,7 @@ def test_over_memcached() -> None:
 
 
 def test_an_error_response() -> None:
-    """A node that responds to a NOOP with an error is reached."""
+    """If a node responds to a NOOP with an error, the ping counts the node as reached."""
     simulation = ready()
     simulation.node.faults.next(Opcode.NOOP, status(int(Status.TEMPORARY_FAILURE)))
 
@@ -312,7 +312,7 @@ def test_an_error_response() -> None:
 
 
 def test_a_loss_of_another_connection() -> None:
-    """The loss of another connection does not affect the ping of a bucket."""
+    """If the connection without a bucket is lost, the ping of a bucket succeeds."""
     simulation = ready()
     simulation.node.faults.next(Opcode.NOOP, delay(0.5))
     token = simulation.inquire(Ping("travel", "i"))

@@ -1,4 +1,4 @@
-"""Waits until connections are ready, and the conditions that end them."""
+"""Waits until connections are ready, and the conditions under which a wait ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ONE = StreamId(1)
 
 
 def settled(simulation: Recorded, inquiry: WaitUntilReady, seconds: float = 5.0) -> bool:
-    """Wait for a while, abandon the wait, and return whether it had completed before."""
+    """Submit the inquiry, abandon it after ``seconds``, and return whether it had completed by then."""
     token = simulation.inquire(inquiry)
     simulation.run(seconds)
     simulation.abandon(token)
@@ -38,7 +38,7 @@ def settled(simulation: Recorded, inquiry: WaitUntilReady, seconds: float = 5.0)
 
 @pytest.mark.parametrize("inquiry", [CLUSTER, BUCKET, ANY_OF_CLUSTER, ANY_OF_BUCKET])
 def test_ready(inquiry: WaitUntilReady) -> None:
-    """The client opens the required connections, and the wait ends with the resulting state."""
+    """The client opens the connections that a wait requires, and the wait returns the state that it reached."""
     simulation = RecordedCluster()
     token = simulation.inquire(inquiry)
     simulation.run()
@@ -49,7 +49,7 @@ def test_ready(inquiry: WaitUntilReady) -> None:
 
 
 def test_one_node_of_three_is_dead() -> None:
-    """ONLINE waits for a dead node; DEGRADED does not."""
+    """A wait for ONLINE does not end while a node is dead; a wait for DEGRADED ends."""
     simulation = RecordedCluster()
     simulation.nodes.kill(1)
 
@@ -65,7 +65,7 @@ def test_one_node_of_three_is_dead() -> None:
 
 
 def test_degraded_needs_one_node_of_the_bucket() -> None:
-    """DEGRADED for a bucket needs at least one node that serves it."""
+    """A wait for DEGRADED of a bucket needs at least one node that serves the bucket."""
     simulation = RecordedCluster()
     assert settled(simulation, CLUSTER)
     for node in simulation.nodes:
@@ -76,7 +76,7 @@ def test_degraded_needs_one_node_of_the_bucket() -> None:
 
 
 def test_a_bucket_needs_the_cluster_too() -> None:
-    """ONLINE for a bucket also waits for the connection without a bucket, and DEGRADED does not (RFC 0061)."""
+    """A wait for ONLINE of a bucket needs the connection without a bucket too; DEGRADED does not (RFC 0061)."""
     simulation = ready()
     simulation.node.faults.always(Opcode.SASL_AUTH, delay(60.0))
     simulation.lose(ONE)
@@ -86,7 +86,7 @@ def test_a_bucket_needs_the_cluster_too() -> None:
 
 
 def test_other_buckets_are_no_matter() -> None:
-    """A denied bucket does not delay waits for other buckets."""
+    """If one bucket is denied, waits for other buckets are not delayed."""
     simulation = Recorded()
     denied = simulation.inquire(WaitUntilReady("secret"))
     simulation.run()
@@ -98,7 +98,7 @@ def test_other_buckets_are_no_matter() -> None:
 
 @pytest.mark.parametrize("inquiry", [CLUSTER, BUCKET, ANY_OF_CLUSTER, ANY_OF_BUCKET])
 def test_wrong_password(inquiry: WaitUntilReady) -> None:
-    """A wrong password fails the wait during the bootstrap, under any strategy, and the error names the node."""
+    """If the password is wrong, the wait fails during the bootstrap under any strategy; the error names the node."""
     options = client_options(authenticator=WRONG, retry_strategy=BestEffortRetryStrategy())
     simulation = Recorded(options=options)
     token = simulation.inquire(inquiry)
@@ -115,7 +115,7 @@ def test_wrong_password(inquiry: WaitUntilReady) -> None:
     ("inquiry", "is_over"), [(CLUSTER, True), (BUCKET, True), (ANY_OF_CLUSTER, False), (ANY_OF_BUCKET, False)]
 )
 def test_one_node_without_the_password(inquiry: WaitUntilReady, is_over: bool) -> None:
-    """A refused node fails a wait for all nodes with the reason, but not a wait that other nodes can satisfy."""
+    """A node that the client refuses fails a wait for all nodes, but not a wait that other nodes can satisfy."""
     simulation = RecordedCluster()
     simulation.nodes[1].faults.always(Opcode.SASL_STEP, status(Status.SUCCESS, body=b"v=QQ=="))
     token = simulation.inquire(inquiry)
@@ -129,7 +129,7 @@ def test_one_node_without_the_password(inquiry: WaitUntilReady, is_over: bool) -
 
 
 def test_a_password_that_is_right_again() -> None:
-    """An earlier refusal does not end a wait whose connection is being opened."""
+    """If the node refused the credentials earlier, a wait does not fail while the client opens a new connection."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SASL_AUTH, status(0x20))
     simulation.lose(simulation.newest)
@@ -142,7 +142,7 @@ def test_a_password_that_is_right_again() -> None:
 
 
 def test_another_protocol() -> None:
-    """A memcached server fails all waits, with advice."""
+    """If the server speaks only the memcached protocol, all waits fail with advice."""
     simulation = Recorded()
     simulation.node.faults.always(Opcode.HELLO, status(0x81))
     tokens = [simulation.inquire(inquiry) for inquiry in (CLUSTER, BUCKET)]
@@ -153,7 +153,7 @@ def test_another_protocol() -> None:
 
 
 def test_a_foreign_protocol_for_another_bucket() -> None:
-    """A server with another protocol fails only the waits for its connection."""
+    """If a server speaks another protocol on one connection, only the waits for this connection fail."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SASL_AUTH, delay(1.0))
     simulation.lose(simulation.newest)
@@ -168,7 +168,7 @@ def test_a_foreign_protocol_for_another_bucket() -> None:
 
 
 def test_a_node_that_joins_meanwhile() -> None:
-    """A wait includes a node that joins."""
+    """If a node joins during a wait, the wait also requires the connection to that node."""
     simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     simulation.nodes[1].faults.next(Opcode.SELECT_BUCKET, delay(1.0))
@@ -182,7 +182,7 @@ def test_a_node_that_joins_meanwhile() -> None:
 
 
 def test_abandoned() -> None:
-    """An abandoned wait does not complete, and its connections are still opened."""
+    """An abandoned wait does not complete, but the client still opens its connections."""
     simulation = RecordedCluster()
     token = simulation.inquire(BUCKET)
     simulation.abandon(token)
@@ -193,7 +193,7 @@ def test_abandoned() -> None:
 
 
 def test_a_node_that_accepts_the_bucket_again() -> None:
-    """A wait connects to a node that denied the bucket as soon as its backoff ends."""
+    """A wait connects to a node that denied the bucket as soon as the backoff of that connection ends."""
     simulation = RecordedCluster(2)
     simulation.write()
     simulation.nodes[1].faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
@@ -203,7 +203,7 @@ def test_a_node_that_accepts_the_bucket_again() -> None:
         simulation.live(1.2)
         simulation.finish(get(key))
     simulation.nodes[1].faults.clear()
-    # The other node accepts the client, which clears the terminal state of the bucket.
+    # Node 0 accepts the client again, which clears the terminal state of the bucket.
     simulation.lose(stream_to(simulation, 0))
     simulation.live(0.1)
 
@@ -212,7 +212,7 @@ def test_a_node_that_accepts_the_bucket_again() -> None:
 
 @pytest.mark.parametrize("inquiry", [Ping("travel", "i"), BUCKET])
 def test_a_token_is_used_once(inquiry: Inquiry) -> None:
-    """An open inquiry's token is rejected for another inquiry or operation, and nothing changes."""
+    """If an event reuses the token of an open inquiry, the event raises and changes nothing."""
     simulation = Recorded()
     token = simulation.inquire(inquiry)
     for event in (InquirySubmitted(token, BUCKET), OperationSubmitted(token, Get(Keyspace("travel"), "k"))):
@@ -225,7 +225,7 @@ def test_a_token_is_used_once(inquiry: Inquiry) -> None:
 
 @pytest.mark.parametrize("inquiry", [None, "ping", Inquiry("travel")])
 def test_invalid_inquiries(inquiry: Inquiry) -> None:
-    """Something other than an inquiry is rejected by name."""
+    """An object that is not an inquiry raises an error that names the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         Recorded().machine.handle(InquirySubmitted(Token(1), inquiry), 0.0)
 
@@ -234,7 +234,7 @@ def test_invalid_inquiries(inquiry: Inquiry) -> None:
 
 @pytest.mark.parametrize("inquiry", [Ping("travel", "i"), BUCKET])
 def test_memcached_has_no_buckets(inquiry: Inquiry) -> None:
-    """An inquiry about a bucket of a plain memcached raises."""
+    """If a client of a plain memcached server submits an inquiry about a bucket, the submission raises."""
     simulation = Recorded(options=client_options("memcached://127.0.0.1:11210", authenticator=None))
     with pytest.raises(errors.InvalidArgumentException) as caught:
         simulation.inquire(inquiry)

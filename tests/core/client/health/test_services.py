@@ -1,4 +1,4 @@
-"""Health of services over HTTP: pings, waits, diagnostics and statistics, against the fake cluster."""
+"""Health of HTTP services: pings, waits, diagnostics and statistics, with the fake cluster as server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from triclinium_core.testing.fakes.services import faults
 
 QUERY = (Service.QUERY,)
 EVERYTHING = ThresholdLoggingTracer(query_threshold=0, views_threshold=0, management_threshold=0)
-"""Tracer that counts every request to these services as slow."""
+"""Tracer with a threshold of 0 for these services, so each request counts as slow."""
 ONE_SECOND = TimeoutOptions(query=1.0, views=1.0, management=1.0)
 
 
@@ -92,7 +92,7 @@ def test_only_the_named_service_is_pinged() -> None:
 
 
 def test_a_service_that_the_cluster_does_not_have() -> None:
-    """A service that the cluster lacks is not reported, and waits do not wait for it."""
+    """If no node has a service, the ping does not report that service, and a wait for it ends immediately."""
     simulation = started(2)
     simulation.nodes.set_services(0, {Service.KV, Service.QUERY})
     simulation.nodes.set_services(1, {Service.KV})
@@ -107,7 +107,7 @@ def test_a_service_that_the_cluster_does_not_have() -> None:
 
 
 def test_views_belong_to_the_bucket() -> None:
-    """Only key-value and views have the bucket as namespace."""
+    """In the report of a ping, only the endpoints of key-value and views have the bucket as namespace."""
     result = ping(Asking(), bucket="travel")
 
     assert {Service.KV: {"travel"}, Service.VIEWS: {"travel"}} == {
@@ -118,7 +118,7 @@ def test_views_belong_to_the_bucket() -> None:
 
 
 def test_unknown_services_report_key_value() -> None:
-    """If no config is known, the ping reports the error of key-value."""
+    """If the client has no config yet, a ping of another service reports only key-value, with its error."""
     simulation = Asking()
     simulation.nodes.kill(0)
 
@@ -130,7 +130,7 @@ def test_unknown_services_report_key_value() -> None:
 
 @pytest.mark.parametrize("status", [404, 500, 503])
 def test_an_error_status_of_a_ping(status: int) -> None:
-    """The report of an error response has its HTTP status, and the next ping uses the same connection."""
+    """If a ping gets an error response, the report has the HTTP status, and the next ping reuses the connection."""
     simulation = started()
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(status, body=b"no"))
 
@@ -144,7 +144,7 @@ def test_an_error_status_of_a_ping(status: int) -> None:
 @pytest.mark.parametrize("service", [each for each in Service if each is not Service.KV])
 @pytest.mark.parametrize("status", [300, 302, 307, 404, 429, 503])
 def test_a_ping_reports_the_first_answer(service: Service, status: int) -> None:
-    """A status other than success and missing credentials fails the ping of any service, after one request."""
+    """If the status shows neither success nor missing credentials, the ping of that service fails after one request."""
     simulation = started()
     simulation.nodes[0].faults.always(service, faults.http_status(status, body=b"no"))
 
@@ -158,7 +158,7 @@ def test_a_ping_reports_the_first_answer(service: Service, status: int) -> None:
 
 @pytest.mark.parametrize("status", [302, 503])
 def test_a_canary_of_views_that_is_redirected(status: int) -> None:
-    """Any response to the canary of a views circuit breaker closes it."""
+    """The circuit breaker of views closes after any response to its canary, even a redirect."""
     simulation = started(timeouts=TimeoutOptions(views=1.0))
     simulation.nodes[0].faults.next(Service.VIEWS, drop_response(), times=20)
     simulation.nodes[0].faults.next(Service.VIEWS, faults.http_status(status), times=1)
@@ -176,7 +176,7 @@ def test_a_canary_of_views_that_is_redirected(status: int) -> None:
 @pytest.mark.parametrize("service", [each for each in Service if each is not Service.KV])
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_service_that_requires_credentials(service: Service, status: int) -> None:
-    """A service that responds to a ping with 401 or 403 counts as reached for pings and for waits."""
+    """If a service responds with 401 or 403, it counts as reached for pings and for waits."""
     simulation = started()
     simulation.nodes[0].faults.always(service, faults.http_status(status, body=b"no"))
 
@@ -192,7 +192,7 @@ def test_a_service_that_requires_credentials(service: Service, status: int) -> N
     ("service", "code"), [(Service.QUERY, 10000), (Service.QUERY, 13014), (Service.ANALYTICS, 20000)]
 )
 def test_a_code_that_requires_credentials(service: Service, code: int) -> None:
-    """An error code for missing credentials does not end a wait, because pings carry none: the service is reached."""
+    """If an error code requires credentials, the service counts as reached, because pings send no credentials."""
     simulation = started()
     body = b'{"errors": [{"code": %d, "msg": "no"}], "status": "fatal"}' % code
     simulation.nodes[0].faults.always(service, faults.http_status(400, body=body))
@@ -204,7 +204,7 @@ def test_a_code_that_requires_credentials(service: Service, code: int) -> None:
 
 
 def heads(simulation: Asking) -> list[bytes]:
-    """Return the head of each HTTP request."""
+    """Return the head of each HTTP request that the client has sent."""
     sent = [action.data.partition(b"\r\n\r\n")[0] for action in simulation.actions if isinstance(action, SendBytes)]
     return [head for head in sent if b" HTTP/1.1\r\n" in head]
 
@@ -236,7 +236,7 @@ def test_pings_carry_no_credentials(authenticator: Authenticator) -> None:
 
 
 def test_canaries_carry_no_credentials() -> None:
-    """The canary of a circuit breaker sends no credentials, and a status of 401 closes the breaker."""
+    """The canary of a circuit breaker sends no credentials, and a response with status 401 closes the breaker."""
     simulation = started(timeouts=TimeoutOptions(query=1.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response(), times=20)
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(401))
@@ -269,7 +269,7 @@ def test_new_credentials_during_a_ping() -> None:
 @pytest.mark.parametrize("services", [None, QUERY])
 @pytest.mark.parametrize("is_known", [True, False])
 def test_a_wrong_password_ends_a_wait(services: tuple[Service, ...] | None, is_known: bool) -> None:
-    """A wait fails as soon as key-value refuses the password, even if it names only other services."""
+    """If key-value refuses the password, a wait fails immediately, even if it names only other services."""
     wrong = PasswordAuthenticator("Administrator", "wrong")
     simulation = started() if is_known else Asking(authenticator=wrong)
     if is_known:
@@ -285,7 +285,7 @@ def test_a_wrong_password_ends_a_wait(services: tuple[Service, ...] | None, is_k
 
 
 def test_a_password_that_is_being_checked() -> None:
-    """A wait for other services does not end while key-value checks new credentials, and fails if they are refused."""
+    """While key-value checks new credentials, a wait for other services stays open; a refusal fails the wait."""
     simulation = started()
     simulation.nodes[0].faults.next(Opcode.SASL_AUTH, delay(0.5))
     simulation.feed(couchbase.AuthenticatorChanged(PasswordAuthenticator("Administrator", "wrong"), "nonce"))
@@ -314,7 +314,7 @@ def test_a_password_that_is_being_checked() -> None:
     ids=repr,
 )
 def test_a_hostile_answer(fault: Fault) -> None:
-    """Any response to a ping yields a report in time, and the next ping succeeds."""
+    """After any response, a ping completes within its timeout, and the next ping succeeds."""
     simulation = started(timeouts=TimeoutOptions(query=5.0))
     began = simulation.now
     simulation.nodes[0].faults.next(Service.QUERY, fault)
@@ -330,7 +330,7 @@ def test_a_hostile_answer(fault: Fault) -> None:
 
 
 def test_a_ping_uses_the_timeout_of_its_service() -> None:
-    """The key-value timeout does not end the ping of another service."""
+    """If a service does not respond, its ping ends after the timeout of the service, not that of key-value."""
     simulation = started(timeouts=TimeoutOptions(query=7.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
 
@@ -343,7 +343,7 @@ def test_a_ping_uses_the_timeout_of_its_service() -> None:
 
 
 def test_the_latency_of_a_service() -> None:
-    """The latency starts when the ping is sent."""
+    """The latency of a ping starts when the client sends the ping."""
     simulation = started()
     simulation.nodes[0].faults.next(Service.QUERY, delay(0.25))
 
@@ -385,7 +385,7 @@ def test_abandoning_keeps_a_shared_stream() -> None:
 
 
 def test_ready_when_every_node_has_answered() -> None:
-    """ONLINE needs all nodes of a service, DEGRADED one of each; a recovered node counts."""
+    """ONLINE needs all nodes of each service and DEGRADED only one; a node counts again after it has recovered."""
     simulation = started(2)
     simulation.nodes[1].faults.always(Service.QUERY, faults.http_status(503))
 
@@ -407,7 +407,7 @@ def test_ready_when_every_node_has_answered() -> None:
 
 
 def test_a_lost_ping_is_sent_again() -> None:
-    """A wait sends a lost ping again before the timeout of the service."""
+    """If a ping of a wait gets no response, the wait sends another ping before the timeout of the service."""
     simulation = started()
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
     began = simulation.now
@@ -419,7 +419,7 @@ def test_a_lost_ping_is_sent_again() -> None:
 
 
 def test_a_wait_for_query_ignores_key_value() -> None:
-    """A wait for the query service ends although key-value of a node is unreachable."""
+    """A wait for the query service ends although one node's key-value service is unreachable."""
     simulation = started(2)
     simulation.nodes.set_services(1, {Service.KV})
     simulation.run(3.0)
@@ -433,7 +433,7 @@ def test_a_wait_for_query_ignores_key_value() -> None:
 
 
 def test_diagnostics_of_connections_over_http() -> None:
-    """Connections over HTTP are listed while they exist, and their absence does not affect the cluster state."""
+    """Diagnostics list an HTTP connection while it exists; without it the cluster state stays ONLINE."""
     simulation = started()
     machine = simulation.machine
     assert isinstance(machine, ClientMachine)
@@ -458,7 +458,7 @@ def query_statistics(simulation: Asking) -> EndpointStatistics:
 
 
 def test_statistics_of_an_endpoint() -> None:
-    """Statistics count opening, open and idle streams, requests in flight and queued requests."""
+    """The statistics of an endpoint count opening, open and idle streams, requests in flight and queued requests."""
     simulation = started(max_http_connections=2)
     simulation.nodes[0].faults.always(Service.QUERY, delay(0.1))
     for _ in range(5):
@@ -476,7 +476,7 @@ def test_statistics_of_an_endpoint() -> None:
 
 
 def test_the_error_of_an_unreachable_endpoint() -> None:
-    """The report and the statistics of an unreachable endpoint have its error."""
+    """If an endpoint is unreachable, the report and the statistics have the error."""
     simulation = started(2)
     simulation.nodes.kill(1)
     token = simulation.inquire(Ping(None, "i", QUERY))
@@ -491,7 +491,7 @@ def test_the_error_of_an_unreachable_endpoint() -> None:
 
 @pytest.mark.parametrize("service_types", [(), "query", Service.QUERY, ["query"], 7, [None]])
 def test_invalid_service_types(service_types: object) -> None:
-    """Invalid service types are rejected by name when the inquiry is created."""
+    """Invalid service types raise an error that names the parameter when the inquiry is created."""
     for make in (
         lambda: Ping(None, "i", service_types),  # type: ignore[arg-type]
         lambda: WaitUntilReady(None, service_types=service_types),  # type: ignore[arg-type]
@@ -506,7 +506,7 @@ def test_invalid_service_types(service_types: object) -> None:
     "fault", [None, faults.http_status(503, body=b"no"), hang_up(), drop_response(), refuse_connection()]
 )
 def test_pings_over_http_are_not_measured(fault: Fault | None) -> None:
-    """A ping of services is one open operation; telemetry, retries, refusals and breakers ignore its requests."""
+    """A ping of services is one open operation; its requests cause no telemetry, retries, refusals or failures."""
     simulation = started(tracer=EVERYTHING, timeouts=ONE_SECOND)
     simulation.is_traced = True
     services = (Service.QUERY, Service.MANAGEMENT, Service.VIEWS)
@@ -532,7 +532,7 @@ def test_pings_over_http_are_not_measured(fault: Fault | None) -> None:
 
 
 def test_abandoned_pings_over_http_are_not_measured() -> None:
-    """An abandoned ping of services is in no report."""
+    """An abandoned ping of services does not appear in any report."""
     simulation = started(tracer=EVERYTHING)
     for service in (Service.QUERY, Service.MANAGEMENT):
         simulation.nodes[0].faults.always(service, drop_response())
@@ -546,7 +546,7 @@ def test_abandoned_pings_over_http_are_not_measured() -> None:
 
 
 def test_canaries_over_http_are_not_measured() -> None:
-    """The canary of a circuit breaker is not an open operation, and is not in any report."""
+    """The canary of a circuit breaker is not an open operation and does not appear in any report."""
     simulation = started(tracer=EVERYTHING, timeouts=ONE_SECOND)
     simulation.nodes[0].faults.always(Service.QUERY, drop_response())
     for _ in range(20):

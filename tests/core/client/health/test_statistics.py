@@ -17,7 +17,7 @@ from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 
 def test_negotiated_values() -> None:
-    """Statistics have features by name or number, mechanisms, error map and config of a connection."""
+    """The statistics of a connection have its features by name or number, SASL mechanisms, error map and config."""
     simulation = Recorded(config_epoch=3, config_revision=7)
     granted = features_value(0x12, 0x07, 0x7FFF, 0x04)
     simulation.node.faults.next(Opcode.HELLO, status(Status.SUCCESS, granted))
@@ -35,7 +35,7 @@ def test_negotiated_values() -> None:
 
 
 def test_last_error() -> None:
-    """A lost connection has its last error, and a ready one has none."""
+    """The statistics of a lost connection have its last error; those of a ready connection have no error."""
     simulation = Recorded()
     simulation.node.faults.next(None, refuse_connection())
     simulation.flow()
@@ -48,7 +48,7 @@ def test_last_error() -> None:
 
 
 def test_passwords_are_not_part_of_it() -> None:
-    """The repr of statistics contains no password."""
+    """The repr of the statistics does not contain the password."""
     options = client_options(authenticator=PasswordAuthenticator("Administrator", "password"))
     simulation = ready(options=options)
 
@@ -56,7 +56,7 @@ def test_passwords_are_not_part_of_it() -> None:
 
 
 def test_time_of_the_server() -> None:
-    """Each connection has the number, the sum and the maximum of the server's processing times."""
+    """The statistics of a connection have the count, the sum and the maximum of the server's processing times."""
     simulation = ready()
     before = simulation.connection().server_time
     simulation.node.faults.next(Opcode.GET, delay(0.5))
@@ -71,7 +71,7 @@ def test_time_of_the_server() -> None:
 
 
 def test_a_server_without_durations() -> None:
-    """A server that sends no durations has no server time."""
+    """If a server sends no durations, its connection has no server time."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.TRACING})
     simulation.finish(get())
 
@@ -79,7 +79,7 @@ def test_a_server_without_durations() -> None:
 
 
 def test_snapshots_do_not_change() -> None:
-    """Statistics are a snapshot that neither the client nor its reader can change."""
+    """Statistics are a snapshot: later events do not change them, and their reader cannot."""
     simulation = Recorded()
     simulation.node.faults.always(None, refuse_connection())
     simulation.flow()
@@ -93,7 +93,7 @@ def test_snapshots_do_not_change() -> None:
 
 
 def test_waiting_operations() -> None:
-    """Operations that wait for a connection are counted with it."""
+    """The statistics of a connection count the operations that wait for it."""
     simulation = Recorded()
     simulation.advance(0)
     simulation.submit(get())
@@ -109,7 +109,7 @@ def test_waiting_operations() -> None:
 
 
 def test_topologies() -> None:
-    """Statistics list nodes and revision for each bucket and for the cluster."""
+    """The statistics list the nodes and the revision of each bucket and of the cluster."""
     simulation = Recorded()
     before = simulation.machine.statistics().topologies
     simulation.finish(get())

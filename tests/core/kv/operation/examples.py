@@ -1,4 +1,4 @@
-"""Example of every operation with every argument, for tests that cover all of them."""
+"""Example of each operation with all arguments, for tests that cover every operation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
 @dataclass(frozen=True)
 class Raw(RawBinaryTranscoder):
-    """Transcoder that equals every other of its type, and whose repr has no address."""
+    """Transcoder that equals every instance of its class, and whose repr contains no address."""
 
 
 DEFAULT = document_operations.Keyspace("travel")
@@ -137,11 +137,11 @@ VALID: Mapping[type[document_operations.Operation], Mapping[str, object]] = {
         "encode_seconds": 0.25,
     },
 }
-"""Every operation with every argument."""
+"""Valid arguments of each operation, by parameter."""
 
 
 def make(
     kind: type[document_operations.Operation], keyspace: object = DEFAULT, **arguments: object
 ) -> document_operations.Operation:
-    """Return an operation with its valid arguments, some of them replaced."""
+    """Return an operation with its valid arguments, of which ``arguments`` replaces some."""
     return cast("Callable[..., document_operations.Operation]", kind)(keyspace, **{**VALID[kind], **arguments})

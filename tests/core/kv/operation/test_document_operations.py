@@ -1,4 +1,4 @@
-"""Operations as values: each invalid argument raises at construction, and operations are immutable."""
+"""Operations as values: invalid arguments raise in the constructor, and operations are immutable."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ WRONG_ARGUMENTS = [
 
 
 def arguments_of(operation: document_operations.Operation) -> dict[str, object]:
-    """Return the arguments by name."""
+    """Return the arguments of an operation by name."""
     return {name: getattr(operation, name) for name in operation.__struct_fields__}
 
 
 def refused(parameter: str, kind: Callable[..., object], *arguments: object, **options: object) -> None:
-    """Expect that an argument is rejected by name."""
+    """Check that an invalid argument raises an error that names the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         kind(*arguments, **options)
     assert parameter == caught.value.parameter
@@ -69,7 +69,7 @@ def refused(parameter: str, kind: Callable[..., object], *arguments: object, **o
 
 
 def test_every_operation_is_listed() -> None:
-    """Each operation has a unique name, and all but one a unique opcode."""
+    """The list has every operation; all names differ, and only two operations share an opcode."""
     assert set(VALID) == set(OPERATIONS)
     assert 23 == len(OPERATIONS) == len({kind.name for kind in OPERATIONS})
     assert 22 == len({kind.opcode for kind in OPERATIONS})
@@ -77,7 +77,7 @@ def test_every_operation_is_listed() -> None:
 
 @rows("kind", OPERATIONS)
 def test_valid_arguments(kind: type[document_operations.Operation]) -> None:
-    """All arguments in VALID are stored unchanged."""
+    """An operation stores all arguments in VALID unchanged."""
     operation = make(kind)
 
     assert {**VALID[kind], "keyspace": DEFAULT} == arguments_of(operation)
@@ -85,7 +85,7 @@ def test_valid_arguments(kind: type[document_operations.Operation]) -> None:
 
 @rows("kind", OPERATIONS)
 def test_pickling(kind: type[document_operations.Operation]) -> None:
-    """Operations survive pickling."""
+    """An operation equals its pickled copy."""
     operation = make(kind)
     copy: object = pickle.loads(pickle.dumps(operation))  # noqa: S301  # our own bytes
 
@@ -95,14 +95,14 @@ def test_pickling(kind: type[document_operations.Operation]) -> None:
 
 @rows(("kind", "name", "value"), WRONG_ARGUMENTS)
 def test_wrong_arguments(kind: type[document_operations.Operation], name: str, value: object) -> None:
-    """Wrong types and ranges of each argument of each operation are rejected by name."""
+    """For each argument of each operation, a wrong type or range raises an error that names the argument."""
     refused(name, make, kind, **{name: value})
 
 
 @rows("kind", OPERATIONS)
 @rows("keyspace", [None, "travel", 10**5000, ("travel", "_default", "_default")])
 def test_wrong_keyspace(kind: type[document_operations.Operation], keyspace: object) -> None:
-    """Something other than a keyspace is rejected."""
+    """A keyspace of another type raises."""
     refused("keyspace", make, kind, keyspace)
 
 
@@ -118,7 +118,7 @@ def test_wrong_keyspace(kind: type[document_operations.Operation], keyspace: obj
     ids=lambda kind: kind.__name__,
 )
 def test_value_size(kind: type[document_operations.Operation]) -> None:
-    """A value of 20 MiB is accepted, and a longer one is a ValueTooLargeException with both sizes."""
+    """A value of 20 MiB is accepted; a longer one raises ValueTooLargeException with both sizes."""
     largest = bytes(VALUE_SIZE_MAX)
 
     assert isinstance(make(kind, value=largest), document_operations.Store | document_operations.Concatenate)
@@ -134,7 +134,7 @@ def test_counters_reject_the_reserved_expiry() -> None:
 
 @pytest.mark.parametrize("kind", [LookupIn, LookupInReplica, MutateIn], ids=lambda kind: kind.__name__)
 def test_number_of_specs(kind: type[document_operations.Operation]) -> None:
-    """An operation has 1 to 16 specs."""
+    """An operation accepts 1 to 16 specs."""
     specs = VALID[kind]["specs"]
     assert isinstance(specs, tuple)
 
@@ -143,7 +143,7 @@ def test_number_of_specs(kind: type[document_operations.Operation]) -> None:
 
 
 def test_specs_of_the_other_kind() -> None:
-    """Lookups reject specs of mutations, and mutations reject those of lookups."""
+    """A lookup rejects specs of mutations, and a mutation rejects specs of lookups."""
     refused("specs", make, LookupIn, specs=VALID[MutateIn]["specs"])
     refused("specs", make, MutateIn, specs=VALID[LookupIn]["specs"])
 
@@ -160,7 +160,7 @@ def test_replace_rejects_create_as_deleted() -> None:
 
 
 def test_removal_of_a_document_excludes_other_specs() -> None:
-    """Removing the document excludes other specs, except for extended attributes."""
+    """A removal of the document excludes other specs, except those of extended attributes."""
     remove, upsert, attribute = (
         spec.encode(document_operations.JSON_TRANSCODER)
         for spec in (MutateInSpec.remove(""), MutateInSpec.upsert("a", 1), MutateInSpec.upsert("x", 1, xattr=True))
@@ -197,12 +197,12 @@ def test_operations_are_immutable(kind: type[document_operations.Operation]) -> 
     ids=repr,
 )
 def test_default_collection(keyspace: document_operations.Keyspace, expected: bool) -> None:
-    """The default collection has both default names."""
+    """A keyspace is the default collection only if both scope and collection have the default name."""
     assert expected is keyspace.is_default_collection
 
 
 def test_wrong_names() -> None:
-    """Each part of a keyspace is checked by its own rule, and must not be empty."""
+    """Each part of a keyspace has its own rule for valid names, and must not be empty."""
     for value in ("", 5, "a b", "@no bucket@"):
         refused("bucket", document_operations.Keyspace, value)
         refused("scope", document_operations.Keyspace, "travel", value)
@@ -213,7 +213,7 @@ def test_wrong_names() -> None:
 
 
 def test_names_are_those_of_the_idempotent_list() -> None:
-    """Exactly the reading operations are idempotent (RFC 0049, decision C34)."""
+    """Exactly the operations that only read are idempotent (RFC 0049, decision C34)."""
     reads = {kind for kind in OPERATIONS if is_idempotent(Service.KV, kind.name)}
 
     assert {

@@ -1,4 +1,4 @@
-"""Durability levels, and the timeout that is sent to the server."""
+"""Durability levels, and the timeout that the client sends with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triclinium_core.kv.operation import durability
 
 
 def test_levels_are_those_of_the_rfc() -> None:
-    """The levels have the numbers of RFC 0053."""
+    """Each level has the number that RFC 0053 gives it."""
     numbers = {level.name: level.value for level in durability.DurabilityLevel}
 
     assert {
@@ -25,7 +25,7 @@ def test_levels_are_those_of_the_rfc() -> None:
 
 @pytest.mark.parametrize("wrong", [0, 1, "MAJORITY", None, True, durability.DurabilityLevel, 10**5000], ids=type)
 def test_invalid_levels(wrong: object) -> None:
-    """An invalid level is rejected, and the error lists the levels."""
+    """An invalid level raises an error that lists the valid levels."""
     with pytest.raises(
         errors.InvalidArgumentException, match="must be one of DurabilityLevel: NONE, MAJORITY"
     ) as caught:
@@ -56,7 +56,7 @@ def test_invalid_levels(wrong: object) -> None:
     ],
 )
 def test_the_server_gets_nine_tenths(time_left: float, milliseconds: int) -> None:
-    """The server gets nine tenths of the time, from 1 to 65534 ms, because it refuses 0 and 65535."""
+    """The server gets nine tenths of the time, but at least 1 and at most 65534 ms: it refuses 0 and 65535."""
     content = durability.encode_requirement(durability.DurabilityLevel.MAJORITY, time_left)
 
     assert (1, milliseconds) == (content[0], int.from_bytes(content[1:], "big"))
@@ -66,5 +66,5 @@ def test_the_server_gets_nine_tenths(time_left: float, milliseconds: int) -> Non
     "level", [level for level in durability.DurabilityLevel if level is not durability.DurabilityLevel.NONE]
 )
 def test_the_level_precedes_the_timeout(level: durability.DurabilityLevel) -> None:
-    """The level is one byte, followed by two bytes of milliseconds."""
+    """The encoded level is one byte; two bytes of milliseconds follow."""
     assert bytes([level.value, 0x03, 0xE8]) == durability.encode_requirement(level, 1.112)

@@ -1,4 +1,4 @@
-"""Failures that the retry machine gets from error responses."""
+"""Failures that the codec reads from error responses for the retry machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BODY = b'{"error":{"context":"words","ref":"7"}}'
 
 @pytest.mark.parametrize("operation", [Get(TRAVEL, "ada"), MUTATION], ids=lambda operation: operation.name)
 def test_a_failure_of_the_operation(operation: Operation) -> None:
-    """A failure has the status, the node and the texts of the response."""
+    """A failure has the status and the texts of the response, and the address of the node."""
     failure = read_failure(operation, response(status=0x86, value=BODY), "h:1")
 
     assert KvResponse(0x86, "h:1", "words", "7") == failure
@@ -36,7 +36,7 @@ def test_a_failure_of_the_operation(operation: Operation) -> None:
 @pytest.mark.parametrize("status", [0xCC, 0xD3])
 @pytest.mark.parametrize(("index", "place"), [(0, 1), (1, 0)])
 def test_a_failure_at_a_path(status: int, index: int, place: int) -> None:
-    """The failed path is identified by its index in the caller's order."""
+    """If one path fails, the failure has the index of that path in the caller's order."""
     failure = read_failure(MUTATION, response(status=status, value=bytes((index, 0, 0xC0))), "h:1")
     path = FailedPath(place, SPECS[place].path, 0xC0)
 
@@ -45,13 +45,13 @@ def test_a_failure_at_a_path(status: int, index: int, place: int) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"\0\0", b"\0\0\xc0\0", b"\2\0\xc0", b"\0\0\0", BODY])
 def test_a_malformed_path_failure(body: bytes) -> None:
-    """A body with an unknown path, a success or another length is malformed."""
+    """A body with an unknown path, with a success or of another length raises MalformedResponse."""
     with pytest.raises(MalformedResponse, match="status 0xcc, but "):
         read_failure(MUTATION, response(status=0xCC, value=body), "h:1")
 
 
 def test_key_exists() -> None:
-    """KEY_EXISTS means an existing document for an insertion, and a CAS mismatch for other mutations."""
+    """KEY_EXISTS means that the document of an insertion exists, or that the CAS of another mutation did not match."""
     exists = response(status=0x02)
 
     assert errors.DocumentExistsException is read_failure(INSERTION, exists, "h:1").error
@@ -61,7 +61,7 @@ def test_key_exists() -> None:
 
 @pytest.mark.parametrize(("status", "body"), [(0x86, BODY), (0xCC, b"\0\0\xc0")])
 def test_the_server_duration(status: int, body: bytes) -> None:
-    """A failure has the server duration, also for a failed path."""
+    """A failure has the server duration of its response, also if one path failed."""
     reported = read_failure(MUTATION, response(status=status, value=body, framing_extras=b"\x02\x00\x64"), "h:1")
 
     assert pytest.approx(0.00150998, rel=1e-5) == reported.server_duration
@@ -81,7 +81,7 @@ def test_the_server_duration(status: int, body: bytes) -> None:
     ],
 )
 def test_texts(body: bytes, expected: ErrorDetails) -> None:
-    """Context and reference are optional; other fields are ignored."""
+    """The context and the reference in an error body are optional; other fields are ignored."""
     assert expected == parse_error_body(body)
 
 
@@ -107,7 +107,7 @@ def test_texts(body: bytes, expected: ErrorDetails) -> None:
     ],
 )
 def test_no_texts(body: bytes) -> None:
-    """A body in another form has no texts and never raises."""
+    """A body that is not an error object yields no texts and never raises."""
     assert ErrorDetails() == parse_error_body(body)
 
 

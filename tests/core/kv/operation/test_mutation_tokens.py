@@ -1,4 +1,4 @@
-"""Mutation tokens of callers: invalid ones are rejected when they are passed."""
+"""Mutation tokens that a caller passes: an invalid token raises immediately."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WRONG: tuple[Any, ...] = (
 
 @rows("token", WRONG)
 def test_invalid_tokens(token: Any) -> None:
-    """An invalid token is rejected by mutation states, searches and scans."""
+    """Mutation states, searches and scans reject an invalid token."""
     for give in (
         lambda: MutationState(token),
         lambda: SearchOptions(consistent_with=[token]),
@@ -47,13 +47,13 @@ def test_invalid_tokens(token: Any) -> None:
 
 @rows("uuid", [0, 2**64 - 1, -1, -(2**63)])
 def test_numbers_of_64_bits(uuid: int) -> None:
-    """A vbucket UUID may be signed or unsigned, because other clients store signed ones."""
+    """A vbucket UUID may be negative, because other clients store UUIDs as signed numbers."""
     token = MutationToken("travel", 2**16 - 1, uuid, 2**64 - 1)
 
     assert token is check_mutation_token(token, "mutations")
 
 
 def test_a_number_beyond_64_bits_in_json() -> None:
-    """A number of more than 64 bits in JSON is rejected."""
+    """A mutation state in JSON is rejected if a number has more than 64 bits."""
     with pytest.raises(errors.InvalidArgumentException, match="mutation state"):
         MutationState.from_json('{"travel": {"1": [18446744073709551616, "2"]}}')

@@ -1,4 +1,4 @@
-"""Operations to frames, byte by byte, and responses to results, for valid and invalid lengths."""
+"""Codec of operations: requests byte by byte, and results of responses with valid and invalid lengths."""
 
 from __future__ import annotations
 
@@ -44,37 +44,37 @@ def header(fields: str, cas: str = "00" * 8) -> str:
 def encode(
     operation: document_operations.Operation, dialect: Dialect = PLAIN, *, vbucket: int = 0x0123, prefix: bytes = b""
 ) -> bytes:
-    """Return the frame with the opaque of ``header``, ten seconds before the operation's deadline."""
+    """Encode an operation ten seconds before its deadline, with the opaque that ``header`` returns."""
     return encode_operation(operation, dialect, opaque=0x01020304, vbucket=vbucket, prefix=prefix, time_left=10.0)
 
 
 def parts(data: bytes) -> Frame:
-    """Return a request as a frame."""
+    """Parse an encoded request, and return its frame."""
     (frame,) = FrameBuffer(SERVER_ACCEPTS).receive(data)
     return frame
 
 
 def response(opcode: int = 0, **parts: Any) -> Frame:
-    """Return a response as a frame of the client's buffer."""
+    """Return a response as the frame that the client receives."""
     data = encode_response(opcode, opaque=1, **parts)
     (frame,) = FrameBuffer(CLIENT_ACCEPTS).receive(data)
     return frame
 
 
 class Sent(NamedTuple):
-    """Operation on the wire; spaces separate header, extras, key and value."""
+    """Operation with its request on the wire; spaces separate header, extras, key and value."""
 
     operation: document_operations.Operation
     wire: str
 
 
 def mutations(*specs: MutateInSpec) -> tuple[EncodedMutation, ...]:
-    """Return encoded specs."""
+    """Encode specs, and return them."""
     return tuple(spec.encode(document_operations.JSON_TRANSCODER) for spec in specs)
 
 
 ELSEWHERE = (*SCAN_OPERATIONS, GetCollectionsManifest)
-"""Operations with separate test files."""
+"""Operations whose requests have their own test files."""
 
 CAS = "1122334455667788"
 SENT = (
@@ -124,7 +124,7 @@ SENT = (
         document_operations.Increment(TRAVEL, "ada", initial=0),
         header("80 05 0003 14 00 0123 00000017") + " 0000000000000001 0000000000000000 00000000 616461",
     ),
-    # Without an initial value, an expiry of all ones prevents creating the counter.
+    # Without an initial value, an expiry of all ones keeps the server from creating the counter.
     Sent(
         document_operations.Decrement(TRAVEL, "ada", 2**64 - 1, None, 60),
         header("80 06 0003 14 00 0123 00000017") + " ffffffffffffffff 0000000000000000 ffffffff 616461",
@@ -174,32 +174,32 @@ SENT = (
 
 @rows("sent", SENT)
 def test_request(sent: Sent) -> None:
-    """Each operation has the extras of the protocol's pages, big-endian."""
+    """The bytes of each request are those that the protocol's documentation shows."""
     assert sent.wire.replace(" ", "") == encode(sent.operation).hex()
 
 
 def test_every_operation_has_a_case() -> None:
-    """The cases cover all operations except those with separate files, and each has a codec."""
+    """Each operation has a codec, and a case in this file or its own test file."""
     assert set(OPERATIONS) == {type(sent.operation) for sent in SENT} | set(ELSEWHERE) == set(CODECS)
 
 
 @rows("sent", SENT)
 @rows("features", [frozenset(), ALL_FEATURES])
 def test_prefix_stands_before_the_key(sent: Sent, features: frozenset[int]) -> None:
-    """The prefix precedes the key only, and an operation without a key has none."""
+    """The codec puts the prefix before the key; an operation without a key gets no prefix."""
     frame = parts(encode(sent.operation, Dialect(features), prefix=b"\x80\x01"))
 
     assert (b"" if isinstance(sent.operation, document_operations.Noop) else b"\x80\x01ada") == frame.key
 
 
 def test_key_is_utf8() -> None:
-    """A key is encoded as UTF-8."""
+    """The codec encodes a key as UTF-8."""
     assert "ключ💡".encode() == parts(encode(document_operations.Get(TRAVEL, "ключ💡"))).key
 
 
 @pytest.mark.parametrize("kind", [document_operations.Upsert, document_operations.Replace])
 def test_preserve_expiry(kind: type[document_operations.Upsert | document_operations.Replace]) -> None:
-    """``preserve_expiry`` adds framing extra 5, which is empty, in a flexible header."""
+    """``preserve_expiry`` adds the empty framing extra 5, and a flexible header for it."""
     operation = kind(TRAVEL, "ada", b"xy", 0, preserve_expiry=True)
     features = frozenset({HelloFeature.PRESERVE_TTL, HelloFeature.ALT_REQUEST})
     opcode = {document_operations.Upsert: "01", document_operations.Replace: "03"}[kind]
@@ -213,7 +213,7 @@ def test_preserve_expiry(kind: type[document_operations.Upsert | document_operat
 def test_preserve_expiry_needs_two_features(
     kind: type[document_operations.Upsert | document_operations.Replace], missing: HelloFeature
 ) -> None:
-    """Without either feature, ``preserve_expiry`` raises and names the missing one."""
+    """If one of two features is missing, ``preserve_expiry`` raises an error that names the missing feature."""
     operation = kind(TRAVEL, "ada", b"xy", 0, preserve_expiry=True)
 
     with pytest.raises(errors.FeatureNotAvailableException, match=f"preserve_expiry needs the feature {missing.name}"):
@@ -232,9 +232,9 @@ LEVELS = {
 @rows("level", LEVELS)
 @rows("sent", MUTATIONS)
 def test_durability(sent: Sent, level: DurabilityLevel) -> None:
-    """A durability level adds framing extra 1 with the level and 9 s in milliseconds, in a flexible header."""
+    """A durability level adds framing extra 1, which has the level and 9 s in milliseconds, and a flexible header."""
     operation = msgspec.structs.replace(sent.operation, durability=level)
-    # Fields of the plain frame.
+    # Fields of the frame without a durability level.
     _, opcode, key_size, extras_size, datatype, vbucket, body_size, opaque, cas, *body = sent.wire.split()
     header_of_both = f"{extras_size}{datatype}{vbucket}{int(body_size, 16) + 4:08x}{opaque}{cas}"
     wire = f"08{opcode}04{key_size[2:]}{header_of_both}13{LEVELS[level]}2328{''.join(body)}"
@@ -257,11 +257,11 @@ BARE_OPCODES = {
     document_operations.Increment: Opcode.INCREMENT,
     document_operations.Decrement: Opcode.DECREMENT,
 }
-"""Opcodes that a plain memcached supports (decision C27)."""
+"""Opcode of each operation that a plain memcached server supports (decision C27)."""
 
 
 def test_every_write_can_be_durable() -> None:
-    """Every write has a durability level, except those that only change an expiry or a lock (RFC 0053)."""
+    """A write accepts a durability level unless it only changes an expiry or a lock (RFC 0053)."""
     assert {
         document_operations.Insert,
         document_operations.Upsert,
@@ -280,7 +280,7 @@ def test_every_write_can_be_durable() -> None:
 
 @rows("sent", MUTATIONS)
 def test_no_level_is_not_sent(sent: Sent) -> None:
-    """A write without a durability level has the plain frame."""
+    """If a write has no durability level, its frame has a plain header without framing extras."""
     assert sent.wire.replace(" ", "") == encode(sent.operation, DURABLE).hex()
 
 
@@ -288,7 +288,7 @@ def test_no_level_is_not_sent(sent: Sent) -> None:
 def test_durability_beside_a_preserved_expiry(
     kind: type[document_operations.Upsert | document_operations.Replace],
 ) -> None:
-    """Durability and ``preserve_expiry`` add both framing extras."""
+    """A write with a durability level and ``preserve_expiry`` has both framing extras."""
     operation = kind(TRAVEL, "ada", b"xy", 0, preserve_expiry=True, durability=DurabilityLevel.MAJORITY)
 
     assert "1301232850" == parts(encode(operation, Dialect(ALL_FEATURES))).framing_extras.hex()
@@ -297,7 +297,7 @@ def test_durability_beside_a_preserved_expiry(
 @rows("missing", [HelloFeature.SYNC_REPLICATION, HelloFeature.ALT_REQUEST])
 @rows("sent", MUTATIONS)
 def test_durability_needs_two_features(sent: Sent, missing: HelloFeature) -> None:
-    """Without either feature, a durability level raises and names the missing one."""
+    """If one of two features is missing, a durability level raises an error that names the missing feature."""
     operation = msgspec.structs.replace(sent.operation, durability=DurabilityLevel.MAJORITY)
 
     with pytest.raises(errors.FeatureNotAvailableException, match=f"durability needs the feature {missing.name}"):
@@ -331,7 +331,7 @@ def test_datatype(
     compression: bool,
     expected: int,
 ) -> None:
-    """A datatype bit is set only if it is true and negotiated (RFC 0055 "Datatype Field Handling")."""
+    """A request sets a datatype bit only if the bit applies and was negotiated (RFC 0055 "Datatype Field Handling")."""
     frame = parts(encode(kind(TRAVEL, "ada", LONG, flags), Dialect(frozenset(features), compression=compression)))
 
     assert expected == frame.datatype
@@ -340,7 +340,7 @@ def test_datatype(
 
 @pytest.mark.parametrize("value", [b"", b"short", bytes(range(256))], ids=["empty", "short", "noise"])
 def test_compression_that_does_not_pay(value: bytes) -> None:
-    """Short and incompressible values are sent uncompressed."""
+    """If a value is short or does not shrink enough, the codec sends it uncompressed."""
     frame = parts(encode(document_operations.Upsert(TRAVEL, "ada", value, BINARY_FLAGS), Dialect(ALL_FEATURES)))
 
     assert (0, value) == (frame.datatype, frame.value)
@@ -348,7 +348,7 @@ def test_compression_that_does_not_pay(value: bytes) -> None:
 
 @pytest.mark.parametrize("kind", [document_operations.Append, document_operations.Prepend])
 def test_fragments_are_no_documents(kind: type[document_operations.Append | document_operations.Prepend]) -> None:
-    """Appended and prepended values are sent without a datatype and uncompressed."""
+    """The codec sends appended and prepended values uncompressed and without a datatype."""
     frame = parts(encode(kind(TRAVEL, "ada", LONG), Dialect(ALL_FEATURES)))
 
     assert (0, LONG) == (frame.datatype, frame.value)
@@ -356,7 +356,7 @@ def test_fragments_are_no_documents(kind: type[document_operations.Append | docu
 
 @rows("sent", SENT)
 def test_bare_mode(sent: Sent) -> None:
-    """A plain memcached gets only supported opcodes in a plain header; other operations raise."""
+    """For plain memcached, the codec uses a plain header and known opcodes; an operation without one raises."""
     kind = type(sent.operation)
     if kind not in BARE_OPCODES:
         with pytest.raises(errors.FeatureNotAvailableException, match="plain memcached"):
@@ -369,7 +369,7 @@ def test_bare_mode(sent: Sent) -> None:
 
 
 def test_bare_mode_refuses_locks_replicas_and_parts() -> None:
-    """All operations except locks, replicas, sub-documents and scans have a counterpart in memcached."""
+    """Plain memcached supports all operations except locks, replica reads, sub-document operations and scans."""
     assert {
         document_operations.GetAndLock,
         document_operations.GetReplica,
@@ -386,7 +386,7 @@ def test_bare_mode_refuses_locks_replicas_and_parts() -> None:
 FLAGS = bytes.fromhex("02000000")
 TOKEN = bytes.fromhex("00000000000000aa00000000000000bb")
 COUNTER = bytes.fromhex("000000000000002a")
-# Deleted, flags, expiry, sequence number, datatype.
+# Fields: deleted, flags, expiry, sequence number, datatype.
 META = bytes.fromhex("000000000200000000000e10000000000000000701")
 DELETED_META = b"\x00\x00\x00\x01" + META[4:]
 NO_TOKEN = results.MutationResult(results.Cas(9))
@@ -413,7 +413,7 @@ COUNTS: tuple[document_operations.Operation, ...] = (
 
 
 class Answered(NamedTuple):
-    """Response and its result."""
+    """Response to an operation, with the expected result."""
 
     operation: document_operations.Operation
     frame: Frame
@@ -434,7 +434,7 @@ ANSWERED = (
         response(0x83, cas=9, extras=FLAGS, value=b"v"),
         results.GetReplicaResult(results.Cas(9), JSON_FLAGS, b"v", RAW, is_replica=True),
     ),
-    # A reader of a locked document does not receive its CAS.
+    # If the document is locked, the server sends a CAS of all ones instead of the real one.
     Answered(
         GET,
         response(cas=2**64 - 1, extras=b"\0\0\0\0", value=b""),
@@ -454,14 +454,14 @@ ANSWERED = (
         )
         for operation in COUNTS
     ),
-    # A plain memcached sends no token, but one that does is tolerated.
+    # A plain memcached server sends no mutation token; the client accepts one from a server that does.
     Answered(
         document_operations.Upsert(document_operations.Keyspace(None), "k", b"", 0),
         response(1, cas=9, extras=TOKEN),
         results.MutationResult(results.Cas(9), results.MutationToken("", 77, 0xAA, 0xBB)),
     ),
     Answered(document_operations.Touch(TRAVEL, "k", 1), response(0x1C, cas=9), NO_TOKEN),
-    # A plain memcached adds the flags.
+    # A plain memcached server adds the flags to this response.
     Answered(document_operations.Touch(TRAVEL, "k", 1), response(0x1C, cas=9, extras=FLAGS), NO_TOKEN),
     Answered(document_operations.Unlock(TRAVEL, "k", results.Cas(1)), response(0x95), results.Done()),
     Answered(document_operations.Noop(TRAVEL), response(0x0A), results.Done()),
@@ -498,7 +498,7 @@ ANSWERED = (
 
 @rows("answered", ANSWERED)
 def test_response(answered: Answered) -> None:
-    """Extras and value of a response yield a result."""
+    """The codec builds the result from the extras and the value of the response."""
     assert answered.result == decode_response(answered.operation, answered.frame, vbucket=77)
 
 
@@ -520,7 +520,7 @@ def test_response(answered: Answered) -> None:
 def test_impossible_lengths(
     operation: document_operations.Operation, extras_sizes: set[int] | None, value_sizes: set[int] | None
 ) -> None:
-    """Invalid lengths of a success raise MalformedResponse; other lengths do not (None: any length)."""
+    """A success with an invalid length raises MalformedResponse; None marks an operation that accepts any length."""
     for extras_size in range(40):
         for value_size in (0, 1, 7, 8, 9, 100):
             frame = response(operation.opcode, extras=bytes(extras_size), value=bytes(value_size))
@@ -545,7 +545,7 @@ def test_impossible_lengths(
 def test_hostile_responses(
     operation: document_operations.Operation, extras: bytes, value: bytes, status: int, cas: int
 ) -> None:
-    """Arbitrary responses yield a result of the right type or MalformedResponse."""
+    """Arbitrary responses yield a result of the right type or raise MalformedResponse."""
     if not is_success(operation.name, status):
         return
     frame = response(operation.opcode, status=status, cas=cas, extras=extras, value=value)

@@ -1,4 +1,4 @@
-"""Health reports: values, and the JSON of RFC 0061."""
+"""Health reports, and their JSON according to RFC 0061."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SILENT = reports.EndpointPingReport(
 
 
 def test_a_ping_as_json() -> None:
-    """Durations are in microseconds, and unknown values are omitted."""
+    """The JSON of a ping has durations in microseconds and omits unknown values."""
     result = reports.PingResult(
         id="0xdeadbeef", sdk="triclinium/1", config_rev=53, endpoints={Service.KV: (PINGED, SILENT)}
     )
@@ -57,21 +57,21 @@ def test_a_ping_as_json() -> None:
 
 
 def test_services_as_json() -> None:
-    """Services have the names of RFC 0061."""
+    """In JSON, services have the names that RFC 0061 gives them."""
     result = reports.PingResult(id="i", sdk="s", config_rev=1, endpoints=dict.fromkeys(Service, ()))
 
     assert ["kv", "query", "analytics", "search", "views", "mgmt"] == list(json.loads(result.as_json())["services"])
 
 
 def test_a_ping_before_any_config() -> None:
-    """Without a config, the revision is omitted."""
+    """If the client has no config, the JSON of a ping omits the revision."""
     result = reports.PingResult(id="i", sdk="s", config_rev=None, endpoints={})
 
     assert {"version": 2, "id": "i", "sdk": "s", "services": {}} == json.loads(result.as_json())
 
 
 def test_diagnostics_as_json() -> None:
-    """A connection without activity has no last activity, and details explain its problem."""
+    """In JSON, an endpoint that was never active has no last activity; ``details`` gives the error of a lost one."""
     never = reports.EndpointDiagnostics(
         type=Service.KV,
         id="0x2",
@@ -116,7 +116,7 @@ def test_diagnostics_as_json() -> None:
 
 
 def test_states_are_those_of_the_rfc() -> None:
-    """RFC 0061 defines three states of a cluster, four of an endpoint and three of a ping."""
+    """The states of clusters, endpoints and pings are those that RFC 0061 defines."""
     assert ["online", "degraded", "offline"] == [state.value for state in reports.ClusterState]
     assert ["disconnected", "connecting", "connected", "disconnecting"] == [
         state.value for state in reports.EndpointState

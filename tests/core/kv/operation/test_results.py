@@ -1,4 +1,4 @@
-"""Results of operations, decoded on access."""
+"""Results of operations, which decode documents on access."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from triclinium_core.transcoding.transcoder import EncodedValue, JsonTranscoder,
 
 
 class Recording:
-    """Custom transcoder that records its calls."""
+    """Transcoder that records its calls."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[bytes, int, type]] = []
 
     def encode(self, value: object, /) -> EncodedValue:
-        """Raise."""
+        """Raise, because results only decode."""
         raise NotImplementedError
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
-        """Return a new object of the type."""
+        """Record the arguments, and return a new object of the type."""
         self.asked.append((data, flags, as_type))
         return as_type()
 
 
 def test_content() -> None:
-    """Content is decoded by the transcoder, by default or to the requested type."""
+    """The transcoder decodes the content, to its default type or to the type that the caller requests."""
     result = GetResult(Cas(5), JSON_FLAGS, b'{"born":1815}', JsonTranscoder())
 
     assert {"born": 1815} == result.content
@@ -36,7 +36,7 @@ def test_content() -> None:
 
 
 def test_any_transcoder() -> None:
-    """A transcoder gets bytes, flags and the type."""
+    """A result passes the bytes, the flags and the requested type to its transcoder."""
     transcoder = Recording()
     result = GetResult(Cas(5), 7, b"data", transcoder)
 
@@ -46,7 +46,7 @@ def test_any_transcoder() -> None:
 
 
 def test_undecodable() -> None:
-    """An undecodable document is still available as bytes."""
+    """If a document cannot be decoded, the caller can still get its bytes."""
     result = GetResult(Cas(5), 0, b"\xff", JsonTranscoder())
 
     with pytest.raises(errors.DecodingFailureException):
@@ -56,5 +56,5 @@ def test_undecodable() -> None:
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_existence_is_its_truth(exists: bool) -> None:
-    """The result of ``exists`` is true if the document exists."""
+    """The result of ``exists`` is true as a condition if the document exists."""
     assert exists is bool(ExistsResult(exists, Cas(0)))

@@ -1,4 +1,4 @@
-"""Checks of arguments: each invalid one raises with the parameter's name before anything is sent."""
+"""Checks of arguments: an invalid argument raises an error that names the parameter."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Nowhere(tzinfo):
     """Time zone without an offset, whose datetimes count as naive."""
 
     def utcoffset(self, moment: datetime | None) -> None:
-        """Return nothing."""
+        """Return None."""
 
     def tzname(self, moment: datetime | None) -> None:
-        """Return nothing."""
+        """Return None."""
 
     def dst(self, moment: datetime | None) -> None:
-        """Return nothing."""
+        """Return None."""
 
 
 def refused(parameter: str, check: Callable[..., object], *arguments: object, **options: object) -> str:
-    """Return the text of the error that ``check`` raises about ``parameter``."""
+    """Check that the call raises an error about ``parameter``, and return the text of the error."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         check(*arguments, **options)
     assert parameter == caught.value.parameter
@@ -42,13 +42,13 @@ def refused(parameter: str, check: Callable[..., object], *arguments: object, **
 @rows("parameter", ["scope", "collection"])
 @rows("name", [validation.DEFAULT_NAME, "_system", "a", "A-z_0%9", "x" * 251])
 def test_names(parameter: str, name: str) -> None:
-    """Names have 1 to 251 letters, digits, underscores, dashes and percent signs."""
+    """A name has 1 to 251 letters, digits, underscores, dashes and percent signs."""
     assert name == validation.check_name(name, parameter)
 
 
 @pytest.mark.parametrize("name", ["travel-sample", "a.b", "x" * 100, "50%_off"])
 def test_bucket_names(name: str) -> None:
-    """Bucket names may also have dots, and at most 100 characters."""
+    """A bucket name may also have dots, and has at most 100 characters."""
     assert name == validation.check_name(name, "bucket")
 
 
@@ -58,19 +58,19 @@ def test_bucket_names(name: str) -> None:
     ["", None, 5, 10**5000, b"travel", ["a"], "a b", "a/b", "ä", "a\n", "\0", "\ud800", "@no bucket@", "x" * 252],
 )
 def test_wrong_names(parameter: str, name: object) -> None:
-    """Invalid names are rejected with a short text."""
+    """An invalid name raises an error with a short text."""
     assert 250 > len(refused(parameter, validation.check_name, name, parameter))
 
 
 @rows(("parameter", "name"), [("scope", "a.b"), ("collection", "a.b"), ("bucket", "x" * 101)])
 def test_names_that_are_valid_elsewhere(parameter: str, name: str) -> None:
-    """Scopes and collections must not have dots, and buckets have at most 100 characters."""
+    """A scope or collection name with a dot is rejected, and so is a bucket name of more than 100 characters."""
     refused(parameter, validation.check_name, name, parameter)
 
 
 @pytest.mark.parametrize(("in_default_collection", "size_max"), [(True, 250), (False, 246)])
 def test_key_sizes(in_default_collection: bool, size_max: int) -> None:
-    """The size of a key is limited in bytes of UTF-8, not in characters."""
+    """The limit of a key counts bytes of UTF-8, not characters."""
     longest = "ä" * (size_max // 2)
 
     assert longest.encode() == validation.check_key(longest, in_default_collection=in_default_collection)
@@ -83,7 +83,7 @@ def test_key_sizes(in_default_collection: bool, size_max: int) -> None:
 
 @rows("key", [None, 5, b"key", ["key"], "\ud800" * 10_000, "a\udfffb"])
 def test_wrong_keys(key: object) -> None:
-    """Only strings that UTF-8 can encode are keys, and long ones are cut in the error."""
+    """A key that is not a string, or not encodable as UTF-8, is rejected; the error text is short for any key."""
     assert 500 > len(refused("key", validation.check_key, key, in_default_collection=True))
 
 
@@ -95,7 +95,7 @@ def test_any_text_is_a_key(key: str) -> None:
 
 @rows("value", [-1, 31, True, False, 1.0, math.nan, "1", None, b"\x01", 10**5000, -(10**5000)])
 def test_wrong_integers(value: object) -> None:
-    """Booleans, floats and numbers out of range are rejected, even those with thousands of digits."""
+    """An integer check rejects booleans, floats and numbers out of range; the error text is short for any number."""
     words = refused("delta", check_integer, value, "delta", 0, 30)
 
     assert "from 0 to 30" in words
@@ -127,7 +127,7 @@ def test_wrong_integers(value: object) -> None:
     ],
 )
 def test_expiry(expiry: float | timedelta | datetime | None, expected: int) -> None:
-    """An expiry is in seconds up to 30 days, and then a Unix time; fractions are rounded up."""
+    """An expiry up to 30 days is sent in seconds and a longer one as a Unix time; fractions are rounded up."""
     assert expected == validation.encode_expiry(expiry, wall_seconds=NOW)
 
 
@@ -160,7 +160,7 @@ def test_expiry(expiry: float | timedelta | datetime | None, expected: int) -> N
     ],
 )
 def test_wrong_expiry(expiry: object, hint: str) -> None:
-    """An expiry in the past, above 32 bits, without a time zone or given as a Unix time is rejected."""
+    """An expiry is rejected if it is past, exceeds 32 bits, lacks a time zone or is a Unix time."""
     assert hint in refused("expiry", validation.encode_expiry, expiry, wall_seconds=NOW)
 
 
@@ -179,7 +179,7 @@ def test_documents_expire_on_time(expiry: timedelta, wall_seconds: float) -> Non
 
 @given(st.datetimes(datetime(2025, 6, 16), datetime(2100, 1, 1)))  # noqa: DTZ001  # made aware below
 def test_moments(moment: datetime) -> None:
-    """A datetime is rounded up to the next second."""
+    """A datetime with a fraction of a second is rounded up to the next second."""
     aware = moment.replace(tzinfo=UTC)
     encoded = validation.encode_expiry(aware, wall_seconds=NOW)
 
@@ -199,7 +199,7 @@ def test_moments(moment: datetime) -> None:
     ],
 )
 def test_lock_time(lock_time: float | timedelta, expected: int) -> None:
-    """A lock time is rounded up to seconds."""
+    """A lock time is rounded up to whole seconds."""
     assert expected == validation.encode_lock_time(lock_time)
 
 
@@ -220,5 +220,5 @@ def test_lock_time(lock_time: float | timedelta, expected: int) -> None:
     ids=str,
 )
 def test_wrong_lock_time(lock_time: object) -> None:
-    """Lock times that the server would silently replace by its default are rejected."""
+    """A lock time is rejected if the server would replace it by its default without an error."""
     refused("lock_time", validation.encode_lock_time, lock_time)

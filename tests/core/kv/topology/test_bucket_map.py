@@ -1,4 +1,4 @@
-"""Map of a bucket: the address of each node, and the nodes of each vbucket."""
+"""Map of a bucket, which has the address of each node and the nodes of each vbucket."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def parsed(
     vbuckets: list[list[int]] | None = None,
     forward: list[list[int]] | None = None,
 ) -> BucketMap:
-    """Return the map in a config with these nodes and servers."""
+    """Parse a config with these nodes and servers, and return its map."""
     document = {
         "rev": 1,
         "name": "travel",
@@ -43,7 +43,7 @@ def parsed(
 
 
 def test_nodes_in_the_order_of_the_servers() -> None:
-    """Nodes have the order of the server list, with the port of the protocol in use."""
+    """The nodes of a map have the order of the server list, and the ports of the protocol in use."""
     found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], vbuckets=[[1, 0], [0, 1], [-1, 1]])
 
     assert (Address("a.example", 11210), Address("b.example", 11212)) == found.nodes == found.addresses
@@ -64,7 +64,7 @@ def test_a_server_without_a_valid_port(port: str) -> None:
 
 
 def test_copies_of_a_vbucket() -> None:
-    """The active copy is the first one; missing and empty entries have no node."""
+    """The first copy of a vbucket is the active one; a copy that is missing or -1 has no node."""
     found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], vbuckets=[[1, 0, -1], [-1, 1]])
     first, second = Address("a.example", 11210), Address("b.example", 11212)
 
@@ -82,14 +82,14 @@ def test_ports_for_tls() -> None:
 
 
 def test_nodes_that_do_not_name_themselves() -> None:
-    """Nodes without a host name have the host from which the map was fetched."""
+    """A node without a host name gets the host of the node that sent the map."""
     found = parsed([{"services": {"kv": 12000}, "thisNode": True}], ["$HOST:12000"])
 
     assert (Address("seed.example", 12000),) == found.nodes
 
 
 def test_the_source_node_without_a_port() -> None:
-    """The node that sent the map has the address at which it was reached, even without a port."""
+    """The node that sent the map keeps the address at which the client reached it, even if the map lacks its port."""
     found = parsed([{"services": {"mgmt": 8091}, "thisNode": True}], ["a.example:11210"])
 
     assert (SOURCE,) == found.nodes
@@ -111,23 +111,23 @@ def test_the_source_node_without_a_port() -> None:
     ],
 )
 def test_servers_without_an_entry(server: str, address: Address | None) -> None:
-    """Servers without a node entry have their listed address, or none if it is invalid."""
+    """A server without a node entry has the address in the server list, or none if that address is invalid."""
     assert (address,) == parsed([], [server]).nodes
 
 
 def test_servers_without_an_entry_over_tls() -> None:
-    """Servers without a node entry have no TLS port."""
+    """With TLS, a server without a node entry has no address."""
     assert (None,) == parsed([], ["c.example:11210"], tls=True).nodes
 
 
 def test_an_unmarked_source_node() -> None:
-    """Without ``thisNode``, the source node is the one at the address of the fetch, if the map lists it."""
+    """If no entry has ``thisNode``, the source is the listed node with the address that the client reached."""
     assert SOURCE == parsed([], ["a.example:11210", "seed.example:11210"]).here
     assert parsed([], ["a.example:11210"]).here is None
 
 
 def test_another_network() -> None:
-    """Nodes and servers without an address in the network are unreachable."""
+    """A node without an address in the client's network is unreachable; the reason names the network."""
     nodes = [{**TWO_NODES[0], "alternateAddresses": {"external": {"hostname": "x.example"}}}, TWO_NODES[1]]
     servers = ["a.example:11210", "b.example:11212", "c.example:11214"]
     found = parsed(nodes, servers, network="external", vbuckets=[[0], [1], [2], [-1]])
@@ -140,7 +140,7 @@ def test_another_network() -> None:
 
 
 def test_an_unknown_network() -> None:
-    """The reason for an unknown network lists the existing networks."""
+    """If no node is in the client's network, the reason lists the networks in the config."""
     nodes = [{**TWO_NODES[0], "alternateAddresses": {"external": {"hostname": "x.example"}}}]
     found = parsed(nodes, ["a.example:11210"], network="extern")
 
@@ -152,7 +152,7 @@ def test_an_unknown_network() -> None:
 
 
 def test_no_port_for_tls_is_a_reason() -> None:
-    """The reason names a missing TLS port, and no network."""
+    """If a node has no TLS port, the reason names the missing port and not the network."""
     found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], tls=True, vbuckets=[[1]])
 
     assert "vbucket 0 is on node 1 of the map, which has no port for this service" == found.obstacle(0)
@@ -160,7 +160,7 @@ def test_no_port_for_tls_is_a_reason() -> None:
 
 
 def test_forward_map() -> None:
-    """The forward map has the future nodes of vbuckets during a rebalance."""
+    """During a rebalance, the forward map has the next node of each vbucket that moves."""
     servers = ["a.example:11210", "b.example:11212"]
     found = parsed(TWO_NODES, servers, vbuckets=[[0], [0]], forward=[[1], [-1]])
 

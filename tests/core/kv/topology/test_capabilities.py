@@ -1,4 +1,4 @@
-"""Capabilities of a bucket and of services in a config."""
+"""Capabilities of a bucket and of services, as a config lists them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triclinium_core.kv.topology.cluster_config import parse_cluster_config
 
 
 def test_known_capabilities_are_typed() -> None:
-    """Known capabilities become enum members, and unknown names are ignored."""
+    """The parser converts known capabilities to enum members and ignores unknown names."""
     document = {
         "rev": 1,
         "bucketCapabilities": ["collections", "durableWrite", "subdoc.ReplicaRead", "timeTravel"],
@@ -28,7 +28,7 @@ def test_known_capabilities_are_typed() -> None:
 
 
 def test_a_config_without_capabilities() -> None:
-    """A config without capabilities yields none."""
+    """If a config lists no capabilities, the sets of the bucket and of the services are empty."""
     config = parse_cluster_config(b'{"rev":1}', host="h")
 
     assert (frozenset(), frozenset()) == (config.can, config.service_can("n1ql"))

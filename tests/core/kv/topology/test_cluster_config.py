@@ -1,4 +1,4 @@
-"""Cluster configs: the fields that are read, and invalid documents of a hostile node."""
+"""Cluster configs: the fields that the client reads, and invalid documents from a hostile node."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ BUCKET: Mapping[str, Any] = {
 
 
 def changed(**fields: object) -> bytes:
-    """Return the bucket's config with some fields replaced, or dropped if the value is ``...``."""
+    """Return the bucket's config with these fields replaced; a field with the value ``...`` is dropped."""
     return json.dumps({name: value for name, value in {**BUCKET, **fields}.items() if value is not ...}).encode()
 
 
 def changed_map(**fields: object) -> bytes:
-    """Return the bucket's config with some fields of its vbucket map replaced."""
+    """Return the bucket's config with these fields of its vbucket map replaced."""
     return changed(vBucketServerMap={**BUCKET["vBucketServerMap"], **fields})
 
 
 def refused(document: bytes, host: str = "10.0.0.1") -> str:
-    """Return the text of the error for a document that is not a config."""
+    """Check that a document is rejected as a config, and return the text of the error."""
     with pytest.raises(cluster_config.MalformedClusterConfig) as caught:
         cluster_config.parse_cluster_config(document, host=host)
     return str(caught.value)
 
 
 def test_bucket_config() -> None:
-    """A config has the fields that a client needs; others are ignored."""
+    """The parser reads the fields that a client needs and ignores other fields."""
     config = cluster_config.parse_cluster_config(changed(), host="h")
 
     assert config == cluster_config.ClusterConfig(
@@ -107,11 +107,11 @@ FULL: Mapping[str, Any] = {
     "bucketCapabilities": ["collections", "touch"],
     "rev": 12,
 }
-"""Config of the REST interface, without ``nodesExt``."""
+"""Config in the form of the REST interface, without ``nodesExt``."""
 
 
 def test_full_config() -> None:
-    """Health and quota are ignored, and the server list suffices without ``nodesExt``."""
+    """Without ``nodesExt``, the parser reads the server list, and ignores health and quota."""
     config = cluster_config.parse_cluster_config(json.dumps(FULL).encode(), host="h")
 
     assert (0, 12) == config.revision
@@ -123,7 +123,7 @@ def test_full_config() -> None:
 
 
 def test_global_config() -> None:
-    """A config without a bucket has nodes and no vbuckets; a missing epoch is 0."""
+    """A global config has nodes and neither a bucket name nor vbuckets; a missing epoch is 0."""
     config = cluster_config.parse_cluster_config(
         b'{"rev":3,"nodesExt":[{"services":{"kv":1}}],"clusterCapabilities":{}}', host="h"
     )
@@ -137,7 +137,7 @@ def test_global_config() -> None:
     ("host", "expected"), [("10.0.0.9", "10.0.0.9"), ("node.example", "node.example"), ("::1", "[::1]")]
 )
 def test_host_placeholder(host: str, expected: str) -> None:
-    """``$HOST`` is replaced by the host of the node, with an IPv6 address in brackets."""
+    """The parser replaces ``$HOST`` by the host of the node, with brackets around an IPv6 address."""
     document = changed(
         nodesExt=[{"hostname": "$HOST", "services": {}}],
         vBucketServerMap={"serverList": ["$HOST:11210"], "vBucketMap": [[0]]},
@@ -196,13 +196,13 @@ def test_host_placeholder(host: str, expected: str) -> None:
     ],
 )
 def test_not_a_config(document: bytes) -> None:
-    """Invalid JSON, types and nesting raise one exception with a text."""
+    """A document with invalid JSON, types or nesting raises MalformedClusterConfig with a text."""
     assert "" != refused(document)
 
 
 @pytest.mark.parametrize("revision", [0, 1, 2**63 - 1])
 def test_revisions_in_range(revision: int) -> None:
-    """A config may have any epoch and revision of 63 bits."""
+    """The parser accepts any epoch and any revision of 63 bits."""
     config = cluster_config.parse_cluster_config(changed(rev=revision, revEpoch=revision), host="h")
 
     assert (revision, revision) == config.revision
@@ -210,7 +210,7 @@ def test_revisions_in_range(revision: int) -> None:
 
 @rows("port", [0, -1, 65536, 2**31, 2**64, 10**4000])
 def test_a_port_out_of_range(port: int) -> None:
-    """A service with an invalid port is left out, in each network; the other services of its node stay."""
+    """A service with an invalid port is left out in all networks; the other services of its node are kept."""
     ports = {"kv": port, "mgmt": 8091, "n1ql": port, "fts": 65535, "cbas": 1}
     alternate = {"external": {"hostname": "e", "ports": ports}, "shared": {"hostname": "s"}}
     config = cluster_config.parse_cluster_config(
@@ -225,7 +225,7 @@ def test_a_port_out_of_range(port: int) -> None:
 
 @pytest.mark.parametrize("name", ["x" * (cluster_config.NAME_SIZE_MAX + 1), "\x1b[31m", "a\nb", "\u202e"])
 def test_an_invalid_network_or_service_name(name: str) -> None:
-    """A network and a service whose name is too long or not printable are left out; the others stay."""
+    """A network or service is left out if its name is too long or not printable; the others are kept."""
     kept = "x" * cluster_config.NAME_SIZE_MAX
     ports = {name: 1, kept: 2}
     alternate = {network: {"hostname": "e", "ports": ports} for network in (name, kept)}
@@ -249,7 +249,7 @@ def test_an_invalid_network_or_service_name(name: str) -> None:
     ],
 )
 def test_bucket_config_without_vbuckets(document: bytes) -> None:
-    """A bucket's config without vbuckets, or without a map, raises NoVBucketsYet."""
+    """If the config of a bucket has no map, or a map without vbuckets, the parser raises NoVBucketsYet."""
     with pytest.raises(cluster_config.NoVBucketsYet, match="'travel'"):
         cluster_config.parse_cluster_config(document, host="h")
 
@@ -276,7 +276,7 @@ def test_bucket_config_without_vbuckets(document: bytes) -> None:
     ],
 )
 def test_an_invalid_vbucket_map(document: bytes, hint: str) -> None:
-    """An invalid vbucket map is rejected, because it would send documents to wrong nodes."""
+    """The parser rejects an invalid vbucket map, because it would route documents to wrong nodes."""
     if hint:
         assert hint in refused(document)
     else:
@@ -284,7 +284,7 @@ def test_an_invalid_vbucket_map(document: bytes, hint: str) -> None:
 
 
 def test_most_vbuckets() -> None:
-    """The largest number of vbuckets and copies is accepted in both maps, also without holders."""
+    """Both maps may have the maximum number of vbuckets and copies, even if no copy has a node."""
     holders = [[-1] * HOLDERS_MAX] * cluster_config.VBUCKETS_MAX
     config = cluster_config.parse_cluster_config(changed_map(vBucketMap=holders, vBucketMapForward=holders), host="h")
 
@@ -292,7 +292,7 @@ def test_most_vbuckets() -> None:
 
 
 def large_node(number: int) -> dict[str, object]:
-    """Return a node with all services, in its own and in another network."""
+    """Return a node with all services, in the default and in another network."""
     services = {f"{'s' * 10}{service}": 65_535 for service in range(26)}
     host = f"{'n' * 40}{number}.example"
     external = {"hostname": host, "ports": services}
@@ -300,7 +300,7 @@ def large_node(number: int) -> dict[str, object]:
 
 
 def test_most_nodes() -> None:
-    """A config of the largest cluster is accepted, and one more node is rejected."""
+    """The parser accepts a config with the maximum number of nodes and rejects one with one more."""
     nodes = [large_node(number) for number in range(NODES_MAX)]
     servers = [f"{node['hostname']}:11210" for node in nodes]
     holders = [[number % NODES_MAX] * HOLDERS_MAX for number in range(1024)]
@@ -329,7 +329,7 @@ def test_most_nodes() -> None:
     ids=lambda document: repr(document)[:40],
 )
 def test_excessive_configs(document: bytes) -> None:
-    """A config above a limit is rejected with a short text."""
+    """A config that exceeds a limit is rejected with a short text."""
     assert 400 > len(refused(document))
 
 
@@ -342,12 +342,12 @@ def test_excessive_configs(document: bytes) -> None:
     ],
 )
 def test_hosts_that_forge_lines_of_the_log(document: bytes) -> None:
-    """Hosts with line breaks or control characters are rejected, because logs name nodes by their hosts."""
+    """A host with line breaks or control characters is rejected, because logs contain the hosts of nodes."""
     assert refused(document).isprintable()
 
 
 def test_error_texts_are_bounded() -> None:
-    """Error texts about long values are short."""
+    """The text of an error about a long value is short."""
     long = "x" * 100_000
 
     assert 3 * SERVER_TEXT_MAX > max(
@@ -358,7 +358,7 @@ def test_error_texts_are_bounded() -> None:
 
 
 def test_size_is_bounded() -> None:
-    """A config above the maximum size is rejected unparsed, also if only its placeholders expand to that size."""
+    """A config is rejected unparsed if it exceeds the maximum size, also if only its expanded placeholders do."""
     padding = b'"' + b"x" * cluster_config.CONFIG_LIMITS.size_bytes_max + b'"'
     growing = b'{"rev":1,"x":"' + b"$HOST" * 100_000 + b'"}'
 
@@ -388,7 +388,7 @@ def almost_configs(draw: st.DrawFn) -> bytes:
 
 @given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()) | almost_configs())
 def test_hostile_configs(document: bytes) -> None:
-    """Arbitrary documents yield a config whose vbuckets have holders, or MalformedClusterConfig."""
+    """Arbitrary documents yield a config with valid holders for its vbuckets, or raise MalformedClusterConfig."""
     try:
         config = cluster_config.parse_cluster_config(document, host="::1")
     except cluster_config.MalformedClusterConfig as error:
@@ -404,7 +404,7 @@ def test_hostile_configs(document: bytes) -> None:
 
 @given(st.integers(0, 2**30), st.integers(0, 255))
 def test_damaged_configs(position: int, byte: int) -> None:
-    """A config with one wrong byte yields another config or MalformedClusterConfig."""
+    """If one byte of a config is wrong, the parser returns another config or raises MalformedClusterConfig."""
     document = bytearray(changed())
     document[position % len(document)] = byte
 

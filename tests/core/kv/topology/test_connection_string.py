@@ -21,7 +21,7 @@ from triclinium_core.options import ClientOptions, TimeoutOptions
 
 
 def refused(text: object) -> errors.InvalidArgumentException:
-    """Return the error for a text that is not a connection string."""
+    """Check that a text is rejected as a connection string, and return the error."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         connection_string.parse_connection_string(text)
     assert "connection_string" == caught.value.parameter
@@ -29,7 +29,7 @@ def refused(text: object) -> errors.InvalidArgumentException:
 
 
 class Valid(NamedTuple):
-    """Example of the RFC that is accepted."""
+    """Connection string from the RFC that the parser accepts, with its scheme and addresses."""
 
     text: str
     scheme: connection_string.Scheme
@@ -63,7 +63,7 @@ VALID = (
 
 @pytest.mark.parametrize("example", VALID, ids=lambda example: example.text)
 def test_valid_examples_of_the_rfc(example: Valid) -> None:
-    """Each valid example has its hosts; the dotted form of an IPv4-mapped address equals the form of RFC 4291."""
+    """Each valid example of the RFC yields its hosts; both forms of an IPv4-mapped address are equal."""
     expected = connection_string.ConnectionString(
         example.scheme, tuple(Address(*address) for address in example.addresses)
     )
@@ -75,12 +75,12 @@ def test_valid_examples_of_the_rfc(example: Valid) -> None:
     "text", ["http://host1,http://host2", "https://host2:8091,host3:8091", "http://::ffff:00ee:2122"]
 )
 def test_invalid_examples_of_the_rfc(text: str) -> None:
-    """The invalid examples of the RFC are rejected."""
+    """The parser rejects the examples that the RFC marks as invalid."""
     refused(text)
 
 
 def test_unknown_option() -> None:
-    """An unknown option is rejected, which deviates from the RFC, and the error lists the options."""
+    """An unknown option raises an error that lists the valid options; in this the parser deviates from the RFC."""
     error = refused("couchbase://test.local:11210?key=value")
 
     assert "'key'" in str(error)
@@ -111,14 +111,14 @@ def test_unknown_option() -> None:
     ],
 )
 def test_single_host(text: str, scheme: connection_string.Scheme, host: str, port: int) -> None:
-    """Case of the scheme, surrounding spaces, a trailing slash and empty options do not matter."""
+    """The parser ignores the case of the scheme, surrounding spaces, a trailing slash and empty options."""
     assert connection_string.ConnectionString(
         scheme, (Address(host, port),)
     ) == connection_string.parse_connection_string(text)
 
 
 def test_tls_goes_by_the_scheme() -> None:
-    """The scheme couchbases uses TLS, and the others do not, as the RFC requires."""
+    """As the RFC requires, only the scheme couchbases uses TLS."""
     tls = {
         scheme: connection_string.parse_connection_string(f"{scheme}://h").tls for scheme in connection_string.Scheme
     }
@@ -139,7 +139,7 @@ def test_tls_goes_by_the_scheme() -> None:
         ("://h", "scheme ''"),
         ("couchbase ://h", "scheme 'couchbase '"),
         ("ftp://h", "scheme 'ftp'"),
-        # Deviations from the RFC: it also bootstraps over HTTP, which is its default scheme.
+        # The RFC also bootstraps over HTTP and has it as default scheme; the parser rejects it.
         ("http://fqdn", "couchbase, couchbases, memcached"),
         ("10.0.0.1:8091", "write couchbase://10.0.0.1:8091"),
         ("couchbase://", "host:port"),
@@ -209,7 +209,7 @@ def test_tls_goes_by_the_scheme() -> None:
     ],
 )
 def test_malformed(text: str, hint: str) -> None:
-    """Each invalid string has an error with advice, which quotes it only in part."""
+    """An invalid string raises an error with advice; a long string is quoted only in part."""
     error = refused(text)
 
     assert hint in str(error)
@@ -218,7 +218,7 @@ def test_malformed(text: str, hint: str) -> None:
 
 @pytest.mark.parametrize("separator", [",", ";", "/", "?", ":", "@", "&", "=", "://"])
 def test_password_in_front_of_the_hosts(separator: str) -> None:
-    """A password in the string is not part of the error, for any separator."""
+    """If the string contains a password, the error does not, whatever separator follows the password."""
     error = refused(f"couchbase://user:hush{separator}hush@a,b")
 
     assert "hush" not in str(error)
@@ -227,7 +227,7 @@ def test_password_in_front_of_the_hosts(separator: str) -> None:
 
 @pytest.mark.parametrize("value", [None, 5, b"couchbase://h", ["couchbase://h"], object()])
 def test_no_string(value: object) -> None:
-    """Something other than a string is rejected, and the error names the type."""
+    """An object that is not a string raises an error that names its type."""
     assert type(value).__name__ in str(refused(value))
 
 
@@ -260,7 +260,7 @@ def test_too_long() -> None:
     ],
 )
 def test_timeouts(query: str, expected: TimeoutOptions) -> None:
-    """Timeouts in the string are durations with units, and override the options of the program."""
+    """A timeout in the string is a duration with a unit, and overrides the program's timeout."""
     parsed = connection_string.parse_connection_string(f"couchbase://h?{query}")
 
     assert expected == parsed.timeouts(TimeoutOptions())
@@ -283,7 +283,7 @@ def test_timeouts(query: str, expected: TimeoutOptions) -> None:
     ],
 )
 def test_other_options(query: str, expected: Mapping[str, Any]) -> None:
-    """Options in the string override those of the program, and leave the others unchanged."""
+    """An option in the string overrides the program's option, and leaves all other options unchanged."""
     given = ClientOptions(connection_string="couchbase://h", compression=False)
     over = connection_string.parse_connection_string(f"couchbase://h?{query}").over(given)
 
@@ -291,7 +291,7 @@ def test_other_options(query: str, expected: Mapping[str, Any]) -> None:
 
 
 def test_every_timeout_has_an_option() -> None:
-    """Each field of TimeoutOptions has an option, with the name of its environment variable in lower case."""
+    """Each timeout has an option, whose name is that of its environment variable in lower case without the prefix."""
     variables = {each.field: name for name, each in VARIABLES.items() if each.group is TimeoutOptions}
     parsed = {
         field: connection_string.parse_connection_string(f"couchbase://h?{name.removeprefix(PREFIX).lower()}=1s")
@@ -304,7 +304,7 @@ def test_every_timeout_has_an_option() -> None:
 
 
 def test_options_that_contradict_each_other() -> None:
-    """If options of string and program contradict each other, the error names both."""
+    """If an option in the string contradicts an option of the program, the error names both."""
     given = ClientOptions(connection_string="couchbase://h", timeouts=TimeoutOptions(config_poll_floor=1.0))
     with pytest.raises(errors.InvalidArgumentException) as caught:
         connection_string.parse_connection_string("couchbase://h?config_poll_interval=500ms").over(given)
@@ -333,7 +333,7 @@ def test_options_that_contradict_each_other() -> None:
     ],
 )
 def test_name_of_the_service(text: str, service: str | None) -> None:
-    """A single host name without a port may be looked up in DNS, but no address and no local name."""
+    """DNS is queried only for a string with a single host name and no port, not for an address or a local name."""
     assert service == connection_string.parse_connection_string(text).service
 
 
@@ -373,7 +373,7 @@ def test_name_of_the_service(text: str, service: str | None) -> None:
     ],
 )
 def test_wrong_options(query: str, hint: str) -> None:
-    """Invalid options are rejected rather than ignored."""
+    """An invalid option raises an error and is not ignored."""
     assert hint in str(refused(f"couchbase://h?{query}"))
 
 

@@ -1,4 +1,4 @@
-"""Networks: the choice of the client's network, and the addresses of nodes in it."""
+"""Networks: how the client chooses one, and which address a node has in it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ NODES = [node("10.0.0.1", external=EXTERNAL), node("10.0.0.2", external=Alternat
     ],
 )
 def test_choice(seed: Address, network: str) -> None:
-    """Host and port of the seed select the network, then the host only; the default network is the fallback."""
+    """The client uses the network that has the seed's host and port, else its host, else the default network."""
     assert network == choose_network(NODES, [seed], seed)
 
 
 def test_the_source_node_without_a_tls_port() -> None:
-    """The address of a source node without a TLS port does not select the default network."""
+    """If the source node has no TLS port, its own address does not select the default network."""
     nodes = [NodeEntry({"kv": 11210}, "10.0.0.1", this_node=True, alternate_addresses={"external": EXTERNAL})]
     source = Address("ext.example", 31210)
 
@@ -49,7 +49,7 @@ def test_the_source_node_without_a_tls_port() -> None:
 
 
 def test_ports_distinguish_networks_of_one_host() -> None:
-    """Ports distinguish networks of one host, as for forwarded ports of containers."""
+    """If two networks have the same host, as with forwarded ports of containers, the port selects the network."""
     nodes = [node(None, external=AlternateAddress("localhost", {"kv": 31210}))]
     source = Address("localhost", 31210)
 
@@ -58,7 +58,7 @@ def test_ports_distinguish_networks_of_one_host() -> None:
 
 
 def test_any_seed_decides() -> None:
-    """Any seed may select the network, because the source of the config may be a load balancer."""
+    """If a load balancer sent the config, the address of another seed selects the network."""
     balancer = Address("balancer.example", 11210)
 
     assert "external" == choose_network(NODES, [balancer, Address("ext.example", 31210)], balancer)
@@ -79,13 +79,13 @@ def test_any_seed_decides() -> None:
     ],
 )
 def test_address(network: str, entry: NodeEntry, service: str, address: Address | None) -> None:
-    """An alternate address without ports uses those of the node; a node has no address in other networks."""
+    """An alternate address without ports has the ports of the node; in any other network the node has no address."""
     assert address == address_in(network, entry, service, SEED)
 
 
 @pytest.mark.parametrize(("asked_for", "names"), [(AUTO, ["external", "external"]), ("default", ["default"] * 2)])
 def test_the_chosen_network_is_kept(asked_for: str, names: Sequence[str]) -> None:
-    """The network of the first config is kept while later configs have it, and a configured name always."""
+    """The network of the first config is kept while later configs have it; a configured network is always kept."""
     network = Network(asked_for, [Address("ext.example", 31210)])
     later = [node("ext.example", 31210, external=AlternateAddress("elsewhere.example"))]
 
@@ -96,7 +96,7 @@ def test_the_chosen_network_is_kept(asked_for: str, names: Sequence[str]) -> Non
     ("asked_for", "names"), [(AUTO, ["external", "default", "external"]), ("external", ["external"] * 3)]
 )
 def test_no_node_in_the_chosen_network(asked_for: str, names: Sequence[str]) -> None:
-    """A config without the chosen network uses another one for itself, and a configured name stays."""
+    """If a config lacks the chosen network, another is used for this config only; a configured network is kept."""
     network = Network(asked_for, [Address("ext.example", 31210)])
 
     assert names == [network.name(nodes, SEED) for nodes in (NODES, [node("ext.example", 31210)], NODES)]
@@ -104,7 +104,7 @@ def test_no_node_in_the_chosen_network(asked_for: str, names: Sequence[str]) -> 
 
 @pytest.mark.parametrize(("asked_for", "names"), [(AUTO, ["default", "external"]), ("default", ["default"] * 2)])
 def test_choose_again(asked_for: str, names: Sequence[str]) -> None:
-    """After the cluster was lost, the next config selects the network; a configured name stays."""
+    """After the client has lost the cluster, the next config selects the network; a configured network is kept."""
     network = Network(asked_for, [Address("ext.example", 31210)])
     first = network.name([node("10.0.0.9")], SEED)
     network.choose_again()
@@ -113,7 +113,7 @@ def test_choose_again(asked_for: str, names: Sequence[str]) -> None:
 
 
 def test_a_config_without_nodes_decides_nothing() -> None:
-    """A config without nodes does not select the network."""
+    """A config without nodes selects no network; the next config with nodes does."""
     network = Network(AUTO, [Address("ext.example", 31210)])
 
     assert ["default", "external", "external"] == [network.name(nodes, SEED) for nodes in ([], NODES, [])]

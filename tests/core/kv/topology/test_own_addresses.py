@@ -1,4 +1,4 @@
-"""Addresses of nodes in their own network."""
+"""Addresses of nodes in the default network, by the addresses that the client uses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def config() -> ClusterConfig:
 
 
 def test_a_node_that_is_reached_elsewhere() -> None:
-    """Each service has its own address, and an unknown address stays unchanged."""
+    """The address of each service maps to its address in the default network; an unknown address is unchanged."""
     known = OwnAddresses()
     known.learn("travel", config(), network="external", source=SOURCE)
 
@@ -29,7 +29,7 @@ def test_a_node_that_is_reached_elsewhere() -> None:
 
 
 def test_the_network_of_the_nodes() -> None:
-    """Each node keeps its address in the default network, and a newer config replaces an older one."""
+    """In the default network no address is translated; a newer config replaces the addresses of an older one."""
     known = OwnAddresses()
     known.learn("travel", config(), network="external", source=SOURCE)
     known.learn("travel", config(), network="default", source=SOURCE)

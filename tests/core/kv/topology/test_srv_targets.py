@@ -1,4 +1,4 @@
-"""Targets that DNS may list for a cluster."""
+"""Targets that the client accepts from DNS SRV records."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TWO, THREE, FOUR = "corp.example", "db.corp.example", "cb.id.cloud.example"
     ],
 )
 def test_accepted(host: str, target: str) -> None:
-    """A target at or below the host is accepted, and at or below its parent if the host has four labels or more."""
+    """A target is accepted at or below the host and, if the host has four labels or more, at or below its parent."""
     assert AcceptedDomains(host).accepts(target)
 
 
@@ -79,7 +79,7 @@ def test_accepted(host: str, target: str) -> None:
     ],
 )
 def test_refused(host: str, target: str) -> None:
-    """A target elsewhere is refused, including one that looks similar, has an empty label, or is an address."""
+    """A target is refused if it is in another domain, even a similar one, has an empty label, or is an address."""
     assert not AcceptedDomains(host).accepts(target)
 
 
@@ -106,7 +106,7 @@ def test_further_domains(domain: str, target: str, expected: bool) -> None:
 
 
 def test_the_rule_in_words() -> None:
-    """The text of the accepted domains names each domain once."""
+    """The text that describes the accepted domains names each domain once."""
     assert f"{FOUR} or id.cloud.example or nodes.example" == str(AcceptedDomains(f"{FOUR}.", ["nodes.example", FOUR]))
 
 
@@ -114,5 +114,5 @@ def test_the_rule_in_words() -> None:
     ("host", "expected"), [("127.1", True), ("10.0.0.1.", True), ("::1", True), ("7.cluster7", False)]
 )
 def test_addresses(host: str, expected: bool) -> None:
-    """A host whose last label is a number, or that has a colon, is an address."""
+    """A host is an address if its last label is a number or if it contains a colon."""
     assert expected == is_literal(host)

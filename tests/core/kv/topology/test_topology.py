@@ -1,4 +1,4 @@
-"""Topology of a cluster, and its changes."""
+"""Topology of a cluster, and the changes from one version to the next."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SOURCE = Address("seed", 11210)
 
 
 def node(port: int, **others: int) -> TopologyNode:
-    """Return a node of one host."""
+    """Return a node on the host of all nodes in this file."""
     return TopologyNode("host", {"kv": port, **others})
 
 
 def version(revision: int, *nodes: TopologyNode) -> Topology:
-    """Return one version."""
+    """Return a version of the topology with these nodes."""
     return Topology(None, (1, revision), nodes)
 
 
@@ -32,25 +32,25 @@ def version(revision: int, *nodes: TopologyNode) -> Topology:
     ],
 )
 def test_the_name_of_a_node(expected: str, ports: dict[str, int]) -> None:
-    """Nodes of one host are named by the port of a common service."""
+    """The name of a node is its host, with the port of key-value or management if the node has one."""
     assert expected == TopologyNode("host", ports).name
 
 
 def test_nodes_may_be_kept_in_sets() -> None:
-    """Equal nodes and equal topologies are one element of a set."""
+    """A set keeps only one of two equal nodes, and one of two equal topologies."""
     assert {node(1), node(2)} == {node(2), node(1), node(1)}
     assert 1 == len({version(1, node(1)), version(1, node(1))})
 
 
 def test_the_next_version() -> None:
-    """Added and removed nodes have the order of their topology; a node with more services is the same node."""
+    """``added`` and ``removed`` keep the order of their topology; a node that gets a service is the same node."""
     change = TopologyChange(version(1, node(1), node(2)), version(2, node(4), node(2, n1ql=8093), node(3)))
 
     assert ((node(4), node(3)), (node(1),)) == (change.added, change.removed)
 
 
 def test_two_changes_are_one() -> None:
-    """Two consecutive changes combine into one, without the topology in between."""
+    """Two consecutive changes combine into one, which omits the topology between them."""
     first, second, third = version(1, node(1)), version(2, node(2)), version(3, node(1), node(3))
     change = TopologyChange(first, second).followed_by(TopologyChange(second, third))
 
@@ -59,7 +59,7 @@ def test_two_changes_are_one() -> None:
 
 
 def test_the_nodes_of_a_global_config() -> None:
-    """A node without a host has that of the source, and brackets are not part of an address."""
+    """A node without a host has the host of the source; the parser removes the brackets of an IPv6 host."""
     entries = [NodeEntry({"kv": 1}), NodeEntry({"mgmt": 2}, "[::1]"), NodeEntry({}, "other")]
     topology = topology_of(ClusterConfig(7, 3, nodes_ext=entries), bucket=None, source=SOURCE)
 
@@ -69,7 +69,7 @@ def test_the_nodes_of_a_global_config() -> None:
 
 
 def test_the_source_of_a_config() -> None:
-    """The source of a config is the node with ``thisNode``, if one has it."""
+    """The source of a config is the node that has ``thisNode``, if any."""
     entries = [NodeEntry({"kv": 1}, "a"), NodeEntry({"kv": 1}, "b", this_node=True)]
     topology = topology_of(ClusterConfig(7, 3, nodes_ext=entries), bucket=None, source=SOURCE)
 
@@ -77,7 +77,7 @@ def test_the_source_of_a_config() -> None:
 
 
 def test_the_network_of_the_client() -> None:
-    """A node has its address in the client's network, or its own if it has none there."""
+    """A node has its address in the client's network, or its default address if it is not in that network."""
     external = {"external": AlternateAddress("public", {"kv": 31210}), "bare": AlternateAddress("nat")}
     entries = [NodeEntry({"kv": 1}, "private", alternate_addresses=external), NodeEntry({"kv": 2}, "other")]
 
@@ -91,7 +91,7 @@ def test_the_network_of_the_client() -> None:
 
 
 def test_nodes_that_the_client_does_not_reach() -> None:
-    """Nodes and servers without an address in the client's network are not reached and have their own address."""
+    """A node or server that is not in the client's network is marked as not reached and has its default address."""
     entries = [
         NodeEntry({"kv": 1}, "a", alternate_addresses={"external": AlternateAddress("public")}),
         NodeEntry({"kv": 1}, "b", alternate_addresses={"default": AlternateAddress("misnamed")}),
@@ -108,7 +108,7 @@ def test_nodes_that_the_client_does_not_reach() -> None:
 
 
 def test_the_nodes_of_an_old_config() -> None:
-    """Servers without an entry have their listed address, and invalid ones are omitted."""
+    """A server without a node entry has the address in the server list; an invalid address is left out."""
     servers = VBucketServerMap(["a:1", "b:2", "nonsense"], [[0]])
     config = ClusterConfig(1, name="travel", nodes_ext=[NodeEntry({"kv": 9})], v_bucket_server_map=servers)
     topology = topology_of(config, bucket="travel", source=SOURCE)

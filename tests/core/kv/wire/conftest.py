@@ -15,7 +15,7 @@ from triclinium_core._speedups import Implementation, implementation, use_implem
     params=[pytest.param(name, marks=[pytest.mark.native] * (name == "c")) for name in get_args(Implementation)],
 )
 def each_implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
-    """Use each decoder in turn, and restore the previous one."""
+    """Run the test with each decoder, and restore the previous decoder."""
     before = implementation()
     use_implementation(request.param)
     yield implementation()

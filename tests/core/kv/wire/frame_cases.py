@@ -1,4 +1,4 @@
-"""Frames on the wire and their fields, for every test that decodes; written byte by byte, not encoded."""
+"""Frames on the wire with their fields, written byte by byte and without the encoder, for all tests of decoders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triclinium_core.kv.wire.frame import Frame
 
 @dataclass(frozen=True, slots=True)
 class FrameCase:
-    """Complete frame: its bytes, its ten fields at offset 0, and its value."""
+    """Complete frame: its bytes, the ten fields that a decoder finds at offset 0, and the parsed frame."""
 
     name: str
     wire: bytes
@@ -19,7 +19,7 @@ class FrameCase:
 
 @dataclass(frozen=True, slots=True)
 class MalformedCase:
-    """First bytes of an invalid frame: the last byte of ``wire`` makes it invalid."""
+    """Start of an invalid frame, which becomes invalid with the last byte of ``wire``."""
 
     name: str
     wire: bytes
@@ -131,5 +131,5 @@ FITTING_HEADERS = [
 
 
 def case_name(case: FrameCase | MalformedCase) -> str:
-    """Return the name of a case in pytest."""
+    """Return the name that pytest shows for a case."""
     return case.name

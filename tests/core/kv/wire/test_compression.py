@@ -1,4 +1,4 @@
-"""Values in snappy's block format, valid and hostile."""
+"""Values in snappy's block format, both valid and hostile."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from triclinium_core.kv.wire.compression import INFLATED_SIZE_MAX, MalformedComp
 from triclinium_core.kv.wire.leb128 import encode_unsigned
 
 ELEMENTS = bytes.fromhex("04") + b"ab" + bytes.fromhex("12 02 00") + bytes.fromhex("08") + b"xyz"
-"""Ten bytes as hand-written elements: the literal "ab", five bytes copied from two back, the literal "xyz"."""
+"""Snappy elements for ten bytes: the literal "ab", five bytes copied from two bytes back, the literal "xyz"."""
 
 
 @pytest.fixture
 def no_inflation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the function that allocates, so that a call of it fails."""
+    """Remove the function that allocates memory, so that a call of it raises."""
     monkeypatch.delattr(cramjam.snappy, "decompress_raw")
 
 
 def test_inflates_literals_and_copies() -> None:
-    """A hand-written block is inflated to its value."""
+    """A block that was written by hand is inflated to its value."""
     assert b"abababaxyz" == inflate(b"\x0a" + ELEMENTS)
 
 
 @pytest.mark.parametrize("value", [b"", b"a", b"{}", bytes(range(256)) * 3, b"x" * INFLATED_SIZE_MAX])
 def test_inflates_the_librarys_blocks(value: bytes) -> None:
-    """Values of any size and density are inflated completely."""
+    """A value of any size and density is inflated completely from the block that the library wrote."""
     assert value == inflate(bytes(cramjam.snappy.compress_raw(value)))
 
 
@@ -47,7 +47,7 @@ def test_inflates_the_librarys_blocks(value: bytes) -> None:
     ],
 )
 def test_refuses_invalid_blocks(data: bytes) -> None:
-    """An invalid block is refused with the library's reason."""
+    """An invalid block raises MalformedCompression with the reason that the library gives."""
     with pytest.raises(MalformedCompression, match="not a snappy block"):
         inflate(data)
 
@@ -55,14 +55,14 @@ def test_refuses_invalid_blocks(data: bytes) -> None:
 @pytest.mark.usefixtures("no_inflation")
 @pytest.mark.parametrize("size", [INFLATED_SIZE_MAX + 1, 0x7FFF_FFFF, 0xFFFF_FFFF])
 def test_refuses_a_size_beyond_any_value(size: int) -> None:
-    """A size above the maximum is refused before anything is allocated, for any length of the block."""
+    """If a block announces a size above the maximum, it is refused before memory is allocated, whatever its length."""
     with pytest.raises(MalformedCompression, match=f"a value of {size} bytes is announced, .*22020096"):
         inflate(encode_unsigned(size) + bytes(INFLATED_SIZE_MAX // 21))
 
 
 @pytest.mark.usefixtures("no_inflation")
 def test_refuses_a_size_that_the_block_cannot_hold() -> None:
-    """A size that is too large for the block is refused before anything is allocated."""
+    """If a block is too short for the size that it announces, it is refused before memory is allocated."""
     with pytest.raises(MalformedCompression, match="1000000 bytes is announced, .*10 "):
         inflate(encode_unsigned(1_000_000) + b"\x00a\xfe\x01\x00\xfe\x01")
 
@@ -80,7 +80,7 @@ def test_arbitrary_bytes(data: bytes) -> None:
 
 @given(value=st.binary(max_size=300) | st.text("ab", max_size=300).map(str.encode))
 def test_round_trip(value: bytes) -> None:
-    """A compressed value is short enough to pay off, and is inflated to the same value."""
+    """A value is compressed only if the result is short enough, and is inflated to the same value."""
     deflated = deflate(value)
     if deflated is None:
         return
@@ -92,7 +92,7 @@ def test_round_trip(value: bytes) -> None:
 
 @pytest.mark.parametrize(("size", "deflates"), [(0, False), (31, False), (32, True), (1000, True)])
 def test_short_values_are_not_deflated(size: int, deflates: bool) -> None:
-    """Values are compressed from 32 bytes on."""
+    """A value is compressed only if it has at least 32 bytes."""
     assert deflates == (deflate(b"a" * size) is not None)
 
 
@@ -100,7 +100,7 @@ def test_short_values_are_not_deflated(size: int, deflates: bool) -> None:
 def test_values_that_hardly_shrink_are_not_deflated(
     monkeypatch: pytest.MonkeyPatch, deflated_size: int, deflates: bool
 ) -> None:
-    """A value is sent compressed at 83 % of its size, and not at 84 %."""
+    """A value is sent compressed if it shrinks to 83 % of its size, but not if it shrinks to 84 %."""
     monkeypatch.setattr(cramjam.snappy, "compress_raw", lambda _: bytes(deflated_size))
 
     assert deflates == (deflate(bytes(100)) is not None)
@@ -108,7 +108,7 @@ def test_values_that_hardly_shrink_are_not_deflated(
 
 @pytest.mark.native
 def test_loads_the_codec_with_the_first_value() -> None:
-    """The codec is loaded with the first value that is compressed."""
+    """Importing the client does not load the codec; compressing the first value does."""
     program = """if True:
         import sys
         from triclinium_core.client import client_machine

@@ -1,4 +1,4 @@
-"""Frames on the wire, and arguments that are rejected."""
+"""Encoder of frames, and the arguments that it rejects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from triclinium_core.kv.wire.header import BODY_SIZE_MAX
 
 
 def test_largest_numbers_and_lengths() -> None:
-    """Every field accepts its largest number."""
+    """Each field of a frame accepts the largest number that it can hold."""
     encoded = encode_request(
         0xFF,
         opaque=0xFFFF_FFFF,
@@ -61,13 +61,13 @@ def test_largest_numbers_and_lengths() -> None:
     ],
 )
 def test_refuses_numbers_out_of_range(encode: Callable[[], bytes], message: str) -> None:
-    """A number or length that exceeds its field raises with its value and the limit."""
+    """A number or length that exceeds its field raises an error with the number and the limit."""
     with pytest.raises(ValueError, match=message):
         encode()
 
 
 def test_refuses_a_frame_larger_than_any_server_takes() -> None:
-    """The largest frame is encoded, and one more byte raises."""
+    """A frame of the maximum size can be encoded; one more byte raises."""
     value = bytes(BODY_SIZE_MAX - 3)
 
     assert FRAME_SIZE_MAX == len(encode_request(0x01, opaque=0, key=b"ada", value=value))
@@ -76,7 +76,7 @@ def test_refuses_a_frame_larger_than_any_server_takes() -> None:
 
 
 def test_refuses_floats() -> None:
-    """A float raises, even if it is integral."""
+    """A float raises even if it has an integral value."""
     with pytest.raises(ValueError, match=r"opaque=1\.0 must be an integer from 0 to 4294967295"):
         encode_request(0x00, opaque=1.0)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Frame buffer: bytes in any pieces yield the same frames, and a hostile node cannot inflate the buffer."""
+"""Frame buffer: pieces of any size yield the same frames, and a hostile node cannot make the buffer grow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOOP_FRAME = Frame(0x81, 0x0A, 0, 0, 1, 0, b"", b"", b"", b"")
 
 
 def receive_all(buffer: frame_buffer.FrameBuffer, pieces: Iterable[bytes]) -> list[Frame]:
-    """Return the frames of all pieces, in order."""
+    """Return the frames that the buffer finds in all pieces, in order."""
     return [frame for piece in pieces for frame in buffer.receive(piece)]
 
 
@@ -42,13 +42,13 @@ def cut(data: bytes, size: int) -> list[bytes]:
 
 
 def malformed_at(buffer: frame_buffer.FrameBuffer) -> tuple[str, int] | None:
-    """Return the reason and the offset of the malformed frame."""
+    """Return why the buffer found a malformed frame, and the offset of that frame."""
     return None if buffer.malformed is None else (buffer.malformed.reason, buffer.malformed.offset)
 
 
 @each_frame
 def test_receives_a_frame_byte_by_byte(case: FrameCase) -> None:
-    """A frame in single bytes is returned with the last one, and not before."""
+    """If a frame arrives in single bytes, the buffer returns it with the last byte and not before."""
     buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
     received = [buffer.receive(piece) for piece in cut(case.wire, 1)]
 
@@ -57,7 +57,7 @@ def test_receives_a_frame_byte_by_byte(case: FrameCase) -> None:
 
 @each_frame
 def test_keeps_trailing_bytes_for_the_next_frame(case: FrameCase) -> None:
-    """Trailing bytes are the start of the next frame."""
+    """Bytes that follow a complete frame become the start of the next frame."""
     for trailing in range(len(case.wire) + 1):
         buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
         first = buffer.receive(case.wire + case.wire[:trailing])
@@ -69,7 +69,7 @@ def test_keeps_trailing_bytes_for_the_next_frame(case: FrameCase) -> None:
 
 @rows("size", [1, 2, 23, 24, 25, 40, 10_000])
 def test_receives_frames_of_all_kinds_in_order(size: int) -> None:
-    """Consecutive frames of all layouts are returned oldest first, for pieces of any size."""
+    """The buffer returns frames of all layouts in order of arrival, for pieces of any size."""
     buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
     wire = b"".join(case.wire for case in FRAME_CASES)
 
@@ -78,7 +78,7 @@ def test_receives_frames_of_all_kinds_in_order(size: int) -> None:
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 def test_frames_do_not_refer_to_the_input(kind: type[bytes | bytearray | memoryview]) -> None:
-    """Any buffer may be passed and overwritten afterwards; the parts of a frame are bytes."""
+    """The caller may overwrite the buffer that it passed, because a frame has copies of its parts as bytes."""
     case = FRAME_CASES[0]
     memory = bytearray(case.wire)
     (frame,) = frame_buffer.FrameBuffer(ALL_MAGICS).receive(kind(memory))
@@ -90,7 +90,7 @@ def test_frames_do_not_refer_to_the_input(kind: type[bytes | bytearray | memoryv
 
 @each_malformation
 def test_gives_up_at_an_impossible_frame(case: MalformedCase) -> None:
-    """``malformed`` has the reason, the memory is released, and later bytes are ignored."""
+    """After a malformed frame, ``malformed`` has the reason, and the buffer is released and ignores later bytes."""
     buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
 
     assert [] == buffer.receive(case.wire + NOOP)
@@ -102,7 +102,7 @@ def test_gives_up_at_an_impossible_frame(case: MalformedCase) -> None:
 
 @each_malformation
 def test_gives_up_at_the_first_invalid_byte(case: MalformedCase) -> None:
-    """A malformed frame in single bytes is refused at its first invalid byte, with its offset in the stream."""
+    """If a malformed frame arrives in single bytes, its first invalid byte sets ``malformed`` with its offset."""
     buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
     frames = receive_all(buffer, [NOOP, NOOP, *cut(case.wire[:-1], 1)])
 
@@ -114,7 +114,7 @@ def test_gives_up_at_the_first_invalid_byte(case: MalformedCase) -> None:
 
 @each_malformation
 def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> None:
-    """Frames before a malformed one in the same piece are returned, and the same call sets ``malformed``."""
+    """If a piece ends with a malformed frame, the buffer returns the frames before it and sets ``malformed``."""
     buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
 
     assert [] == buffer.receive(NOOP[:9])
@@ -150,7 +150,7 @@ def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> Non
     ],
 )
 def test_refuses_the_magics_of_the_other_direction(accepts: frozenset[Magic], refused: bytes, reason: str) -> None:
-    """A frame of the other direction is refused, complete or by its first byte, after the frames before it."""
+    """The first byte of a frame of the other direction sets ``malformed``; the frames before it are returned."""
     accepted = (
         encode_response(0x0A, opaque=1) if accepts == frame_buffer.CLIENT_ACCEPTS else encode_request(0x0A, opaque=1)
     )
@@ -166,7 +166,7 @@ def test_refuses_the_magics_of_the_other_direction(accepts: frozenset[Magic], re
 
 
 def test_the_wrong_direction_precedes_other_faults() -> None:
-    """A request with invalid lengths is refused for its magic, in one piece and byte by byte."""
+    """If a request has invalid lengths too, ``malformed`` names its magic, in one piece and byte by byte."""
     wire = bytes.fromhex("80 00 0000 01 00 0000 00000000 00000000 0000000000000000")
     at_once, by_bytes = (
         frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS),
@@ -179,13 +179,13 @@ def test_the_wrong_direction_precedes_other_faults() -> None:
 
 
 def test_the_two_directions_share_no_magic() -> None:
-    """Every magic belongs to one direction."""
+    """Each magic belongs to exactly one direction."""
     assert ALL_MAGICS == frame_buffer.CLIENT_ACCEPTS | frame_buffer.SERVER_ACCEPTS
     assert frozenset() == frame_buffer.CLIENT_ACCEPTS & frame_buffer.SERVER_ACCEPTS
 
 
 def test_an_announced_length_allocates_nothing() -> None:
-    """A header that announces the largest frame does not enlarge the buffer."""
+    """The buffer does not grow when a header announces the largest frame."""
     buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     header = encode_response(0x00, opaque=1)[:8] + BODY_SIZE_MAX.to_bytes(4, "big") + bytes(12)
 
@@ -195,7 +195,7 @@ def test_an_announced_length_allocates_nothing() -> None:
 
 
 def test_a_frame_larger_than_possible_allocates_nothing() -> None:
-    """A header that announces more than the largest frame is refused without a larger buffer, its data unread."""
+    """A header that announces more than the largest frame sets ``malformed``, and the buffer does not grow."""
     buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     header = encode_response(0x00, opaque=1)[:8] + (BODY_SIZE_MAX + 1).to_bytes(4, "big") + bytes(12)
     for piece in cut(header + bytes(999), 8):
@@ -206,7 +206,7 @@ def test_a_frame_larger_than_possible_allocates_nothing() -> None:
 
 
 def test_the_buffer_doubles_for_large_values() -> None:
-    """The buffer doubles for a large value, and never has more than twice the received size."""
+    """The buffer doubles while a large value arrives, and never exceeds twice the received size."""
     buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     value = bytes(range(256)) * 15 * 1024
     capacities = [frame_buffer.CAPACITY_MIN]
@@ -225,7 +225,7 @@ def test_the_buffer_doubles_for_large_values() -> None:
 
 
 def test_the_largest_frame() -> None:
-    """A frame of the largest size is returned together with its neighbours, and its memory is released."""
+    """The buffer returns a frame of the largest size and the frame after it, and then shrinks."""
     buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     largest = encode_response(0x00, opaque=1, value=b"v" * BODY_SIZE_MAX)
     capacities = []
@@ -242,7 +242,7 @@ def test_the_largest_frame() -> None:
 
 
 def test_many_frames_at_once_need_no_large_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Megabytes of small frames in one piece never need a large buffer."""
+    """Many small frames in one piece of several megabytes do not need a large buffer."""
     capacities: list[int] = []
 
     def recording_bind_scanner(buffer: bytearray) -> Scanner:
@@ -260,7 +260,7 @@ def test_many_frames_at_once_need_no_large_buffer(monkeypatch: pytest.MonkeyPatc
 
 
 def test_scanners_of_old_buffers_are_released(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Growing, shrinking and giving up release the scanner of the old buffer immediately."""
+    """A buffer that grows, shrinks or finds a malformed frame immediately releases the scanner of its old memory."""
     held: list[Scanner] = []
 
     class HeldScanner:
@@ -285,7 +285,7 @@ def test_scanners_of_old_buffers_are_released(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_impossible_frame_in_a_large_piece() -> None:
-    """The offset of a malformed frame counts all parts of a large piece."""
+    """If a large piece contains a malformed frame, its offset counts all bytes before it."""
     buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     response = encode_response(0x00, opaque=1, value=b"v" * 999)
     frames = buffer.receive(response * 1000 + b"HTTP" + response * 1000)
@@ -296,7 +296,7 @@ def test_an_impossible_frame_in_a_large_piece() -> None:
 
 
 def test_a_buffer_of_ordinary_size_is_kept() -> None:
-    """A slightly larger buffer is kept for the next value of that size."""
+    """After a value of moderate size, the buffer keeps its size for the next value."""
     buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     frames = buffer.receive(encode_response(0x00, opaque=1, value=bytes(frame_buffer.CAPACITY_MIN)))
 
@@ -314,7 +314,7 @@ ENCODERS: list[tuple[Callable[..., bytes], int, int | None]] = [
 
 @st.composite
 def encoded_frames(draw: st.DrawFn) -> tuple[bytes, Frame]:
-    """Draw a frame of any layout, as bytes and as a value."""
+    """Draw a frame of any layout, and return its bytes and its fields."""
     encode, plain, flexible = draw(st.sampled_from(ENCODERS))
     opcode, datatype = draw(st.integers(0, 0xFF)), draw(st.integers(0, 0xFF))
     status, opaque = draw(st.integers(0, 0xFFFF)), draw(st.integers(0, 0xFFFF_FFFF))
@@ -339,7 +339,7 @@ def encoded_frames(draw: st.DrawFn) -> tuple[bytes, Frame]:
 
 @given(data=st.data(), drawn=st.lists(encoded_frames(), max_size=8))
 def test_round_trip(data: st.DataObject, drawn: list[tuple[bytes, Frame]]) -> None:
-    """Frames that are encoded, cut anywhere and received are equal."""
+    """Frames that are encoded, cut at any positions and received equal the original frames."""
     wire = b"".join(encoded for encoded, _ in drawn)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(wire)), max_size=12), label="cuts"))
     buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
@@ -351,7 +351,7 @@ def test_round_trip(data: st.DataObject, drawn: list[tuple[bytes, Frame]]) -> No
 
 @given(pieces=st.lists(st.binary(max_size=40) | encoded_frames().map(lambda drawn: drawn[0]), max_size=8))
 def test_arbitrary_bytes_in_any_cut(pieces: list[bytes]) -> None:
-    """Arbitrary bytes in any pieces yield the same frames and the same verdict, and raise nothing."""
+    """Arbitrary bytes raise nothing, and yield the same frames and the same ``malformed`` for pieces of any size."""
     wire = b"".join(pieces)
     at_once, in_pieces, by_bytes = (
         frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS),

@@ -1,4 +1,4 @@
-"""Framing extras: pieces, escapes, and the encoding of durations."""
+"""Framing extras: their pieces, escapes, and the encoding of server durations."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ each_vector = rows(("encoded", "pieces"), [vector[1:] for vector in VECTORS])
 
 @each_vector
 def test_encodes(encoded: str, pieces: dict[int, bytes]) -> None:
-    """Pieces are encoded in their given order."""
+    """The encoder keeps the order of the pieces."""
     assert bytes.fromhex(encoded) == framing_extras.encode_framing_extras(pieces)
 
 
 @each_vector
 def test_parses_pieces_with_and_without_trailing_bytes(encoded: str, pieces: dict[int, bytes]) -> None:
-    """Each piece is returned by its identifier, known or unknown."""
+    """The parser returns each piece by its identifier, even an unknown one, and also before further pieces."""
     wire = bytes.fromhex(encoded)
 
     assert pieces == framing_extras.parse_framing_extras(wire)
@@ -56,7 +56,7 @@ def test_parses_pieces_with_and_without_trailing_bytes(encoded: str, pieces: dic
     ],
 )
 def test_refuses_a_piece_cut_short(encoded: str, reason: str) -> None:
-    """A piece that exceeds the framing extras is refused with its offset."""
+    """If a piece exceeds the framing extras, the parser raises an error with the offset of the piece."""
     for before in ("", "50", "91 aa"):
         wire = bytes.fromhex(before + encoded)
         with pytest.raises(MalformedFramingExtras) as caught:
@@ -66,12 +66,12 @@ def test_refuses_a_piece_cut_short(encoded: str, reason: str) -> None:
 
 
 def test_the_last_of_equal_identifiers_holds() -> None:
-    """A repeated piece replaces the earlier one."""
+    """If two pieces have the same identifier, the later one counts."""
     assert {0: b"\x02"} == framing_extras.parse_framing_extras(bytes.fromhex("01 01 01 02"))
 
 
 def test_error_has_the_offset() -> None:
-    """The error is one line with the offset, and survives pickling."""
+    """The error is one line with the offset, and equals its pickled copy."""
     error = pickle.loads(pickle.dumps(MalformedFramingExtras("an escape byte is missing", 3)))  # noqa: S301
 
     assert "an escape byte is missing (framing extras at byte 3)" == str(error)
@@ -86,20 +86,20 @@ def test_error_has_the_offset() -> None:
     ],
 )
 def test_refuses_to_encode_large_pieces(pieces: dict[int, bytes], message: str) -> None:
-    """Identifiers and sizes above nibble and escape byte raise."""
+    """An identifier or a size that does not fit into a nibble and an escape byte raises."""
     with pytest.raises(ValueError, match=message):
         framing_extras.encode_framing_extras(pieces)
 
 
 @given(pieces=st.dictionaries(st.integers(0, 270), st.binary(max_size=40)))
 def test_round_trip(pieces: dict[int, bytes]) -> None:
-    """Encoded pieces are parsed to the same pieces."""
+    """The parser returns the pieces that were encoded."""
     assert pieces == framing_extras.parse_framing_extras(framing_extras.encode_framing_extras(pieces))
 
 
 @given(data=st.binary(max_size=60))
 def test_arbitrary_bytes(data: bytes) -> None:
-    """Arbitrary bytes are pieces that can be encoded again, or are refused at an offset inside them."""
+    """Arbitrary bytes yield pieces that can be encoded again, or raise an error with an offset inside the bytes."""
     try:
         pieces = framing_extras.parse_framing_extras(data)
     except MalformedFramingExtras as error:
@@ -113,39 +113,39 @@ def test_arbitrary_bytes(data: bytes) -> None:
     [(0, 0.0), (1, 0.5), (2, 1.67), (100, 1509.98), (1337, 137543.05), (0xFFFF, 120125042.10)],
 )
 def test_decodes_server_durations(encoded: int, duration_us: float) -> None:
-    """A code is decoded by a power law, up to two minutes."""
+    """The decoder converts a code to a duration of up to two minutes by a power law."""
     assert math.isclose(duration_us, framing_extras.decode_server_duration_us(encoded), abs_tol=0.005)
 
 
 @pytest.mark.parametrize("encoded", [-1, 0x1_0000])
 def test_refuses_a_code_out_of_range(encoded: int) -> None:
-    """A duration code outside 16 bits raises."""
+    """A code that is not a number of 16 bits raises."""
     with pytest.raises(ValueError, match=f"encoded={encoded} must be an integer from 0 to 65535"):
         framing_extras.decode_server_duration_us(encoded)
 
 
 @given(encoded=st.integers(0, 0xFFFF))
 def test_durations_round_trip(encoded: int) -> None:
-    """Every code is decoded to a duration that is encoded as this code."""
+    """The duration of each code is encoded as the same code."""
     assert encoded == framing_extras.encode_server_duration_us(framing_extras.decode_server_duration_us(encoded))
 
 
 @pytest.mark.parametrize("duration_us", [121e6, 1e30, math.inf])
 def test_long_durations_are_cut(duration_us: float) -> None:
-    """Durations above the largest code are encoded as the largest code."""
+    """A duration above that of the largest code is encoded as the largest code."""
     assert 0xFFFF == framing_extras.encode_server_duration_us(duration_us)
 
 
 @pytest.mark.parametrize("duration_us", [-0.5, math.nan])
 def test_refuses_invalid_durations(duration_us: float) -> None:
-    """A negative duration or NaN raises."""
+    """Encoding a negative duration or NaN raises."""
     with pytest.raises(ValueError, match=f"duration_us={duration_us} must not be negative"):
         framing_extras.encode_server_duration_us(duration_us)
 
 
 @pytest.mark.parametrize("encoded", ["02 0064", "02 0064 12 0001", "12 0001 02 0064", "e1 ff 02 0064"])
 def test_the_duration_of_a_response(encoded: str) -> None:
-    """The duration is found alone or among other pieces, and returned in seconds."""
+    """The server duration of a response is found among any pieces and returned in seconds."""
     duration = framing_extras.server_duration(bytes.fromhex(encoded))
 
     assert duration is not None
@@ -154,13 +154,13 @@ def test_the_duration_of_a_response(encoded: str) -> None:
 
 @pytest.mark.parametrize("encoded", ["", "12 0001", "01 64", "03 000064", "02 64", "02", "f2"])
 def test_no_duration_of_a_response(encoded: str) -> None:
-    """A missing, oversized or cut duration yields None and does not fail the response."""
+    """If the server duration is missing, too long or cut, the function returns None and does not raise."""
     assert framing_extras.server_duration(bytes.fromhex(encoded)) is None
 
 
 @given(data=st.binary(max_size=20))
 def test_a_duration_in_arbitrary_bytes(data: bytes) -> None:
-    """Arbitrary bytes yield no duration, or one in the range of the code."""
+    """Arbitrary bytes yield None, or a duration in the range of the codes."""
     duration = framing_extras.server_duration(data)
 
     assert duration is None or 0.0 <= duration < 121.0

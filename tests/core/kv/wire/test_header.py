@@ -22,13 +22,13 @@ def shifted(fields: list[int], offset: int) -> list[int]:
 
 @each_frame
 def test_decodes_a_whole_frame(case: FrameCase) -> None:
-    """A complete frame is decoded with all its fields."""
+    """The decoder returns all fields of a complete frame."""
     assert case.fields == scan_headers(case.wire, 0, len(case.wire))
 
 
 @each_frame
 def test_leaves_a_partial_frame_alone(case: FrameCase) -> None:
-    """A partial frame yields nothing before its last byte."""
+    """The decoder finds no frame before the last byte of the frame has arrived."""
     found = [scan_headers(case.wire, 0, end) for end in range(len(case.wire))]
 
     assert [[]] * len(case.wire) == found
@@ -36,7 +36,7 @@ def test_leaves_a_partial_frame_alone(case: FrameCase) -> None:
 
 @each_frame
 def test_offsets_count_from_the_start_of_the_buffer(case: FrameCase) -> None:
-    """A frame in the middle of a buffer has the same fields at later offsets."""
+    """If a frame starts in the middle of a buffer, its fields are the same except for the later offsets."""
     wire = b"before" + case.wire + b"behind"
 
     assert shifted(case.fields, 6) == scan_headers(wire, 6, 6 + len(case.wire))
@@ -44,7 +44,7 @@ def test_offsets_count_from_the_start_of_the_buffer(case: FrameCase) -> None:
 
 @each_malformation
 def test_refuses_an_impossible_frame(case: MalformedCase) -> None:
-    """An invalid header is refused with its values, with or without further bytes."""
+    """An invalid header raises an error with its values, whether or not more bytes follow."""
     for wire in (case.wire, case.wire + bytes(100)):
         with pytest.raises(MalformedFrame) as caught:
             scan_headers(wire, 0, len(wire))
@@ -54,7 +54,7 @@ def test_refuses_an_impossible_frame(case: MalformedCase) -> None:
 
 @each_malformation
 def test_refuses_at_the_first_invalid_byte(case: MalformedCase) -> None:
-    """Before its first invalid byte, an invalid header is a partial one."""
+    """Before its first invalid byte arrives, a header counts as incomplete."""
     found = [scan_headers(case.wire, 0, end) for end in range(len(case.wire))]
 
     assert [[]] * len(case.wire) == found
@@ -62,7 +62,7 @@ def test_refuses_at_the_first_invalid_byte(case: MalformedCase) -> None:
 
 @each_malformation
 def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> None:
-    """Valid frames are returned first; the call that starts at the invalid one raises with its offset."""
+    """The decoder returns valid frames first; a call that starts at the invalid frame raises with its offset."""
     good = FRAME_CASES[0]
     wire = good.wire + case.wire
 
@@ -74,12 +74,12 @@ def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> Non
 
 @pytest.mark.parametrize("header", FITTING_HEADERS, ids=bytes.hex)
 def test_lengths_at_their_limit_are_possible(header: bytes) -> None:
-    """Key and extras may fill the body, and a frame may have the largest size."""
+    """The decoder accepts a key and extras that fill the body, and a frame of the largest size."""
     assert [] == scan_headers(header, 0, len(header))
 
 
 def test_knows_six_magics() -> None:
-    """Only the six magics of the protocol start a frame."""
+    """A frame can start only with one of the six magics of the protocol."""
     possible = set()
     for byte in range(256):
         try:
@@ -93,19 +93,19 @@ def test_knows_six_magics() -> None:
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 4), (3, 2), (0, 25), (25, 25)])
 def test_refuses_offsets_outside_the_buffer(start: int, end: int) -> None:
-    """Offsets that are outside the buffer, or in reverse order, raise as a fault of the caller."""
+    """If an offset is outside the buffer, or the start is after the end, the caller gets an error."""
     with pytest.raises(ValueError, match=rf"start={start}, end={end} must satisfy 0 <= start <= end <= 24"):
         scan_headers(bytes(24), start, end)
 
 
 def test_malformed_frame_refuses_an_unknown_code() -> None:
-    """A code that no decoder returns raises."""
+    """If no decoder returns a code, converting the code to an error raises."""
     with pytest.raises(ValueError, match="-9 is not a valid Malformation"):
         malformed_frame(-9, bytes(24), 0)
 
 
 def test_malformed_frame_has_the_offset() -> None:
-    """The error is one line with the offset, and survives pickling."""
+    """The error is one line with the offset, and equals its pickled copy."""
     error = pickle.loads(pickle.dumps(MalformedFrame("it is broken", 12)))  # noqa: S301
 
     assert "it is broken (frame at byte 12)" == str(error)

@@ -1,4 +1,4 @@
-"""Limits for JSON of a server."""
+"""Limits of the JSON documents that a server sends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMITS = JsonLimits(size_bytes_max=20, objects_max=2, parts_max=5)
     ],
 )
 def test_excess(document: bytes, excess: str | None) -> None:
-    """The first exceeded limit is reported."""
+    """If a document exceeds a limit, the text names the first limit that it exceeds."""
     found = LIMITS.excess(document)
 
     assert found is None if excess is None else found is not None and found.startswith(f"{excess};")

@@ -1,4 +1,4 @@
-"""Collection ids in front of keys, as LEB128."""
+"""Collection ids as LEB128, the prefix of keys."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ VECTORS = [
 
 @rows(("value", "encoded"), VECTORS)
 def test_encodes(value: int, encoded: str) -> None:
-    """Each number is encoded in its shortest form."""
+    """The encoder uses the shortest form of each number."""
     assert bytes.fromhex(encoded) == encode_unsigned(value)
 
 
 @rows(("value", "encoded"), VECTORS)
 def test_decodes_whole_and_with_trailing_bytes(value: int, encoded: str) -> None:
-    """The number and its size are decoded, with any trailing bytes."""
+    """The decoder returns the number and its size, and ignores the bytes after the number."""
     wire = bytes.fromhex(encoded)
 
     for trailing in (b"", b"\x00", b"\xff", b"key", b"\xff" * 9):
@@ -41,7 +41,7 @@ def test_decodes_whole_and_with_trailing_bytes(value: int, encoded: str) -> None
 
 @rows(("value", "encoded"), VECTORS)
 def test_refuses_a_number_cut_short(value: int, encoded: str) -> None:
-    """A number without its last byte is refused."""
+    """If the last byte of a number is missing, the decoder raises."""
     wire = bytes.fromhex(encoded)
 
     for end in range(len(wire)):
@@ -62,21 +62,21 @@ def test_refuses_a_number_cut_short(value: int, encoded: str) -> None:
     ],
 )
 def test_refuses_other_forms(encoded: str, message: str) -> None:
-    """A longer form, or a number of more than 32 bits, is refused with the reason."""
+    """A number in a longer form, or of more than 32 bits, raises an error with the reason."""
     with pytest.raises(MalformedLeb128, match=message):
         decode_unsigned(bytes.fromhex(encoded))
 
 
 @pytest.mark.parametrize("value", [-1, VALUE_MAX + 1])
 def test_refuses_to_encode_other_numbers(value: int) -> None:
-    """A number outside unsigned 32 bits raises."""
+    """A number that does not fit into 32 bits without a sign raises."""
     with pytest.raises(ValueError, match=f"value={value} must be an integer from 0 to 4294967295"):
         encode_unsigned(value)
 
 
 @given(value=st.integers(0, VALUE_MAX), trailing=st.binary(max_size=3))
 def test_round_trip(value: int, trailing: bytes) -> None:
-    """An encoded number is decoded to the same number and size."""
+    """The decoder returns the number that was encoded, with the size of the encoding."""
     encoded = encode_unsigned(value)
 
     assert (value, len(encoded)) == decode_unsigned(encoded + trailing)
@@ -84,7 +84,7 @@ def test_round_trip(value: int, trailing: bytes) -> None:
 
 @given(data=st.binary(max_size=7))
 def test_arbitrary_bytes(data: bytes) -> None:
-    """Arbitrary bytes start with the shortest form of a number, or are refused."""
+    """Arbitrary bytes are decoded if they start with the shortest form of a number, and raise otherwise."""
     try:
         value, size = decode_unsigned(data)
     except MalformedLeb128:

@@ -1,4 +1,4 @@
-"""Helpers of several tests of the key-value carrier."""
+"""Helpers that several tests of the key-value carrier share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of function calls, which are the same on every machine."""
+"""Counts of function calls, a measure of cost that is the same on every machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EVENTS = frozenset({"call", "c_call"})
 
 @contextmanager
 def counted() -> Iterator[Counter[str]]:
-    """Count the calls of Python and C functions inside the block, by name."""
+    """Count by name the calls of Python and C functions that the ``with`` block makes."""
     calls: Counter[str] = Counter()
 
     def count(frame: FrameType, event: str, argument: object) -> None:

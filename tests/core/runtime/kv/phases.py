@@ -1,4 +1,4 @@
-"""Phases of an operation, and functions that bring an operation into each of them."""
+"""Phases of an operation, with a function for each that brings an operation into it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Phase = Callable[[Make], tuple[Recorded, Token]]
 
 
 class Patient:
-    """Strategy that waits for one second between attempts."""
+    """Strategy that retries after one second."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
         """Return a delay of one second."""
@@ -26,7 +26,7 @@ class Patient:
 
 
 class Endless:
-    """Strategy whose delay exceeds every deadline."""
+    """Strategy whose delay is longer than any deadline."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
         """Return a delay of one hour."""
@@ -34,20 +34,20 @@ class Endless:
 
 
 class Asking:
-    """Asynchronous strategy; the tests decide in its place."""
+    """Asynchronous strategy, for which the tests decide."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        """Return no retry."""
+        """Refuse the retry."""
         return RetryAction.no_retry()
 
 
 def read(keyspace: Keyspace) -> Get:
-    """Return an operation that may be sent any number of times."""
+    """Return an operation that the client may send any number of times."""
     return Get(keyspace, "k")
 
 
 def write(keyspace: Keyspace) -> Upsert:
-    """Return an operation that must not be sent twice."""
+    """Return an operation that the client must not send twice."""
     return Upsert(keyspace, "k", b"{}", 0)
 
 
@@ -55,7 +55,7 @@ def _connecting(make: Make) -> tuple[Recorded, Token]:
     simulation = Recorded()
     simulation.flow()
     token = simulation.submit(make(TRAVEL))
-    # The stream is open in the simulation; the client never receives the event.
+    # The simulation regards the stream as open, but the client never receives the event.
     simulation.links[simulation.newest].is_open = True
     return simulation, token
 
@@ -78,7 +78,7 @@ def _asking_for_the_collection(make: Make) -> tuple[Recorded, Token]:
 
 
 def _struck(make: Make, fault: faults.Fault, **options: Any) -> tuple[Recorded, Token]:
-    """Apply a fault to an operation, and let everything flow."""
+    """Submit an operation while the node has this fault, and let all bytes flow."""
     simulation = ready(options=client_options(**options))
     simulation.node.faults.next(None, fault)
     token = simulation.submit(make(TRAVEL))
@@ -147,7 +147,7 @@ PHASES: Mapping[str, Phase] = {
     "consulting": _consulting,
     "consulting after a loss": _consulting_after_a_loss,
 }
-"""Functions that leave an operation open until its deadline at 2.5 seconds."""
+"""Function for each phase, which leaves an operation open until its deadline at 2.5 seconds."""
 
 AMBIGUOUS = frozenset({"in flight", "in flight again", "answer lost", "consulting after a loss"})
 """Phases in which a write may have been or may still be applied (decision C25)."""

@@ -1,4 +1,4 @@
-"""Simulations for the tests of the client machine: a node with one bucket, and a record of all actions."""
+"""Simulations that the tests of the client machine share: a node with one bucket, and a record of all actions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TRAVEL = Keyspace("travel")
 HOTELS = Keyspace("travel", "inventory", "hotel")
 HOTEL_ID = 8
 SMALL_MAP = ErrorMapDocument(revision=7, rows=(ErrorMapRow(0x7FF0, "LATER", "temp retry-later", "Try again later"),))
-"""Error map that is parsed quickly; a complete map has its own tests."""
+"""Error map that is parsed quickly; the complete error map has its own tests."""
 COLLECTIONS: Mapping[str, Mapping[str, int]] = {"_default": {"_default": 0}, "inventory": {"hotel": HOTEL_ID}}
 ADDRESS = "couchbase://127.0.0.1:11210"
 TIMEOUT = 2.5
@@ -51,7 +51,7 @@ def upsert(key: str = "k", keyspace: Keyspace = TRAVEL, value: bytes = b"{}", **
 
 
 def client_options(connection_string: str = ADDRESS, **options: Any) -> ClientOptions:
-    """Return options with the credentials of the node, and without telemetry, which uses timers."""
+    """Return options with the credentials of the node, and without telemetry, which would add timers."""
     defaults: Mapping[str, Any] = {
         "authenticator": PasswordAuthenticator("Administrator", "password"),
         "tracer": None,
@@ -62,12 +62,12 @@ def client_options(connection_string: str = ADDRESS, **options: Any) -> ClientOp
 
 
 def machine(connection_string: str = ADDRESS, **options: Any) -> ClientMachine:
-    """Return a client that was not started."""
+    """Return a client that has not started."""
     return ClientMachine(client_options(connection_string, **options), rng=MIDPOINT)
 
 
 def node_options(**options: Any) -> FakeNodeOptions:
-    """Return options of a node with one bucket, key-value only, and a small map that is parsed quickly."""
+    """Return options of a node with one bucket and only key-value, whose small map is parsed quickly."""
     defaults: Mapping[str, Any] = {
         "buckets": ("travel",),
         "collections": COLLECTIONS,
@@ -79,7 +79,7 @@ def node_options(**options: Any) -> FakeNodeOptions:
 
 
 class Recorded(Simulation):
-    """Simulation that keeps every action, with helpers to inspect the traffic."""
+    """Simulation that records every action, with helpers that inspect the requests."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Recorded(Simulation):
         super().__init__(node, options if options is not None else client_options(), rng=rng)
 
     def feed(self, event: Event) -> Sequence[Action]:
-        """Feed an event, and keep the resulting actions."""
+        """Feed an event, and record the resulting actions."""
         actions = super().feed(event)
         self.actions += actions
         for action in actions:
@@ -111,11 +111,11 @@ class Recorded(Simulation):
 
     @property
     def newest(self) -> StreamId:
-        """Stream that was opened last among the existing ones."""
+        """Newest of the streams that exist."""
         return max(self.links)
 
     def live(self, seconds: float) -> None:
-        """Let everything flow while time passes."""
+        """Let ``seconds`` pass, and let all bytes flow meanwhile."""
         end = self.now + seconds
         self.flow()
         while (instant := min(self.machine.wakeup, self.node.wakeup)) <= end:
@@ -124,24 +124,24 @@ class Recorded(Simulation):
         self.now = end
 
     def finish(self, operation: Operation, **options: Any) -> Token:
-        """Submit an operation, run it to its end, and return its token."""
+        """Submit an operation, run the simulation until it completes, and return its token."""
         token = self.submit(operation, **options)
         self.run()
         assert token in self.settled_at
         return token
 
     def result(self, operation: Operation, **options: Any) -> Result:
-        """Return the result of an operation that must succeed."""
+        """Run an operation that must succeed, and return its result."""
         token = self.finish(operation, **options)
         assert token not in self.errors, self.errors[token]
         return self.results[token]
 
     def failure(self, kind: type[E], operation: Operation, **options: Any) -> E:
-        """Return the error of an operation that must fail with exactly this class."""
+        """Run an operation that must fail with exactly this class, and return its error."""
         return self.error(kind, self.finish(operation, **options))
 
     def error(self, kind: type[E], token: Token) -> E:
-        """Return the error of an operation that must have failed with exactly this class."""
+        """Return the error of an operation, which must have failed with exactly this class."""
         assert token not in self.results
         error = self.errors[token]
         assert type(error) is kind, repr(error)
@@ -159,31 +159,31 @@ class Recorded(Simulation):
         return token, self.requests[stream][-1]
 
     def swallow(self, stream: StreamId) -> None:
-        """Hand over the pending bytes of a stream, without delivering them to the node."""
+        """Hand over the pending bytes of a stream, but do not deliver them to the node."""
         link = self.links[stream]
         link.handed_over += len(link.outgoing)
         link.outgoing.clear()
 
     def inject(self, data: bytes, stream: StreamId | None = None) -> None:
-        """Deliver bytes to the client that the node did not send; the default is the newest stream."""
+        """Deliver ``data``, which the node has not sent, to the client, by default on the newest stream."""
         stream = stream if stream is not None else self.newest
         self.links[stream].incoming += data
         self.deliver(stream)
 
     def closings(self) -> list[str]:
-        """Return the reasons of all streams that the client closed."""
+        """Return the reason for each stream that the client closed."""
         return [action.reason for action in self.actions if isinstance(action, CloseStream)]
 
     def commands(self, *opcodes: Opcode) -> list[LoggedCommand]:
-        """Return the commands with these opcodes that the node has received."""
+        """Return the requests with these opcodes that the node has received."""
         return [command for command in self.node.command_log if command.opcode in opcodes]
 
     def addresses(self) -> set[str]:
-        """Return the addresses of the bucket's connections."""
+        """Return the addresses of the connections of the bucket."""
         return {each.node for each in self.machine.statistics().connections if each.bucket == "travel"}
 
     def connection(self, bucket: str | None = "travel") -> ConnectionStatistics:
-        """Return the client's statistics of the connection of a bucket."""
+        """Return the statistics of the bucket's connection."""
         (found,) = (found for found in self.machine.statistics().connections if found.bucket == bucket)
         return found
 
@@ -191,7 +191,7 @@ class Recorded(Simulation):
 def ready(
     *, options: ClientOptions | None = None, rng: Random = MIDPOINT, replicas: int = 0, **options_of_node: Any
 ) -> Recorded:
-    """Return a simulation in which both connections are ready and idle; the bucket's is the newest.
+    """Return a simulation whose two connections are ready and idle; the newer one is that of the bucket.
 
     Args:
         replicas: number of replicas of each vbucket that the map gives to the node.
@@ -211,5 +211,5 @@ def respond(request: Frame, status: int = 0, **parts: Any) -> bytes:
 
 
 def found(request: Frame, value: bytes = b"{}", cas: int = 9) -> bytes:
-    """Return the response to a read that found a document."""
+    """Return the response to a read of a document that exists."""
     return respond(request, cas=cas, extras=JSON_FLAGS.to_bytes(4, "big"), value=value)

@@ -1,4 +1,4 @@
-"""Bursts that exceed the capacity of a connection: operations wait in order, and all complete once (decision C37)."""
+"""Bursts that exceed the capacity of a connection: operations wait in order, and each completes once (decision C37)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ ROOM = 20
 
 @pytest.fixture(autouse=True)
 def small_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limit a connection to few requests in flight."""
+    """Lower the limit of requests in flight on a connection."""
     monkeypatch.setattr("triclinium_core.runtime.kv.connection.in_flight.REQUESTS_MAX", ROOM)
 
 
 def in_flight(simulation: simulated.Recorded) -> int:
-    """Return the number of requests in flight of the bucket's connection."""
+    """Return the number of requests in flight on the bucket's connection."""
     return simulation.connection().in_flight
 
 
 def waiting(simulation: simulated.Recorded) -> int:
-    """Return the number of operations that wait for the bucket's connection."""
+    """Return the number of operations that are queued for the bucket's connection."""
     return simulation.connection().waiting
 
 
@@ -43,7 +43,7 @@ def waiting(simulation: simulated.Recorded) -> int:
 )
 @pytest.mark.parametrize("make", [simulated.ready, simulated.Recorded], ids=["connected", "connecting"])
 def test_all_are_sent_in_order(make: Callable[[], simulated.Recorded], keyspace: Keyspace) -> None:
-    """A burst of many times the capacity of a connection succeeds in order, without a retry."""
+    """If a burst exceeds the capacity of a connection many times, all operations are sent in order, without a retry."""
     simulation = make()
     tokens = [simulation.submit(simulated.upsert(f"k{position}", keyspace)) for position in range(10 * ROOM)]
     most = in_flight(simulation)
@@ -57,7 +57,7 @@ def test_all_are_sent_in_order(make: Callable[[], simulated.Recorded], keyspace:
 
 
 def test_a_later_operation_queues_behind_earlier_ones() -> None:
-    """A new operation does not overtake queued ones, even if the queue has become shorter."""
+    """A new operation does not overtake queued ones, even if one of them has left the queue."""
     simulation = simulated.ready()
     first = [simulation.submit(simulated.get(f"k{position}")) for position in range(ROOM + 2)]
     simulation.abandon(first[ROOM])
@@ -70,7 +70,7 @@ def test_a_later_operation_queues_behind_earlier_ones() -> None:
 
 
 def test_a_response_releases_one_queued_operation() -> None:
-    """Each response sends one queued operation, within the same event."""
+    """A response makes the client send one queued operation within the same event."""
     simulation = simulated.ready()
     _, request = simulation.submit_in_flight(simulated.get("first"))
     for position in range(5 * ROOM):
@@ -82,14 +82,14 @@ def test_a_response_releases_one_queued_operation() -> None:
 
 
 def calls_in(function: Callable[[], object]) -> int:
-    """Return the number of function calls during one call of ``function``."""
+    """Return the number of function calls that one call of ``function`` makes."""
     with counted() as calls:
         function()
     return calls.total()
 
 
 def test_event_cost_is_independent_of_the_queue() -> None:
-    """A response, a submission and an abandonment cost the same number of calls for any queue length."""
+    """For any length of the queue, a response, a submission and an abandonment make the same number of calls."""
 
     def work(burst: int) -> list[int]:
         simulation = simulated.ready(
@@ -105,12 +105,12 @@ def test_event_cost_is_independent_of_the_queue() -> None:
             calls_in(lambda: simulation.abandon(Token(newest))),
         ]
 
-    # The heap of timers is slightly higher.
+    # With a longer queue, the heap of timers is slightly deeper.
     assert work(2 * ROOM) == pytest.approx(work(40 * ROOM), abs=5)
 
 
 def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operation that exceeds the queue limit fails and reports the queue length; the limit is at least 100,000."""
+    """If the queue is full, an operation fails with the length of the queue; the limit is at least 100,000."""
     monkeypatch.setattr("triclinium_core.runtime.kv.dispatcher.WAITING_MAX", 50)
     simulation = simulated.ready()
     for position in range(ROOM + 50):
@@ -124,7 +124,7 @@ def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_queueing_time_does_not_feed_the_breaker() -> None:
-    """A request in flight at its deadline feeds the circuit breaker; a queued one does not, and was not applied."""
+    """A timeout in flight counts for the circuit breaker; a timeout in the queue does not, and is unambiguous."""
     simulation = simulated.ready(
         options=simulated.client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=10 * ROOM))
     )
@@ -144,7 +144,7 @@ def test_queueing_time_does_not_feed_the_breaker() -> None:
 
 
 def test_an_open_breaker_holds_the_queue() -> None:
-    """While the circuit breaker is open, late responses release no queued operation and new operations are refused."""
+    """While the circuit breaker is open, queued operations stay in the queue, and new ones are refused."""
     options = simulated.client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=ROOM, sleep_window=0.5))
     simulation = simulated.ready(options=options)
     for position in range(ROOM):
@@ -165,7 +165,7 @@ def test_an_open_breaker_holds_the_queue() -> None:
 
 
 def test_a_queue_survives_its_connection() -> None:
-    """If the connection is lost, queued operations are dispatched again, and each is sent once."""
+    """If the connection is lost, the client dispatches the queued operations again."""
     simulation = simulated.ready()
     tokens = [simulation.submit(simulated.get(f"k{position}")) for position in range(5 * ROOM)]
     simulation.hand_over(TWO)
@@ -177,7 +177,7 @@ def test_a_queue_survives_its_connection() -> None:
 
 
 def test_a_known_collection_keeps_the_queue_order() -> None:
-    """Operations whose collection id arrives queue behind operations that already wait for the connection."""
+    """When its collection id arrives, an operation queues after those that already wait for the connection."""
     simulation = simulated.ready()
     simulation.submit(simulated.get("hotel", simulated.HOTELS))
     question = simulation.requests[TWO][-1]
@@ -194,14 +194,14 @@ def test_a_known_collection_keeps_the_queue_order() -> None:
 
 
 def test_a_slow_burst_does_not_close_the_connection() -> None:
-    """While the client is busy it reads nothing, so the node's responses do not count as late."""
+    """A busy client does not close the connection for late responses, because it has not read them yet."""
     simulation = simulated.ready(options=simulated.client_options(timeouts=TimeoutOptions(kv=60.0)))
     tokens = []
     for position in range(3 * ROOM):
         tokens.append(simulation.submit(simulated.upsert(f"k{position}")))
         simulation.now += 30.0 / (3 * ROOM)
     simulation.hand_over(TWO)
-    # The driver reads before it reports the time.
+    # A driver reads from its streams before it feeds TimePassed.
     simulation.deliver(TWO)
     simulation.run()
 

@@ -1,4 +1,4 @@
-"""Life cycle of operations: each ends exactly once, in time, with the outcome that its phase allows."""
+"""Life cycle of operations: each ends exactly once, by its deadline, as its phase allows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from triclinium_core.transcoding.flags import JSON_FLAGS
 
 
 def test_no_deadline() -> None:
-    """Without a deadline, an operation waits until its response arrives."""
+    """Without a deadline, an operation waits for its response without limit."""
     simulation = simulated.ready(options=simulated.client_options("couchbase://127.0.0.1:11210?kv_timeout=inf"))
     simulation.node.faults.next(Opcode.GET, delay(10_000.0))
     simulation.node.documents.put("travel", "k", b"{}")
@@ -38,7 +38,7 @@ def test_no_deadline() -> None:
 
 
 def test_a_strategy_that_never_waits() -> None:
-    """A strategy without delays retries at most once per millisecond until the deadline."""
+    """If a strategy returns no delay, the client retries at most once per millisecond until the deadline."""
 
     class Restless:
         def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason) -> couchbase.RetryAction:
@@ -62,7 +62,7 @@ def test_a_strategy_that_never_waits() -> None:
 
 
 def test_every_operation() -> None:
-    """A node without faults gives each document operation its result or its documented error."""
+    """If the node has no faults, each document operation returns its result or raises its documented error."""
     simulation = simulated.ready()
     run = simulation.result
     inserted = run(document_operations.Insert(simulated.TRAVEL, "k", b'{"a":1}', JSON_FLAGS))
@@ -106,7 +106,7 @@ def test_every_operation() -> None:
 
 
 def test_feature_that_is_missing_after_a_retry() -> None:
-    """An operation fails if the next connection lacks its feature; the error includes the earlier retries."""
+    """If the next connection lacks a feature, an operation that needs it fails; the error includes earlier retries."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.SET, faults.temporary_failure())
     token = simulation.submit(simulated.upsert(preserve_expiry=True))
@@ -124,7 +124,7 @@ def test_feature_that_is_missing_after_a_retry() -> None:
 
 
 def test_success_allocates_nothing_for_retrying() -> None:
-    """A successful operation causes two actions and no retry (decision C38)."""
+    """A successful operation causes only two actions, and none for retries (decision C38)."""
     simulation = simulated.ready()
     del simulation.actions[:]
     token = simulation.finish(simulated.upsert())
@@ -137,7 +137,7 @@ def test_success_allocates_nothing_for_retrying() -> None:
 @rows("code", sorted(code for code, row in couchbase.KV_STATUSES.items() if row.only_of))
 @each_kind
 def test_success_of_another_operation(code: int, make: Make) -> None:
-    """A success status of another operation fails the operation immediately as undecodable (decision D12)."""
+    """If a response has the success status of another operation, the operation fails as undecodable (decision D12)."""
     simulation = simulated.ready()
     simulation.node.faults.next(None, faults.status(code))
     error = simulation.failure(errors.DecodingFailureException, make(simulated.TRAVEL))
@@ -148,7 +148,7 @@ def test_success_of_another_operation(code: int, make: Make) -> None:
 
 @each_kind
 def test_malformed_response(make: Make) -> None:
-    """A success with an invalid body fails only its operation; the error of a write states that it was applied."""
+    """If the body of a success is invalid, its operation fails; for a write, the error states that it was applied."""
     simulation = simulated.ready()
     token, request = simulation.submit_in_flight(make(simulated.TRAVEL))
     simulation.inject(simulated.respond(request, extras=b"12345"))
@@ -168,7 +168,7 @@ NONSENSE: Mapping[str, Callable[[Frame], bytes]] = {
     "status": lambda request: simulated.respond(request, couchbase.Status.RANGE_SCAN_MORE),
     "path": lambda request: simulated.respond(request, couchbase.Status.SUBDOC_MULTI_PATH_FAILURE, value=b"no path"),
 }
-"""Frames with intact boundaries and invalid content."""
+"""Functions that return a frame whose header is valid and whose content is not."""
 
 
 @given(
@@ -181,7 +181,7 @@ NONSENSE: Mapping[str, Callable[[Frame], bytes]] = {
 def test_one_invalid_response_among_many(
     kinds: Sequence[Make], victim: int, nonsense: str, order: random.Random, cut: int
 ) -> None:
-    """An invalid response fails its own operation only: all others succeed on the same connection."""
+    """If one of many responses is invalid, only its operation fails; the others succeed on the same connection."""
     simulation = simulated.ready()
     sent = [simulation.submit_in_flight(make(simulated.TRAVEL)) for make in kinds]
     victim %= len(sent)
@@ -206,7 +206,7 @@ def test_one_invalid_response_among_many(
 
 
 def test_a_response_that_arrives_twice() -> None:
-    """A second response to a request is an orphan, and other operations go on."""
+    """A second response to a request counts as an orphan, and other operations continue."""
     simulation = simulated.ready()
     (first, request), (second, other) = (simulation.submit_in_flight(simulated.upsert(key)) for key in "ab")
     simulation.inject(
@@ -218,7 +218,7 @@ def test_a_response_that_arrives_twice() -> None:
 
 
 def test_status_of_a_final_answer() -> None:
-    """A known status raises its exception, whose context has all details of the response."""
+    """A known status raises its exception, whose context has all details in the response."""
     simulation = simulated.ready()
     body = b'{"error":{"context":"why not","ref":"abc-1"}}'
     simulation.node.faults.next(Opcode.SET, faults.status(couchbase.Status.TOO_BIG, body))
@@ -239,7 +239,7 @@ def test_status_of_a_final_answer() -> None:
 
 
 def test_late_answers_are_orphans() -> None:
-    """Late responses to abandoned and timed-out operations are counted as orphans and otherwise ignored."""
+    """A late response to an abandoned or timed-out operation counts as an orphan and has no other effect."""
     simulation = simulated.ready()
     simulation.node.faults.next(None, delay(3.0), times=2)
     simulation.submit(simulated.upsert("a"))
@@ -256,7 +256,7 @@ def test_late_answers_are_orphans() -> None:
 
 
 def test_tokens_may_be_reused() -> None:
-    """A token is free once its operation has completed, and a late response does not reach the new operation."""
+    """A token may be reused after its operation has completed; the new operation does not get late responses."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.GET, delay(3.0))
     token = simulation.submit(simulated.get("a"))
@@ -280,7 +280,7 @@ def test_tokens_may_be_reused() -> None:
 @each_kind
 @rows("code", [couchbase.Status.TEMPORARY_FAILURE, couchbase.Status.LOCKED, couchbase.Status.SYNC_WRITE_IN_PROGRESS])
 def test_retried_until_it_works(make: Make, code: couchbase.Status) -> None:
-    """Retryable statuses are retried with the best-effort delays of 1, 2 and 4 ms (decision C2)."""
+    """After a retryable status, an operation is retried with the best-effort delays of 1, 2 and 4 ms (decision C2)."""
     simulation = simulated.ready()
     simulation.node.documents.put("travel", "k", b"{}")
     simulation.node.faults.next(None, faults.status(code), times=3)
@@ -299,7 +299,7 @@ def test_retried_until_it_works(make: Make, code: couchbase.Status) -> None:
 def test_a_counter_that_lost_a_race(
     make: type[document_operations.Increment | document_operations.Decrement], opcode: Opcode
 ) -> None:
-    """A counter operation that loses a race is retried and counts once; under fail fast it fails (decision D25)."""
+    """If a counter operation loses a race, best effort retries it and it counts once; fail fast fails it (D25)."""
     simulation = simulated.ready()
     simulation.node.documents.put("travel", "hits", b"5")
     simulation.node.faults.next(opcode, faults.status(couchbase.Status.NOT_STORED), times=3)
@@ -314,7 +314,7 @@ def test_a_counter_that_lost_a_race(
 
 
 def test_retried_until_the_deadline() -> None:
-    """A delay that would reach the deadline is cut to it, and the operation is not sent again (decision C23)."""
+    """If the delay would exceed the deadline, the operation fails at the deadline without another attempt (C23)."""
     simulation = simulated.ready()
     simulation.node.faults.always(Opcode.SET, faults.temporary_failure())
     error = simulation.failure(errors.UnambiguousTimeoutException, simulated.upsert())
@@ -330,7 +330,7 @@ def test_retried_until_the_deadline() -> None:
 
 @pytest.mark.parametrize("embedded", [True, False])
 def test_not_my_vbucket_under_fail_fast(embedded: bool) -> None:
-    """NOT_MY_VBUCKET is always retried, with the controlled backoff (decisions C3, C10)."""
+    """After NOT_MY_VBUCKET any strategy retries, with the delays of the controlled backoff (decisions C3, C10)."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.SET, faults.not_my_vbucket(embedded), times=4)
     token = simulation.finish(simulated.upsert(), retry_strategy=couchbase.FailFastRetryStrategy())
@@ -349,7 +349,7 @@ def test_not_my_vbucket_under_fail_fast(embedded: bool) -> None:
     ],
 )
 def test_refused_by_the_strategy(fault: Any, kind: type[errors.CouchbaseException], reason: str) -> None:
-    """A refused retry raises the exception of the status, or RequestCanceledException without one (decision C32)."""
+    """If the strategy refuses, the status selects the exception; otherwise it is RequestCanceledException (C32)."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.GET, fault)
     error = simulation.failure(kind, simulated.get(), retry_strategy=couchbase.FailFastRetryStrategy())
@@ -361,7 +361,7 @@ def test_refused_by_the_strategy(fault: Any, kind: type[errors.CouchbaseExceptio
 
 @pytest.mark.parametrize("fault", [faults.hang_up(), faults.hang_up_after_applying()])
 def test_write_is_never_applied_twice(fault: Any) -> None:
-    """A write that was handed over is not sent again under any strategy, and may have been applied."""
+    """No strategy can send a handed-over write again, and the error states that it may have been applied."""
 
     class Reckless:
         def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason) -> couchbase.RetryAction:
@@ -383,7 +383,7 @@ def test_write_is_never_applied_twice(fault: Any) -> None:
 
 
 def test_too_many_wait_for_a_collection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operation that exceeds the queue limit of a collection id is retried and succeeds (decision C37)."""
+    """If too many operations wait for a collection id, the next one is retried and succeeds (decision C37)."""
     monkeypatch.setattr("triclinium_core.runtime.kv.collection_lookups.WAITING_MAX", 50)
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.GET_COLLECTION_ID, delay(0.1))
@@ -406,7 +406,7 @@ def test_too_many_wait_for_a_collection(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_reports() -> None:
-    """Every retry and every refusal is reported, with all data for a log line (decision C30)."""
+    """The client reports each retry and each refusal with all data that a log line needs (decision C30)."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.SET, faults.temporary_failure(), times=2)
     calls = 0
@@ -436,7 +436,7 @@ def test_reports() -> None:
 
 
 def test_reports_of_an_unsent_operation() -> None:
-    """The reports of an unsent operation name its node, and its timeout is reported like any other refusal."""
+    """Reports about an operation that was never sent name its node, and report its timeout like a refusal."""
     simulation = simulated.Recorded()
     simulation.node.faults.always(None, faults.refuse_connection())
     token = simulation.submit(simulated.get())

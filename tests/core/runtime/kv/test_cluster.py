@@ -1,4 +1,4 @@
-"""Client of several nodes: each operation reaches the node of its document while the map changes."""
+"""Client of several nodes: each operation goes to the node of its document, even while the map changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEYS = [f"k{number}" for number in range(60)]
 
 
 MUTE = IMPLEMENTED_FEATURES - {HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF}
-"""Features of a node that does not announce a new map."""
+"""Features of a node that does not announce new maps."""
 
 
 def nodes_of(count: int, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES, *, replicas: int = 0) -> FakeNodes:
@@ -34,7 +34,7 @@ def nodes_of(count: int, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURE
 
 
 class RecordedCluster(simulated.Recorded):
-    """Client of several nodes, which knows one of them at first."""
+    """Client of several nodes whose connection string names only the first."""
 
     def __init__(self, count: int = 3, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES) -> None:
         super().__init__(nodes_of(count, features), simulated.client_options(simulated.ADDRESS))
@@ -46,7 +46,7 @@ class RecordedCluster(simulated.Recorded):
         assert set(tokens) <= set(self.results)
 
     def takers(self, key: str) -> list[int]:
-        """Return the indices of the nodes that applied a write."""
+        """Return the indices of the nodes that have applied a write of this key."""
         return [
             place
             for place, node in enumerate(self.nodes)
@@ -56,7 +56,7 @@ class RecordedCluster(simulated.Recorded):
 
 
 def owner_of(simulation: RecordedCluster, key: str) -> int:
-    """Return the index of the node that has a key."""
+    """Return the index of the node that owns a key."""
     owner = simulation.nodes.owner_of(key)
     assert owner is not None
     return owner
@@ -74,7 +74,7 @@ def test_each_document_goes_to_its_node() -> None:
 
 
 def test_a_vbucket_that_has_moved() -> None:
-    """The old node of a vbucket responds with the new map; the write is applied once, by the new node."""
+    """If a vbucket has moved, its old node responds with the new map, and only the new node applies the write."""
     simulation = RecordedCluster()
     simulation.write()
     moved = [key for key in KEYS if owner_of(simulation, key) == 0]
@@ -89,7 +89,7 @@ def test_a_vbucket_that_has_moved() -> None:
 
 
 def test_a_node_that_was_removed() -> None:
-    """The connections to a removed node are closed permanently."""
+    """After a node was removed from the map, the client closes its connections and does not reopen them."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.remove_node(2)
@@ -101,7 +101,7 @@ def test_a_node_that_was_removed() -> None:
 
 
 def stream_to(simulation: RecordedCluster, place: int) -> StreamId:
-    """Return the bucket's stream to a node."""
+    """Return the stream of the bucket's connection to a node."""
     address = Address("127.0.0.1", 11210 + 2 * place)
     return next(
         name
@@ -112,7 +112,7 @@ def stream_to(simulation: RecordedCluster, place: int) -> StreamId:
 
 
 def leaving(key: str) -> tuple[RecordedCluster, StreamId, Token]:
-    """Remove the node of a write in flight from the map before it has responded."""
+    """Return a client with a write in flight to a node that has left the map and has not responded."""
     simulation = RecordedCluster()
     simulation.write()
     stream = stream_to(simulation, owner_of(simulation, key))
@@ -128,7 +128,7 @@ def leaving(key: str) -> tuple[RecordedCluster, StreamId, Token]:
 
 
 def test_a_removed_node_with_a_write_in_flight() -> None:
-    """The connection to a removed node stays open until the response to the write in flight arrives."""
+    """The connection to a removed node stays open until the write in flight gets its response."""
     simulation, stream, token = leaving(KEYS[0])
     before = (stream in simulation.links, token in simulation.settled_at)
     simulation.flow()
@@ -140,7 +140,7 @@ def test_a_removed_node_with_a_write_in_flight() -> None:
 
 
 def test_a_removed_node_that_never_responds() -> None:
-    """The connection to a removed node that does not respond is closed after the timeout of the operation."""
+    """If a removed node does not respond, the client closes its connection after the timeout of the operation."""
     simulation, stream, token = leaving(KEYS[0])
     simulation.links[stream].incoming.clear()
     simulation.live(10.0)
@@ -150,7 +150,7 @@ def test_a_removed_node_that_never_responds() -> None:
 
 
 def test_a_removed_node_with_a_durable_write() -> None:
-    """The connection to a removed node stays open for the longer timeout of a durable write."""
+    """If a durable write to a removed node is in flight, the connection stays open for up to its longer timeout."""
     simulation = RecordedCluster()
     simulation.write()
     owner = owner_of(simulation, KEYS[0])
@@ -165,7 +165,7 @@ def test_a_removed_node_with_a_durable_write() -> None:
 
 
 def test_a_node_that_leaves_and_breaks_tls() -> None:
-    """A TLS failure of a removed node is not reported for the current nodes (decision C6)."""
+    """If TLS fails on a removed node, operations on the current nodes do not report it (decision C6)."""
     simulation, stream, _ = leaving(KEYS[0])
     simulation.lose(stream, LossCause.TLS)
     for place in range(3):
@@ -176,7 +176,7 @@ def test_a_node_that_leaves_and_breaks_tls() -> None:
 
 
 def test_a_map_of_new_and_dead_nodes() -> None:
-    """A new map is kept although none of its nodes is connected yet."""
+    """The client keeps a new map even if it has no connection to any of its nodes yet."""
     simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     simulation.write()
@@ -191,7 +191,7 @@ def test_a_map_of_new_and_dead_nodes() -> None:
 
 
 def test_a_node_that_leaves_and_hangs_up() -> None:
-    """The client does not reconnect to a removed node that closes its connection."""
+    """If a removed node closes its connection, the client does not reconnect."""
     simulation, stream, token = leaving(KEYS[0])
     simulation.lose(stream)
     opened = len(simulation.opened_at)
@@ -202,7 +202,7 @@ def test_a_node_that_leaves_and_hangs_up() -> None:
 
 
 def test_a_removed_node_that_returns() -> None:
-    """The old connection to a node that returns still closes; a new one is opened, and again after a loss."""
+    """If a removed node returns, the old connection still closes; a new one opens, and another after a loss."""
     simulation, stream, token = leaving(KEYS[0])
     place = [f"127.0.0.1:{11210 + 2 * number}" for number in range(3)]
     gone = place.index(next(iter(set(place) - simulation.addresses())))
@@ -223,7 +223,7 @@ def test_a_removed_node_that_returns() -> None:
 
 
 def test_a_map_without_nodes() -> None:
-    """A map without nodes keeps the connections, so that the client receives the next map."""
+    """If a map has no nodes, the client keeps its connections, so that it can receive the next map."""
     simulation = RecordedCluster(1)
     simulation.write()
     empty = {
@@ -246,7 +246,7 @@ def test_a_map_without_nodes() -> None:
 
 
 def test_a_node_that_was_added() -> None:
-    """The client connects to a new node as soon as a map lists it."""
+    """As soon as a map lists a new node, the client connects to it and writes documents there."""
     simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     simulation.write()
@@ -261,7 +261,7 @@ def test_a_node_that_was_added() -> None:
 
 
 def test_a_dead_node_until_its_failover() -> None:
-    """Documents of a dead node are unavailable and the others are not; after a failover, all can be written."""
+    """While a node is dead, only its documents are unavailable; after a failover, all documents can be written."""
     simulation = RecordedCluster()
     simulation.write()
     dead = next(key for key in KEYS if owner_of(simulation, key) == 2)
@@ -279,7 +279,7 @@ def test_a_dead_node_until_its_failover() -> None:
 
 
 def test_an_announced_map() -> None:
-    """The client fetches an announced map before an operation fails."""
+    """If the nodes announce a new map, the client requests it before an operation gets NOT_MY_VBUCKET."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
@@ -293,7 +293,7 @@ def test_an_announced_map() -> None:
 
 
 def test_nodes_that_announce_nothing() -> None:
-    """Nodes that do not announce maps are polled every 2.5 s, so that a failover is noticed."""
+    """If nodes do not announce maps, the client polls them every 2.5 s and thus notices a failover."""
     simulation = RecordedCluster(features=MUTE)
     simulation.write()
     simulation.nodes.kill(2)
@@ -306,7 +306,7 @@ def test_nodes_that_announce_nothing() -> None:
 
 
 def test_polls_end_with_their_connection() -> None:
-    """Each connection is polled once per 2.5 s, also after a reconnect."""
+    """The client polls each connection once per 2.5 s, also after a reconnect."""
     simulation = RecordedCluster(1, MUTE)
     simulation.write()
     simulation.lose(stream_to(simulation, 0))
@@ -318,7 +318,7 @@ def test_polls_end_with_their_connection() -> None:
 
 
 def test_a_false_announcement() -> None:
-    """If a node announces a config that it does not have, the client requests the config a limited number of times."""
+    """If a node announces a config that it does not have, the client requests the config only twice."""
     simulation = RecordedCluster(1)
     simulation.write()
     before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
@@ -335,7 +335,7 @@ def test_a_false_announcement() -> None:
 @rows("extras", [b"", b"123", b"x" * 17])
 @rows("opcode", [0x01, 0x02, 0x7F])
 def test_unknown_server_requests(opcode: int, extras: bytes) -> None:
-    """Unknown or malformed server requests are ignored."""
+    """The client ignores an unknown or malformed server request."""
     simulation = RecordedCluster(1)
     simulation.write()
     before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
@@ -347,7 +347,7 @@ def test_unknown_server_requests(opcode: int, extras: bytes) -> None:
 
 
 def test_collections_of_several_nodes() -> None:
-    """A collection id from one node is used for all nodes."""
+    """The client requests a collection id from one node, and uses it for all nodes."""
     simulation = RecordedCluster()
     simulation.write(keyspace=simulated.HOTELS)
 
@@ -361,19 +361,19 @@ def test_collections_of_several_nodes() -> None:
 
 
 def connected_to_all() -> RecordedCluster:
-    """Return a client that is connected to every node, and has requested no collection id."""
+    """Return a client that is connected to all nodes and has not requested a collection id."""
     simulation = RecordedCluster()
     simulation.write()
     return simulation
 
 
 def key_of(simulation: RecordedCluster, place: int) -> str:
-    """Return a key that a node has."""
+    """Return a key that this node owns."""
     return next(key for key in KEYS if owner_of(simulation, key) == place)
 
 
 def test_a_question_outlives_other_connections() -> None:
-    """A pending id request to one node survives the loss of the connection to another."""
+    """If the connection to another node is lost, a pending id request continues."""
     simulation = connected_to_all()
     token = simulation.submit(simulated.upsert(key_of(simulation, 0), simulated.HOTELS))
     simulation.lose(stream_to(simulation, 1))
@@ -384,9 +384,7 @@ def test_a_question_outlives_other_connections() -> None:
 
 
 def test_a_lost_id_request_moves_to_another_node() -> None:
-    """If the connection of an id request is lost, operations of other nodes continue and the id is requested from one
-    of them.
-    """
+    """If the connection of an id request is lost, another node gets the request, and operations on that node go on."""
     simulation = connected_to_all()
     asker, other = (
         simulation.submit(simulated.upsert(key_of(simulation, place), simulated.HOTELS)) for place in (0, 1)
@@ -399,7 +397,7 @@ def test_a_lost_id_request_moves_to_another_node() -> None:
 
 
 def test_an_unanswered_id_request_goes_elsewhere() -> None:
-    """An unanswered id request is sent to the next node, so that the collection can be used."""
+    """If a node does not respond to an id request, the client sends the request to the next node."""
     simulation = connected_to_all()
     simulation.nodes[0].faults.always(Opcode.GET_COLLECTION_ID, drop_response())
     tokens = [simulation.submit(simulated.upsert(key_of(simulation, place), simulated.HOTELS)) for place in (0, 1)]
@@ -409,13 +407,11 @@ def test_an_unanswered_id_request_goes_elsewhere() -> None:
     assert [] == simulation.retries
 
 
-# Seed node that has left the cluster.
+# Seed nodes that have left the cluster.
 
 
 def test_operations_queued_for_a_removed_node() -> None:
-    """Operations queued for a removed node go to the node of their document immediately, without consulting the
-    strategy.
-    """
+    """If a seed node is not in the map, operations queued for it go to their nodes without consulting the strategy."""
     simulation = RecordedCluster()
     simulation.nodes.remove_node(0)
     simulation.tick()

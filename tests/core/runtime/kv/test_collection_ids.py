@@ -1,4 +1,4 @@
-"""Collection ids: requested once, stored, and dropped when a node does not know them."""
+"""Collection ids: the client requests each once, stores it, and drops it when a node does not know it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def named(collection: str) -> Keyspace:
 
 
 def test_one_request_for_many_waiters() -> None:
-    """Several waiters cause one request, and its response releases all of them in order."""
+    """If several operations wait for an id, one request is sent, and its response releases them in order."""
     ids = CollectionIds(BUCKET)
 
     assert [True, False, False] == [ids.wait(HOTEL, waiter, 0.0) for waiter in (1, 2, 3)]
@@ -28,7 +28,7 @@ def test_one_request_for_many_waiters() -> None:
 
 
 def test_outdated() -> None:
-    """An id that a node does not know is dropped and requested again once (decision C9)."""
+    """If a node does not know an id, the id is dropped and requested again, once for all waiters (decision C9)."""
     ids = CollectionIds(BUCKET)
     ids.found(HOTEL, 8)
     ids.outdated(HOTEL)
@@ -44,7 +44,7 @@ def test_outdated() -> None:
 
 
 def test_missing_collections_are_not_stored() -> None:
-    """Missing, lost, outdated and dropped collections leave nothing behind."""
+    """The table keeps no entry for a collection that is missing, lost, outdated or dropped."""
     ids = CollectionIds(BUCKET)
     for number in range(100):
         ids.wait(named(f"missing{number}"), number, 0.0)
@@ -61,7 +61,7 @@ def test_missing_collections_are_not_stored() -> None:
 
 
 def test_known_ids_are_bounded() -> None:
-    """At the limit the oldest id is dropped and requested again when needed; the default collection stays."""
+    """A full table drops its oldest id, which is requested again when needed, but never the default collection."""
     ids = CollectionIds(BUCKET)
     for number in range(KNOWN_MAX):
         ids.found(named(f"job{number}"), number + 8)
@@ -77,7 +77,7 @@ def test_known_ids_are_bounded() -> None:
 
 
 def test_the_default_collection_keeps_its_id() -> None:
-    """A node that does not know the default collection, and a manifest without it, change nothing."""
+    """If a node or a manifest does not have the default collection, the table keeps the id of that collection."""
     ids, default = CollectionIds(BUCKET), Keyspace(BUCKET)
     ids.outdated(default)
     ids.agree({})
@@ -88,7 +88,7 @@ def test_the_default_collection_keeps_its_id() -> None:
 
 
 def test_reviews_are_due_at_each_doubling() -> None:
-    """A manifest is due at each doubling of the ids, and after a review at twice the number that is left."""
+    """A manifest is due whenever the number of ids has doubled since the start or since the last manifest."""
     ids = CollectionIds(BUCKET)
     due = list[int]()
     for number in range(4 * REVIEW_MIN):
@@ -107,7 +107,7 @@ def test_reviews_are_due_at_each_doubling() -> None:
 
 
 def test_open_questions_are_not_dropped_for_room() -> None:
-    """A full table keeps the pending requests that have waiters."""
+    """A full table keeps each pending request that has waiters."""
     ids = CollectionIds(BUCKET)
     ids.wait(HOTEL, 1, 0.0)
     for number in range(KNOWN_MAX + 1):
@@ -118,7 +118,7 @@ def test_open_questions_are_not_dropped_for_room() -> None:
 
 
 def test_a_lost_question_without_waiters_is_dropped() -> None:
-    """Unanswered requests without waiters leave nothing behind."""
+    """If a pending request has no waiters and no response, the table drops it."""
     ids = CollectionIds(BUCKET)
     for number in range(100):
         ids.wait(named(f"job{number}"), number, 0.0)
@@ -130,7 +130,7 @@ def test_a_lost_question_without_waiters_is_dropped() -> None:
 
 
 def test_a_manifest_drops_outdated_ids() -> None:
-    """A manifest drops the ids of dropped and recreated collections; pending requests stay."""
+    """A manifest drops the ids of collections that it lacks or that have another id in it; pending requests stay."""
     ids = CollectionIds(BUCKET)
     for keyspace, collection_id in ((named("kept"), 8), (named("dropped"), 9), (named("anew"), 10)):
         ids.found(keyspace, collection_id)
@@ -144,7 +144,7 @@ def test_a_manifest_drops_outdated_ids() -> None:
 
 
 def test_stop_waiting() -> None:
-    """An operation that stops waiting is not released later; stopping twice or without waiting is harmless."""
+    """A response does not release an operation that has stopped waiting; stopping without waiting changes nothing."""
     ids = CollectionIds(BUCKET)
     ids.wait(HOTEL, 1, 0.0)
     ids.wait(HOTEL, 2, 0.0)
@@ -157,7 +157,7 @@ def test_stop_waiting() -> None:
 
 
 def test_a_late_waiter_repeats_the_request() -> None:
-    """A waiter repeats a request that has been unanswered for half a second."""
+    """If a request has had no response for half a second, the next waiter repeats it."""
     ids = CollectionIds(BUCKET)
     ids.wait(HOTEL, 1, 0.0)
     ids.wait(HOTEL, 2, 0.0)
@@ -169,7 +169,7 @@ def test_a_late_waiter_repeats_the_request() -> None:
 
 
 def test_an_overdue_request_is_repeated() -> None:
-    """An overdue request is repeated once per interval, while it is pending and has waiters."""
+    """An overdue request is repeated once per interval, until it has a response or no waiters."""
     ids = CollectionIds(BUCKET)
     unknown = ids.request_again(HOTEL, 9.0)
     ids.wait(HOTEL, 1, 0.0)
@@ -185,7 +185,7 @@ def test_an_overdue_request_is_repeated() -> None:
 
 
 def test_connection_lost() -> None:
-    """Pending requests are lost with their connection and return their waiters; known ids stay."""
+    """When their connection is lost, pending requests are dropped and their waiters returned; known ids stay."""
     ids = CollectionIds(BUCKET)
     ids.found(named("known"), 7)
     ids.wait(HOTEL, 1, 0.0)
@@ -199,7 +199,7 @@ def test_connection_lost() -> None:
 
 
 def test_another_connection_is_lost() -> None:
-    """A pending request belongs to the connection that it was last sent on."""
+    """A pending request is dropped only with the connection on which it was sent last."""
     ids = CollectionIds(BUCKET)
     ids.wait(HOTEL, 1, 0.0, "first")
     ids.request_again(HOTEL, 0.5, "second")
@@ -210,7 +210,7 @@ def test_another_connection_is_lost() -> None:
 
 
 class EveryWaitEnds(RuleBasedStateMachine):
-    """Model in which each waiter is released exactly once and a request is in flight while there are waiters."""
+    """Model of the table: it releases each waiter once, and a request is in flight while there are waiters."""
 
     keyspaces = st.sampled_from([HOTEL, AIRLINE])
 

@@ -1,4 +1,4 @@
-"""Collection ids of each bucket: requests, retries, and the operations that a refusal affects."""
+"""Requests for collection ids of each bucket: their retries, and the operations that fail with them."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ NO_SCOPE = Keyspace("travel", "nowhere", "hotel")
 
 
 def respond_with(status: Status, **parts: Any) -> Callable[[Frame], bytes]:
-    """Return a function that responds to a request with a status."""
+    """Return a function that responds to a request with this status."""
     return lambda request: respond(request, status, **parts)
 
 
 def questions(simulation: Recorded) -> list[bytes]:
-    """Return the paths of all requested collections."""
+    """Return the path of the collection in each id request."""
     return [request.value for requests in simulation.requests.values() for request in requests if request.opcode == ASK]
 
 
 def wire_keys(simulation: Recorded, opcode: Opcode) -> list[bytes]:
-    """Return the keys of all requests with an opcode."""
+    """Return the key in each request with this opcode."""
     return [
         request.key for requests in simulation.requests.values() for request in requests if request.opcode == opcode
     ]
@@ -49,7 +49,7 @@ def wire_keys(simulation: Recorded, opcode: Opcode) -> list[bytes]:
 
 
 def test_no_prefix_without_collections() -> None:
-    """A server without collections gets keys without a prefix."""
+    """If the server does not support collections, keys have no prefix."""
     simulation = ready(features=NO_COLLECTIONS)
     simulation.finish(upsert("ada"))
 
@@ -58,7 +58,7 @@ def test_no_prefix_without_collections() -> None:
 
 @pytest.mark.parametrize("operation", [get("k", HOTELS), upsert("k", HOTELS), Noop(HOTELS)], ids=lambda op: op.name)
 def test_no_collections_without_the_feature(operation: Operation) -> None:
-    """On a server without collections, an operation on a named collection fails and is not sent."""
+    """If the server does not support collections, an operation on a named collection fails unsent."""
     simulation = ready(features=NO_COLLECTIONS)
     sent = len(simulation.requests[StreamId(2)])
     error = simulation.failure(errors.FeatureNotAvailableException, operation)
@@ -68,7 +68,7 @@ def test_no_collections_without_the_feature(operation: Operation) -> None:
 
 
 def test_noop_has_no_prefix() -> None:
-    """An operation without a key causes no id request."""
+    """An operation without a key does not cause an id request."""
     simulation = ready()
 
     assert Done() == simulation.result(Noop(HOTELS))
@@ -77,7 +77,7 @@ def test_noop_has_no_prefix() -> None:
 
 
 def test_the_id_stands_before_the_key() -> None:
-    """An id request has the path as its value and no key; the id precedes the key of the document."""
+    """An id request has the path as value and no key; afterwards the id precedes the key of the document."""
     simulation = ready()
     simulation.result(upsert("ada", HOTELS))
     (question,) = (request for request in simulation.requests[StreamId(2)] if request.opcode == ASK)
@@ -87,7 +87,7 @@ def test_the_id_stands_before_the_key() -> None:
 
 
 def test_large_ids_take_more_bytes() -> None:
-    """A large id is encoded as LEB128, and the longest key still fits."""
+    """If an id is large, its LEB128 form has more bytes, and a key of the maximum length still fits."""
     simulation = ready(collections={"_default": {"_default": 0}, "inventory": {"hotel": 0xFFFF_FFFF}})
     simulation.result(upsert("k" * 246, HOTELS))
 
@@ -98,7 +98,7 @@ def test_large_ids_take_more_bytes() -> None:
 
 
 def test_one_request_for_many_operations() -> None:
-    """Operations that arrive while an id request is pending wait for its response, in their order."""
+    """While an id request is pending, operations on the collection wait; its response releases them in order."""
     simulation = ready()
     tokens = [simulation.submit(upsert(key, HOTELS)) for key in "abcde"]
     simulation.run()
@@ -109,7 +109,7 @@ def test_one_request_for_many_operations() -> None:
 
 
 def test_each_bucket_has_its_own_ids() -> None:
-    """Two buckets with the same collection path each request its id."""
+    """If two buckets have the same collection path, the client requests an id for each bucket."""
     simulation = Recorded(buckets=("travel", "other"))
     for bucket in ("travel", "other"):
         simulation.result(upsert("k", Keyspace(bucket, "inventory", "hotel")))
@@ -118,7 +118,7 @@ def test_each_bucket_has_its_own_ids() -> None:
 
 
 def test_outdated_id() -> None:
-    """Status 0x88 for a document requests the id again and encodes the key again (decision C9)."""
+    """After status 0x88, the client requests the id again and sends the key with the new id (decision C9)."""
     simulation = ready()
     simulation.result(upsert("ada", HOTELS))
     simulation.node.collections.drop("inventory", "hotel")
@@ -132,7 +132,7 @@ def test_outdated_id() -> None:
 
 
 def test_default_collection_that_was_dropped() -> None:
-    """An operation on a dropped default collection is retried until the deadline; the error gives the reason."""
+    """If the default collection was dropped, an operation is retried until its deadline; the error has the reason."""
     simulation = ready()
     simulation.node.collections.drop("_default", "_default")
     error = simulation.failure(errors.UnambiguousTimeoutException, upsert("ada"))
@@ -142,7 +142,7 @@ def test_default_collection_that_was_dropped() -> None:
 
 
 def test_dropped_collection() -> None:
-    """Status 0x88 for a document and then for its id request fails the operation (decision C8)."""
+    """If the id request after status 0x88 fails with 0x88 too, the operation fails (decision C8)."""
     simulation = ready()
     simulation.result(upsert("ada", HOTELS))
     simulation.node.collections.drop("inventory", "hotel")
@@ -154,19 +154,19 @@ def test_dropped_collection() -> None:
 
 
 def job(number: int) -> Keyspace:
-    """Return the keyspace of a collection that exists for one job."""
+    """Return the keyspace of a collection that a program uses for one job only."""
     return Keyspace("travel", "inventory", f"job{number}")
 
 
 def known_ids(simulation: Recorded) -> int:
-    """Return the number of collection ids of the bucket that the client knows or has requested."""
+    """Return how many collection ids of the bucket the client knows or has requested."""
     machine = simulation.machine
     assert isinstance(machine, ClientMachine)
     return len(machine._operations._dispatcher._collections._collections["travel"])
 
 
 def test_ids_of_dropped_collections_are_dropped() -> None:
-    """A client that uses many short-lived collections keeps few of their ids, and the ids of existing collections."""
+    """If a program uses many short-lived collections, the client keeps few of their ids, and all of existing ones."""
     simulation = ready()
     simulation.result(upsert("ada", HOTELS))
     for number in range(5 * REVIEW_MIN):
@@ -182,7 +182,7 @@ def test_ids_of_dropped_collections_are_dropped() -> None:
 
 
 def test_ids_of_collections_that_exist_are_kept() -> None:
-    """The id of each of many collections is requested once, and the manifest only at each doubling."""
+    """The client requests the id of each of many collections once, and a manifest only when their number doubles."""
     count = 4 * REVIEW_MIN
     names = {f"job{number}": number + 8 for number in range(count)}
     simulation = ready(collections={"_default": {"_default": 0}, "inventory": names})
@@ -195,7 +195,7 @@ def test_ids_of_collections_that_exist_are_kept() -> None:
 
 
 def test_no_manifest_is_requested_on_a_closed_stream() -> None:
-    """An id that arrives behind a response that closes the stream requests no manifest there; the next id does."""
+    """If a stream is closing, an id that arrives on it requests no manifest; the next id does on the new stream."""
     names = {f"job{number}": number + 8 for number in range(REVIEW_MIN + 1)}
     simulation = ready(collections={"_default": {"_default": 0}, "inventory": names})
     for number in range(REVIEW_MIN - 1):
@@ -224,7 +224,7 @@ def test_no_manifest_is_requested_on_a_closed_stream() -> None:
     ],
 )
 def test_a_manifest_that_does_not_help(answer: Callable[[Frame], bytes]) -> None:
-    """After a refused, malformed or empty manifest, the next operation succeeds."""
+    """If the response to a manifest request is refused, malformed or empty, the next operation succeeds."""
     simulation = ready()
     for number in range(REVIEW_MIN):
         simulation.node.collections.create("inventory", f"job{number}")
@@ -248,7 +248,7 @@ def test_a_manifest_that_does_not_help(answer: Callable[[Frame], bytes]) -> None
     ],
 )
 def test_missing(keyspace: Keyspace, kind: type[errors.CouchbaseException], reason: str) -> None:
-    """Under the default strategy, all operations on a missing collection or scope fail immediately (decision C8)."""
+    """If a collection or scope is missing, the default strategy fails all operations on it immediately (C8)."""
     simulation = ready()
     tokens = [simulation.submit(upsert(key, keyspace)) for key in "ab"]
     simulation.run()
@@ -263,7 +263,7 @@ def test_missing(keyspace: Keyspace, kind: type[errors.CouchbaseException], reas
 
 @pytest.mark.parametrize("keyspace", [NOWHERE, NO_SCOPE])
 def test_missing_under_best_effort(keyspace: Keyspace) -> None:
-    """Under best effort, an operation on a missing collection is retried until someone creates it."""
+    """If a collection is missing, best effort retries the operation until someone creates the collection."""
     simulation = ready()
     token = simulation.submit(upsert("ada", keyspace), retry_strategy=BestEffortRetryStrategy())
     simulation.live(0.5)
@@ -275,7 +275,7 @@ def test_missing_under_best_effort(keyspace: Keyspace) -> None:
 
 
 def test_missing_collection_explains_a_lost_connection() -> None:
-    """While the connection is lost, a missing collection is the reported reason, until it is found (decision C6)."""
+    """If a collection was missing and the connection is lost, operations on it fail with this reason (decision C6)."""
     simulation = ready()
     simulation.failure(errors.CollectionNotFoundException, upsert("ada", NOWHERE))
     simulation.node.faults.always(None, refuse_connection())
@@ -296,7 +296,7 @@ def test_missing_collection_explains_a_lost_connection() -> None:
     ],
 )
 def test_an_error_status_of_an_id_request(answer: int, kind: type[errors.CouchbaseException]) -> None:
-    """An error status fails the queued operations with its exception and its code, and keeps the connection."""
+    """If an id request gets an error status, the queued operations fail with its exception; the connection stays."""
     simulation = ready()
     simulation.node.faults.next(ASK, status(answer))
     tokens = [simulation.submit(upsert(key, HOTELS)) for key in ("ada", "bob")]
@@ -308,7 +308,7 @@ def test_an_error_status_of_an_id_request(answer: int, kind: type[errors.Couchba
 
 
 def test_an_id_request_under_fail_fast() -> None:
-    """Under fail fast, a temporary failure of an id request fails the operation with its exception (C32)."""
+    """If an id request fails temporarily, fail fast fails the operation with the exception of the status (C32)."""
     simulation = ready()
     simulation.node.faults.next(ASK, status(Status.TEMPORARY_FAILURE))
     error = simulation.failure(
@@ -328,7 +328,7 @@ ODD = ErrorMapDocument(
 
 
 def test_unknown_status_that_the_map_retries() -> None:
-    """The node's error map also applies to id requests (decision C13)."""
+    """If an id request gets an unknown status, the node's error map decides whether it is retried (decision C13)."""
     simulation = ready(error_map=ODD)
     simulation.node.faults.next(ASK, status(0x7FF0))
     token = simulation.finish(upsert("ada", HOTELS))
@@ -339,7 +339,7 @@ def test_unknown_status_that_the_map_retries() -> None:
 
 @rows(("code", "words"), [(0x7FF1, "conn-state-invalidated"), (Status.AUTH_STALE, "invalidates the connection")])
 def test_status_that_closes_the_connection(code: int, words: str) -> None:
-    """A status that invalidates the connection fails the queued operations first and then closes it (decision C31)."""
+    """If a status invalidates the connection, the queued operations fail before it is closed (decision C31)."""
     simulation = ready(error_map=ODD)
     simulation.node.faults.next(ASK, status(code))
     simulation.failure(errors.AuthenticationFailureException, upsert("ada", HOTELS))
@@ -352,7 +352,7 @@ def test_status_that_closes_the_connection(code: int, words: str) -> None:
     [(0, b""), (0, bytes(11)), (0, bytes(13)), (0xA6, bytes(12)), (0xCD, b"")],
 )
 def test_impossible_answers(answer: int, extras: bytes) -> None:
-    """An invalid response to an id request is reported and ignored; the request is repeated."""
+    """If the response to an id request is invalid, the client reports it and repeats the request."""
     simulation = ready()
     token = simulation.submit(upsert("ada", HOTELS))
     simulation.swallow(StreamId(2))
@@ -365,7 +365,7 @@ def test_impossible_answers(answer: int, extras: bytes) -> None:
 
 
 def test_a_second_answer() -> None:
-    """The first of two responses to one id request counts, and other writes are not disturbed."""
+    """If an id request gets two responses, the first one counts, and other operations are not affected."""
     simulation = ready()
     asking = simulation.submit(upsert("ada", HOTELS))
     question = simulation.requests[StreamId(2)][-1]
@@ -379,9 +379,7 @@ def test_a_second_answer() -> None:
 
 
 def test_no_answer() -> None:
-    """An operation without a response to its id request times out and names the collection; the next one repeats the
-    request.
-    """
+    """If an id request gets no response, the operation times out and names the collection; the next one repeats it."""
     simulation = ready()
     simulation.node.faults.next(ASK, drop_response(), times=5)
     error = simulation.failure(errors.UnambiguousTimeoutException, upsert("ada", HOTELS))
@@ -393,7 +391,7 @@ def test_no_answer() -> None:
 
 
 def test_lost_answer() -> None:
-    """A lost id request is repeated while operations wait, so that later ones succeed in time too."""
+    """If an id request gets no response, the client repeats it while operations wait, so that they succeed in time."""
     simulation = ready()
     simulation.node.faults.next(ASK, drop_response())
     first = simulation.submit(upsert("ada", HOTELS))
@@ -407,7 +405,7 @@ def test_lost_answer() -> None:
 
 
 def test_a_lost_response_without_waiters() -> None:
-    """A lost id request is not repeated if no operation waits."""
+    """If an id request gets no response and no operation waits, the client does not repeat it."""
     simulation = ready()
     simulation.node.faults.next(ASK, drop_response())
     simulation.abandon(simulation.submit(upsert("ada", HOTELS)))
@@ -417,7 +415,7 @@ def test_a_lost_response_without_waiters() -> None:
 
 
 def test_lost_answer_on_a_lost_connection() -> None:
-    """An id request that is lost with its stream is sent once on the next one."""
+    """If an id request is lost with its stream, the client sends it once on the next stream."""
     simulation = ready()
     simulation.node.faults.next(ASK, drop_response())
     token = simulation.submit(upsert("ada", HOTELS))
@@ -431,7 +429,7 @@ def test_lost_answer_on_a_lost_connection() -> None:
 
 @rows("start", [3.860968566208492, *(number / 7 for number in range(40))])
 def test_lost_question_at_any_time(start: float) -> None:
-    """A lost id request is repeated when its timer is due, for any rounding of the start time."""
+    """When the timer of an id request is due, the client repeats the request, however the time was rounded."""
     simulation = ready()
     simulation.live(start)
     simulation.node.faults.next(ASK, drop_response())
@@ -442,7 +440,7 @@ def test_lost_question_at_any_time(start: float) -> None:
 
 @pytest.mark.parametrize("code", [Status.NOT_MY_VBUCKET, Status.LOCKED, Status.SYNC_WRITE_IN_PROGRESS])
 def test_statuses_of_documents_fail_a_lookup(code: Status) -> None:
-    """A lookup is not retried for a reason that applies only to documents."""
+    """If an id request gets a status that applies only to documents, the operation fails without a retry."""
     simulation = ready()
     simulation.node.faults.next(ASK, status(code))
     token = simulation.finish(upsert("ada", HOTELS))
@@ -452,7 +450,7 @@ def test_statuses_of_documents_fail_a_lookup(code: Status) -> None:
 
 
 def test_abandoned_waiters_cause_one_request() -> None:
-    """Many operations that are submitted and abandoned while an id request is pending cause no further request."""
+    """While an id request is pending, operations that are submitted and abandoned cause no other request."""
     simulation = ready()
     simulation.node.faults.next(ASK, delay(0.3))
     for position in range(100):
@@ -463,7 +461,7 @@ def test_abandoned_waiters_cause_one_request() -> None:
 
 
 def test_late_answer() -> None:
-    """A late id is stored although its operation has stopped waiting."""
+    """If an id arrives after its operation has timed out, the client stores the id."""
     simulation = ready()
     simulation.node.faults.always(ASK, delay(3.0))
     simulation.failure(errors.UnambiguousTimeoutException, upsert("ada", HOTELS))
@@ -475,7 +473,7 @@ def test_late_answer() -> None:
 
 
 def test_the_last_of_two_answers_counts() -> None:
-    """If an id was requested twice and the collection was recreated in between, the newer id is used."""
+    """If a collection is recreated between two requests for its id, the client uses the id in the later response."""
     simulation = ready()
     _, first = simulation.submit_in_flight(get("a", HOTELS))
     simulation.now += 0.5
@@ -491,7 +489,7 @@ def test_the_last_of_two_answers_counts() -> None:
 
 
 def test_connection_lost_and_deadline_passed() -> None:
-    """An operation that has timed out is not released again by later events."""
+    """After an operation has timed out, a response or a lost connection does not release it again."""
     simulation = ready()
     simulation.node.faults.always(ASK, delay(3.0))
     token = simulation.submit(upsert("ada", HOTELS))

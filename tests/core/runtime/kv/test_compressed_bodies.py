@@ -1,4 +1,4 @@
-"""Snappy everywhere: compressed bodies of all responses are inflated before they are read.
+"""Feature Snappy Everywhere: the client inflates the body of any response before it reads the body.
 
 Source: kv_engine ``docs/BinaryProtocol.md``, HELLO feature ``SnappyEverywhere`` (0x13).
 """
@@ -22,14 +22,14 @@ WORDS = ", ".join(4 * ["there is no such document"])
 
 
 def squeezed(document: bytes) -> bytes:
-    """Return a compressed body, as a server sends it after it granted compression everywhere."""
+    """Return a compressed body, as a server may send it after it has granted Snappy Everywhere."""
     deflated = deflate(document)
     assert deflated is not None
     return deflated
 
 
 def test_words_of_an_error() -> None:
-    """The error has the message and the reference of a compressed body."""
+    """If the body of an error response is compressed, the error has its message and its reference."""
     simulation = ready()
     body = json.dumps({"error": {"context": WORDS, "ref": "7"}}).encode()
     token, request = simulation.submit_in_flight(get())
@@ -40,7 +40,7 @@ def test_words_of_an_error() -> None:
 
 
 def test_a_config_in_a_refusal() -> None:
-    """A compressed config in a NOT_MY_VBUCKET response is applied before the retry."""
+    """If a NOT_MY_VBUCKET response has a compressed config, the client applies the config before the retry."""
     simulation = ready()
     cluster = simulation.node.cluster
     body = json.loads(encode_config(cluster.map, cluster.nodes, 0, "travel")) | {"rev": 77}
@@ -56,7 +56,7 @@ def test_a_config_in_a_refusal() -> None:
 
 
 def test_a_refusal_that_cannot_be_inflated() -> None:
-    """A NOT_MY_VBUCKET response with an invalid compressed body is retried as one without a body, and logged."""
+    """If the body of NOT_MY_VBUCKET cannot be inflated, this is logged, and the operation is retried without it."""
     simulation = ready()
     token, request = simulation.submit_in_flight(upsert())
     simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=b"\xff" * 40, datatype=COMPRESSED))
@@ -67,7 +67,7 @@ def test_a_refusal_that_cannot_be_inflated() -> None:
 
 
 def test_an_error_map_that_cannot_be_inflated() -> None:
-    """An error map that cannot be inflated is ignored (decision C18)."""
+    """If an error map cannot be inflated, the client ignores it (decision C18)."""
     simulation = Recorded()
     simulation.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"\xff" * 40, COMPRESSED))
     simulation.result(upsert())
@@ -76,7 +76,7 @@ def test_an_error_map_that_cannot_be_inflated() -> None:
 
 
 def test_a_config_that_cannot_be_inflated() -> None:
-    """A connection whose first config cannot be inflated is closed with the reason; the next one works."""
+    """If its first config cannot be inflated, a connection is closed with the reason, and the next one works."""
     simulation = Recorded()
     simulation.flow()
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, b"\xff" * 40, COMPRESSED))
@@ -86,7 +86,7 @@ def test_a_config_that_cannot_be_inflated() -> None:
 
 
 def test_compressed_beside_plain() -> None:
-    """A compressed document and an uncompressed collection id are both decoded."""
+    """On one connection the client decodes both a compressed document and an uncompressed collection id."""
     simulation = ready(vbuckets=1024)
     assert HelloFeature.SNAPPY_EVERYWHERE.name in simulation.connection().features
     simulation.result(upsert("k", HOTELS, LONG))

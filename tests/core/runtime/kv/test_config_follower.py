@@ -1,4 +1,4 @@
-"""Configs of each bucket: the ones that the client keeps, rejects and requests."""
+"""Configs of each bucket: the client applies, rejects or requests them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def config(rev: int, *, epoch: int = 1, name: str | None = "travel", vbuckets: i
 
 
 def offer(simulation: Recorded, document: bytes) -> Frame:
-    """Respond to a read with NOT_MY_VBUCKET and a config, and return the request of its next attempt."""
+    """Respond to a read with NOT_MY_VBUCKET and this config, and return the request of the next attempt."""
     _, request = simulation.submit_in_flight(get("ada"))
     simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=document))
     simulation.live(0.01)
@@ -32,7 +32,7 @@ def offer(simulation: Recorded, document: bytes) -> Frame:
 
 
 def test_embedded_config_spares_the_question() -> None:
-    """A config in the response is applied before the retry, and the client requests none (decision C10)."""
+    """If a response contains a config, the client applies it before the retry and requests none (decision C10)."""
     simulation = ready()
     before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
     offer(simulation, config(2))
@@ -53,7 +53,7 @@ def test_embedded_config_spares_the_question() -> None:
     ],
 )
 def test_useless_config(document: bytes) -> None:
-    """A config that is invalid or of another bucket is reported and not applied, and the client requests another."""
+    """If a config is invalid or of another bucket, the client reports it, does not apply it, and requests another."""
     simulation = ready()
     before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
     request = offer(simulation, document)
@@ -66,7 +66,7 @@ def test_useless_config(document: bytes) -> None:
 
 
 def test_a_requested_config() -> None:
-    """The client takes a config that it requested, and ignores the body of an error response."""
+    """The client applies a config that it requested, but not one in the body of an error response."""
     simulation = ready()
     simulation.node.set_config_revision(5, simulation.now)
     offer(simulation, b"")
@@ -90,7 +90,7 @@ def test_a_requested_config() -> None:
     ],
 )
 def test_bootstrap_with_a_useless_config(document: bytes, reason: str) -> None:
-    """A connection that receives no valid config is closed with the reason."""
+    """If a bootstrap receives no valid config, the client closes the connection with the reason."""
     simulation = Recorded()
     simulation.flow()
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, document))
@@ -101,7 +101,7 @@ def test_bootstrap_with_a_useless_config(document: bytes, reason: str) -> None:
 
 
 def test_reconnect_without_a_newer_config() -> None:
-    """A connection without a newer config is used if the bucket has one."""
+    """If a bootstrap receives no config and the client knows one of the bucket, the connection becomes ready."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS))
     simulation.lose(StreamId(2))
@@ -112,7 +112,7 @@ def test_reconnect_without_a_newer_config() -> None:
 
 
 def test_problem_on_a_stream_that_was_closed_already() -> None:
-    """A config behind a response that closes the stream is ignored."""
+    """If a response closes the stream, a config in a later response is ignored."""
     simulation = ready()
     pairs = [simulation.submit_in_flight(get(key)) for key in "ab"]
     first, second = (request for _, request in pairs)

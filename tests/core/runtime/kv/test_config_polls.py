@@ -1,4 +1,4 @@
-"""Config polls: their interval, the known version that they send, and the configs that nodes leave out."""
+"""Config polls: their interval, the known version in each request, and responses without a config."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEDUPE = HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP
 
 
 def questions(simulation: Recorded) -> list[bytes]:
-    """Return the known version in each config request, oldest stream first."""
+    """Return the known version in each config request, by stream in order of opening."""
     return [
         request.extras
         for stream in sorted(simulation.requests)
@@ -31,13 +31,13 @@ def questions(simulation: Recorded) -> list[bytes]:
 
 
 def polled(interval: float, features: frozenset[HelloFeature] = MUTE) -> Recorded:
-    """Return a ready client of a node that announces nothing."""
+    """Return a ready client whose node does not announce configs, so that the client polls it."""
     options = client_options(timeouts=TimeoutOptions(config_poll_interval=interval))
     return ready(options=options, features=features)
 
 
 def test_polls_send_the_known_version() -> None:
-    """A poll sends the known version; the node responds with a config only if it has a newer one."""
+    """A poll sends the version that the client knows; the node responds with a config only if it has a newer one."""
     simulation = polled(2.5)
     simulation.live(2.6)
     version = CONFIG_VERSION.pack(1, 1)
@@ -55,7 +55,7 @@ def test_polls_send_the_known_version() -> None:
 
 
 def test_a_node_that_knows_no_versions() -> None:
-    """A node without known versions gets polls without one, and sends the complete config each time."""
+    """If a node does not support known versions, polls send none, and the node responds with the complete config."""
     simulation = polled(2.5, MUTE - {KNOWN_VERSION})
     simulation.live(2.6)
 
@@ -64,7 +64,7 @@ def test_a_node_that_knows_no_versions() -> None:
 
 
 def test_a_connection_after_the_first() -> None:
-    """The bootstrap of a later connection sends the known version, so that a large map is sent once."""
+    """A later connection sends the known version in its bootstrap, so that the node sends a large map only once."""
     simulation = RecordedCluster(3)
     simulation.write()
     version = CONFIG_VERSION.pack(1, 1)
@@ -81,7 +81,7 @@ def test_a_connection_after_the_first() -> None:
 
 @pytest.mark.parametrize(("interval", "polls"), [(0.5, 20), (2.5, 4), (10.0, 1)])
 def test_interval(interval: float, polls: int) -> None:
-    """Each of the two connections is polled at the configured interval."""
+    """The client polls each of its two connections at the configured interval."""
     simulation = polled(interval)
     before = len(questions(simulation))
     simulation.live(10.1)
@@ -90,7 +90,7 @@ def test_interval(interval: float, polls: int) -> None:
 
 
 def test_floor() -> None:
-    """Many NOT_MY_VBUCKET responses cause at most one config request per 50 ms and connection."""
+    """Many NOT_MY_VBUCKET responses cause at most one config request per connection in 50 ms."""
     simulation = RecordedCluster(1, MUTE - {KNOWN_VERSION, DEDUPE})
     simulation.write()
     simulation.node.faults.always(Opcode.GET, not_my_vbucket(with_config=False))
@@ -105,7 +105,7 @@ def test_floor() -> None:
 
 
 def test_refusals_without_a_config_that_is_known() -> None:
-    """If a node leaves out a config that the client has, the operation is retried until the nodes agree."""
+    """If a node refuses an operation without a config, the client retries until the nodes agree on the map."""
     simulation = RecordedCluster(2, MUTE)
     simulation.write()
     key = next(key for key in KEYS if owner_of(simulation, key) == 0)
@@ -123,7 +123,7 @@ def test_refusals_without_a_config_that_is_known() -> None:
 
 
 def test_a_revision_out_of_range() -> None:
-    """A config with a revision above 63 bits is rejected, and the next poll names the previous version."""
+    """The client rejects a config with a revision above 63 bits, and its next request has the previous version."""
     simulation = ready(features=IMPLEMENTED_FEATURES)
     _, request = simulation.submit_in_flight(get())
     config = b'{"revEpoch":2,"rev":9223372036854775808,"name":"travel","vBucketServerMap":{"serverList":[],"vBucketMap":[[-1]]}}'

@@ -1,4 +1,4 @@
-"""Config refreshes: a response that shows an outdated map causes one config request before the retry."""
+"""Config refreshes: if a response shows that the map is outdated, the client requests a config before the retry."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from triclinium_core.runtime.kv.connection.grace_period import SECONDS_MAX
 from triclinium_core.testing.fakes import faults
 
 REFRESHING = (couchbase.Status.NOT_MY_VBUCKET, 0x7F0C)
-"""Statuses that, without a config, refresh the map and retry the operation after a delay."""
+"""Statuses after which the client requests a config, unless they contain one, and retries after a delay."""
 
 
 def refreshing() -> simulated.Recorded:
-    """Return a client that retries operations after either status."""
+    """Return a client whose strategy retries after each of these statuses."""
     return simulated.ready(
         error_map=MAP, options=simulated.client_options(retry_strategy=couchbase.BestEffortRetryStrategy())
     )
@@ -27,7 +27,7 @@ def refreshing() -> simulated.Recorded:
 
 @pytest.mark.parametrize("code", REFRESHING)
 def test_config_request_precedes_waiting_operations(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A response that refreshes the map requests the config first; then queued operations and the retry are sent."""
+    """If a response shows that the map is outdated, the config request precedes queued operations and the retry."""
     monkeypatch.setattr("triclinium_core.runtime.kv.connection.in_flight.REQUESTS_MAX", 1)
     simulation = refreshing()
     token, request = simulation.submit_in_flight(simulated.upsert("a"))
@@ -39,7 +39,7 @@ def test_config_request_precedes_waiting_operations(code: int, monkeypatch: pyte
     then = [frame.opcode for frame in simulation.requests[TWO][before:]]
     simulation.run()
 
-    # The table is full while the config request is unanswered.
+    # The limit of requests in flight is 1, so the config request holds back the others until its response.
     assert [Opcode.GET_CLUSTER_CONFIG] == first
     assert [Opcode.GET_CLUSTER_CONFIG, Opcode.GET] == then
     assert [*then, Opcode.SET] == [frame.opcode for frame in simulation.requests[TWO][before:]]
@@ -48,7 +48,7 @@ def test_config_request_precedes_waiting_operations(code: int, monkeypatch: pyte
 
 @pytest.mark.parametrize("code", REFRESHING)
 def test_responses_in_one_piece_request_one_config(code: int) -> None:
-    """Two operations that are refused in one piece of bytes request one config, and are retried in order."""
+    """If two operations are refused in one piece of bytes, the client requests one config and retries both in order."""
     simulation = refreshing()
     (_, first), (_, second) = (simulation.submit_in_flight(simulated.upsert(key)) for key in "ab")
     del simulation.actions[:]
@@ -63,7 +63,7 @@ def test_responses_in_one_piece_request_one_config(code: int) -> None:
 
 
 def test_config_request_closes_before_the_retry() -> None:
-    """A connection with an overdue config request is closed before the retry of a refused operation is reported."""
+    """If a config request is overdue, the connection is closed before the retry of a refused operation is reported."""
     simulation = simulated.ready(options=simulated.client_options(timeouts=TimeoutOptions(config_poll_interval=60.0)))
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, faults.drop_response())
     for seconds in (0, SECONDS_MAX):

@@ -1,4 +1,4 @@
-"""Retry strategies: one decides on each failure of an operation, and other operations survive a broken one."""
+"""Strategies that decide on each failure of an operation, and the effects of a broken strategy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from triclinium_core.testing.fakes import faults
 
 @rows("answer", [None, 5, "retry", couchbase.RetryAction, LookupError("no such plan")])
 def test_strategy_that_is_broken(answer: object) -> None:
-    """A strategy that raises, or returns no action, fails only this operation and is the cause of its error (C28)."""
+    """If a strategy raises or returns no action, only its operation fails, with the exception as cause (C28)."""
 
     class Broken:
         def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason) -> Any:
@@ -36,7 +36,7 @@ def test_strategy_that_is_broken(answer: object) -> None:
 
 
 def test_own_strategy_and_context() -> None:
-    """An operation's own strategy replaces the client's and receives the ``client_context``."""
+    """The strategy of an operation replaces that of the client, and receives the ``client_context``."""
     seen: list[couchbase.RetryRequest] = []
 
     class Curious:
@@ -62,12 +62,12 @@ def test_own_strategy_and_context() -> None:
 
 
 def consulted() -> tuple[simulated.Recorded, neutral.Token]:
-    """Return a simulation in which a write waits for the decision of its strategy."""
+    """Return a simulation with a write that waits for its asynchronous strategy."""
     return PHASES["consulting"](write)
 
 
 def test_strategy_decides_to_retry() -> None:
-    """The retry follows the decision after its delay."""
+    """If the strategy decides to retry, the client sends the operation again after the delay."""
     simulation, token = consulted()
     simulation.live(0.5)
     simulation.feed(neutral.StrategyDecided(token, couchbase.RetryAction.after(0.25)))
@@ -78,7 +78,7 @@ def test_strategy_decides_to_retry() -> None:
 
 
 def test_strategy_decides_not_to_retry() -> None:
-    """A refused retry raises the exception of the status, or that of the strategy."""
+    """If the strategy refuses, the operation fails with the strategy's exception, or with that of the status."""
     simulation, token = consulted()
     simulation.feed(neutral.StrategyDecided(token, couchbase.RetryAction.no_retry()))
     simulation.error(errors.TemporaryFailureException, token)
@@ -97,7 +97,7 @@ def test_strategy_decides_not_to_retry() -> None:
 def test_strategy_that_fails_to_decide(
     answer: couchbase.RetryAction | None, raised: BaseException | None, cause: type[BaseException]
 ) -> None:
-    """An exception from the strategy is the cause of the error; a missing decision is a TypeError (decision C28)."""
+    """An exception of the strategy is the cause of the error; without a decision, a TypeError is (decision C28)."""
     simulation, token = consulted()
     simulation.feed(neutral.StrategyDecided(token, answer, raised))
 
@@ -105,7 +105,7 @@ def test_strategy_that_fails_to_decide(
 
 
 def test_late_decisions_are_ignored() -> None:
-    """A decision is ignored after the deadline, after the operation was abandoned, and for an unknown token."""
+    """The client ignores a decision about an operation that has timed out, was abandoned or is unknown."""
     simulation, token = consulted()
     simulation.live(3.0)
     simulation.feed(neutral.StrategyDecided(token, couchbase.RetryAction.after(0)))
@@ -120,7 +120,7 @@ def test_late_decisions_are_ignored() -> None:
 
 @pytest.mark.parametrize("phase", ["connecting", "in flight", "waiting"])
 def test_an_unexpected_decision_raises(phase: str) -> None:
-    """A decision for an operation that awaits none raises and changes nothing."""
+    """A decision about an operation that does not wait for one raises and changes nothing."""
     simulation, token = PHASES[phase](read)
 
     with pytest.raises(InvalidEvent):
@@ -133,7 +133,7 @@ def test_an_unexpected_decision_raises(phase: str) -> None:
 
 
 def test_always_retried_reasons_consult_no_strategy() -> None:
-    """An always retried reason does not consult an asynchronous strategy."""
+    """If the reason is always retried, the client does not consult an asynchronous strategy."""
     simulation, _ = consulted()
     simulation.node.faults.next(Opcode.SET, faults.not_my_vbucket())
     token = simulation.finish(simulated.upsert())

@@ -1,4 +1,4 @@
-"""Cache of routes: each cached route equals the result of a search."""
+"""Cache of routes: each route in it equals the result of a search."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def destinations_of(client: ClientMachine) -> Destinations:
 
 
 def remembered(client: ClientMachine) -> Sequence[tuple[str | None, Destination]]:
-    """Return all cached routes of a client, with their buckets."""
+    """Return each cached route of a client, with its bucket."""
     buckets = destinations_of(client)._buckets
     return [(bucket, found) for bucket, known in buckets.items() for found in known.destinations.values()]
 
 
 def found_afresh(client: ClientMachine, bucket: str | None, vbucket: int) -> tuple[BucketMap | None, Connection]:
-    """Return the map and the connection that a search finds."""
+    """Return the map and the connection that a search finds without the cache."""
     dispatcher, routes = client._operations._dispatcher, client._connections.routes
     known = dispatcher._maps.get(bucket)
     if known is None:
@@ -77,7 +77,7 @@ def test_cached_routes_equal_a_search(seed: int) -> None:
 
 @pytest.mark.parametrize("keyspace", [TRAVEL, HOTELS])
 def test_a_route_is_searched_once(keyspace: Keyspace) -> None:
-    """The second operation on a document searches neither map, connection nor collection."""
+    """A second operation on a document searches neither the map, nor the connection, nor the prefix."""
     simulation = ready()
     simulation.finish(get("k", keyspace))
     with counted() as again:
@@ -87,7 +87,7 @@ def test_a_route_is_searched_once(keyspace: Keyspace) -> None:
 
 
 def test_collections_share_the_routes_of_a_bucket() -> None:
-    """A second pass over collections and documents searches no route and no prefix."""
+    """All collections of a bucket share its routes, so repeated operations need no search for a route or a prefix."""
     names = {f"room{number}": 9 + number for number in range(20)}
     simulation = ready(collections={"_default": {"_default": 0}, "inventory": names})
     walk = [get(f"k{number}", Keyspace("travel", "inventory", name)) for name in names for number in range(20)]
@@ -102,7 +102,7 @@ def test_collections_share_the_routes_of_a_bucket() -> None:
 
 
 def test_a_new_collection_keeps_the_routes() -> None:
-    """A new collection id drops no route."""
+    """A new collection id does not remove routes from the cache."""
     simulation = ready()
     simulation.finish(get())
     simulation.finish(get("k", HOTELS))
@@ -113,7 +113,7 @@ def test_a_new_collection_keeps_the_routes() -> None:
 
 
 def test_a_dropped_collection_keeps_the_routes() -> None:
-    """An outdated collection id is requested again, and the routes of the default collection stay."""
+    """If the id of a collection is outdated, the client requests it again and keeps the routes of other collections."""
     simulation = ready()
     simulation.finish(get())
     simulation.finish(get("k", HOTELS))
@@ -127,7 +127,7 @@ def test_a_dropped_collection_keeps_the_routes() -> None:
 
 
 def test_another_bucket_keeps_its_routes() -> None:
-    """A change to the connection and config of a bucket drops only its own routes."""
+    """If the connection or config of a bucket changes, only the routes of this bucket are dropped."""
     simulation = ready(buckets=("travel", "other"))
     (client,) = simulation.clients
     simulation.finish(get())
@@ -141,7 +141,7 @@ def test_another_bucket_keeps_its_routes() -> None:
 
 
 def crc32(data: bytes) -> int:
-    """Return the IEEE checksum, computed bit by bit."""
+    """Return the IEEE checksum of a key, computed bit by bit."""
     register = 0xFFFF_FFFF
     for byte in data:
         register ^= byte
@@ -153,7 +153,7 @@ def crc32(data: bytes) -> int:
 @pytest.mark.parametrize(
     ("key", "count", "expected"),
     [
-        # The check value of the checksum's own definition: CBF43926 for these nine digits.
+        # The definition of the checksum gives CBF43926 as the check value of these nine digits.
         (b"123456789", 1024, 0xCBF4 & 0x7FFF & 1023),
         (b"123456789", 128, 0xCBF4 & 0x7FFF & 127),
         (b"123456789", 0x10000, 0x4BF4),
@@ -162,11 +162,11 @@ def crc32(data: bytes) -> int:
     ],
 )
 def test_known_answers(key: bytes, count: int, expected: int) -> None:
-    """The vbucket is the remainder of 15 bits from the upper half of the checksum."""
+    """The vbucket is a remainder: 15 bits from the upper half of the checksum, modulo the number of vbuckets."""
     assert expected == vbucket_of(key, count)
 
 
 @given(st.binary(max_size=60), st.sampled_from([1, 2, 3, 64, 128, 1000, 1024, 0x8000, 0x10000]))
 def test_against_the_definition(key: bytes, count: int) -> None:
-    """The vbucket of any key follows the definition for any number of vbuckets."""
+    """For any key and any number of vbuckets, the vbucket follows the definition."""
     assert (crc32(key) >> 16 & 0x7FFF) % count == vbucket_of(key, count)

@@ -1,4 +1,4 @@
-"""Reasons why an operation cannot be sent: each is reported for the state that it describes.
+"""Reasons why the client cannot send an operation: each is reported in the state that it describes.
 
 Source: SDK-RFC 0049 "Client Dispatch", "RetryReason".
 """
@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.faults import drop_response, refuse_connectio
 
 
 def test_socket_not_available() -> None:
-    """If a node was reached before and its connections are lost, the reason is SOCKET_NOT_AVAILABLE."""
+    """If a node was reached before and all connections are lost, the reason is SOCKET_NOT_AVAILABLE."""
     simulation = ready()
     simulation.node.faults.always(None, refuse_connection())
     for stream in tuple(simulation.links):
@@ -26,7 +26,7 @@ def test_socket_not_available() -> None:
 
 
 def test_node_not_available() -> None:
-    """If a node was never reached, the reason is NODE_NOT_AVAILABLE."""
+    """If the client has never reached a node, the reason is NODE_NOT_AVAILABLE."""
     simulation = Recorded()
     simulation.node.faults.always(None, refuse_connection())
     error = simulation.failure(errors.UnambiguousTimeoutException, upsert())
@@ -35,7 +35,7 @@ def test_node_not_available() -> None:
 
 
 class Encrypted(RecordedCluster):
-    """Client that connects with TLS to three nodes, of which the second has no TLS port."""
+    """Client that connects with TLS to three nodes; the second one has no TLS port."""
 
     def __init__(self) -> None:
         nodes = FakeNodes(node_options(port=11210, tls_port=11207), nodes=3)
@@ -44,7 +44,7 @@ class Encrypted(RecordedCluster):
 
 
 def test_service_not_available() -> None:
-    """If a node has no TLS port, the reason is SERVICE_NOT_AVAILABLE and nothing is sent in plain text."""
+    """If a node has no TLS port, the reason is SERVICE_NOT_AVAILABLE, and the client sends nothing without TLS."""
     simulation = Encrypted()
     there = next(key for key in KEYS if owner_of(simulation, key) == 0)
     not_there = next(key for key in KEYS if owner_of(simulation, key) == 1)
@@ -57,7 +57,7 @@ def test_service_not_available() -> None:
 
 
 def test_a_service_that_appears() -> None:
-    """A waiting operation is sent as soon as the map lists the port of the service."""
+    """If a later map lists the TLS port, the client sends the waiting operation immediately."""
     simulation = Encrypted()
     not_there = next(key for key in KEYS if owner_of(simulation, key) == 1)
     simulation.write(key for key in KEYS if owner_of(simulation, key) == 0)
@@ -73,7 +73,7 @@ def test_a_service_that_appears() -> None:
 
 
 def test_circuit_breaker_open() -> None:
-    """After two of three operations time out, the next one is not sent and the reason is CIRCUIT_BREAKER_OPEN."""
+    """If two of three operations time out, the next one is refused with the reason CIRCUIT_BREAKER_OPEN."""
     options = client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=3))
     simulation = ready(options=options)
     simulation.node.faults.always(Opcode.GET, drop_response())

@@ -1,4 +1,4 @@
-"""Durable writes in the client machine: their deadline, the timeout that they send to the server, and their results."""
+"""Durable writes in the client machine: their deadline, the timeout that the server gets, and their results."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def durable(**options: Any) -> Upsert:
 
 
 def with_timeouts(**seconds: float) -> Recorded:
-    """Return a simulation whose client has these timeouts."""
+    """Return a simulation whose client has these options for timeouts."""
     return ready(options=client_options(timeouts=TimeoutOptions(**seconds)))
 
 
 def sent(simulation: Recorded) -> list[Frame]:
-    """Return the writes that the client sent."""
+    """Return the writes that the client has sent."""
     return [
         request for requests in simulation.requests.values() for request in requests if request.opcode == Opcode.SET
     ]
 
 
 def milliseconds_sent(simulation: Recorded) -> list[int]:
-    """Return the timeout sent to the server with each attempt."""
+    """Return the timeout that the client sent with each attempt."""
     contents = [
         parse_framing_extras(request.framing_extras)[RequestFrameInfo.DURABILITY] for request in sent(simulation)
     ]
@@ -52,19 +52,19 @@ def milliseconds_sent(simulation: Recorded) -> list[int]:
 
 
 class Once:
-    """Strategy that waits once, for a given time."""
+    """Strategy that permits one retry, after a given delay."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
     def retry_after(self, request: Any, reason: object) -> RetryAction:
-        """Return the delay, and refuse a second retry."""
+        """Return the delay for the first retry, and refuse the second."""
         return RetryAction.no_retry() if request.retry_attempts else RetryAction.after(self.seconds)
 
 
 @pytest.mark.parametrize("kind", MUTATIONS, ids=lambda kind: kind.name)
 def test_every_write_has_the_durable_deadline(kind: type[Mutation]) -> None:
-    """A durable write has a deadline of 10 s and is ambiguous if it times out in flight."""
+    """A durable write has a deadline of 10 s; if it times out in flight, the error is ambiguous."""
     simulation = ready()
     simulation.node.faults.always(None, drop_response())
     error = simulation.failure(errors.AmbiguousTimeoutException, make(kind, durability=MAJORITY))
@@ -87,7 +87,7 @@ def test_every_write_has_the_durable_deadline(kind: type[Mutation]) -> None:
     ],
 )
 def test_the_deadline_and_the_timeout_for_the_server(seconds: float, deadline: float, milliseconds: int) -> None:
-    """The server gets nine tenths of the deadline; a deadline that is too short for a server is raised."""
+    """The server gets nine tenths of the deadline; if that is too little for a server, the deadline is raised."""
     simulation = with_timeouts(kv_durable=seconds)
     token, _ = simulation.submit_in_flight(durable())
     simulation.live(200.0)
@@ -97,7 +97,7 @@ def test_the_deadline_and_the_timeout_for_the_server(seconds: float, deadline: f
 
 
 def test_the_connection_string_sets_the_deadline() -> None:
-    """``kv_durable_timeout`` in the connection string sets the deadline, and ``kv_timeout`` does not affect it."""
+    """``kv_durable_timeout`` in the connection string sets the deadline of durable writes; ``kv_timeout`` does not."""
     options = client_options("couchbase://127.0.0.1:11210?kv_durable_timeout=4s&kv_timeout=1s")
     simulation = ready(options=options)
     simulation.node.faults.always(Opcode.SET, drop_response())
@@ -108,11 +108,11 @@ def test_the_connection_string_sets_the_deadline() -> None:
 
 
 def test_each_attempt_gives_the_server_less() -> None:
-    """Each attempt sends nine tenths of the remaining time (decision C29)."""
+    """Each attempt gives the server nine tenths of the time that remains (decision C29)."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SET, status(Status.SYNC_WRITE_IN_PROGRESS), times=12)
     simulation.finish(durable())
-    # Best effort: 1, 2, 4 … 256, 500, 500 … ms after the previous response.
+    # Best effort waits 1, 2, 4 … 256, 500, 500 … ms after each response.
     waited = [0, *(sum(min(2**n, 500) for n in range(attempt)) for attempt in range(1, 13))]
 
     assert [(10_000 - ms) * 9 // 10 for ms in waited] == milliseconds_sent(simulation)
@@ -120,7 +120,7 @@ def test_each_attempt_gives_the_server_less() -> None:
 
 @pytest.mark.parametrize(("seconds", "milliseconds"), [(9.0, 900), (9.9, 90), (9.995, 4), (9.999, 1)], ids=str)
 def test_an_attempt_just_before_the_deadline(seconds: float, milliseconds: int) -> None:
-    """The minimum timeout applies to the operation: its last attempt sends the remaining time, and never 0."""
+    """An attempt shortly before the deadline sends the time that remains, even below the minimum, but never 0."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SET, status(Status.SYNC_WRITE_IN_PROGRESS))
     simulation.finish(durable(), retry_strategy=Once(seconds))
@@ -138,7 +138,7 @@ def test_an_attempt_just_before_the_deadline(seconds: float, milliseconds: int) 
 )
 @rows("kind", MUTATIONS)
 def test_statuses_without_a_retry(kind: type[Mutation], code: Status, error: type[errors.CouchbaseException]) -> None:
-    """Durability errors, including an ambiguous write, are not retried under any strategy."""
+    """If a durable write fails with a status of durability, such as an ambiguous one, no strategy retries it."""
     simulation = ready()
     token, request = simulation.submit_in_flight(
         make(kind, durability=MAJORITY), retry_strategy=BestEffortRetryStrategy()
@@ -162,9 +162,7 @@ def test_statuses_without_a_retry(kind: type[Mutation], code: Status, error: typ
 def test_another_durable_write_is_waited_for(
     operation: Upsert, code: Status, error: type[errors.CouchbaseException]
 ) -> None:
-    """A write is retried while another durable write is in progress; a strategy that refuses gets the exception of the
-    status.
-    """
+    """While another durable write is in progress, a write is retried; a refused retry fails with the status's error."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SET, status(code), times=3)
     simulation.result(operation)
@@ -179,7 +177,7 @@ def test_another_durable_write_is_waited_for(
 
 @pytest.mark.parametrize("missing", [HelloFeature.SYNC_REPLICATION, HelloFeature.ALT_REQUEST])
 def test_a_server_without_durable_writes(missing: HelloFeature) -> None:
-    """On a server without durable writes, a durable write fails unsent and names the feature; other writes succeed."""
+    """If the server supports no durable writes, a durable write fails unsent with the feature; other writes succeed."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {missing})
     error = simulation.failure(errors.FeatureNotAvailableException, durable(), retry_strategy=BestEffortRetryStrategy())
     unsent = sent(simulation)

@@ -1,4 +1,4 @@
-"""Endings in each phase: a deadline, an abandonment and a lost connection end an operation and leave nothing behind."""
+"""Ends of an operation by deadline, abandonment or lost connection in each phase: each leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ each_phase = rows("phase", PHASES)
 
 
 def is_forgotten(simulation: simulated.Recorded, *, in_flight: int = 0) -> bool:
-    """Return whether the client keeps nothing of any operation and still works.
+    """Return whether the client keeps nothing of an operation that ended, and completes another one.
 
     Args:
         in_flight: number of responses that will never arrive.
@@ -33,7 +33,7 @@ def is_forgotten(simulation: simulated.Recorded, *, in_flight: int = 0) -> bool:
 @each_phase
 @each_kind
 def test_deadline(phase: str, make: Make) -> None:
-    """The deadline ends the operation in time in each phase; a write that may have been applied is ambiguous (C25)."""
+    """In each phase, the operation fails at its deadline, as ambiguous if it is a write that may be applied (C25)."""
     simulation, token = PHASES[phase](make)
     expected = phase in AMBIGUOUS and make is write
     reported = simulation.machine.is_ambiguous(token)
@@ -68,7 +68,7 @@ STATES: Mapping[str, couchbase.RetryState] = {
 @each_phase
 @each_kind
 def test_the_context_of_an_open_operation(phase: str, make: Make) -> None:
-    """``error_context`` returns the context of a timeout at that time, plus the state of the request, in each phase."""
+    """In each phase, ``error_context`` returns the context of a timeout at that time, with the state of the request."""
     simulation, token = PHASES[phase](make)
     early = simulation.machine.error_context(token, simulation.now)
     simulation.live(simulated.TIMEOUT - 0.001 - simulation.now)
@@ -85,7 +85,7 @@ def test_the_context_of_an_open_operation(phase: str, make: Make) -> None:
 @each_phase
 @each_kind
 def test_abandoned(phase: str, make: Make) -> None:
-    """An operation that is abandoned, in any phase, causes no further event and leaves nothing behind."""
+    """If an operation is abandoned in any phase, no event about it follows, and the client keeps nothing of it."""
     simulation, token = PHASES[phase](make)
     simulation.abandon(token)
 
@@ -102,7 +102,7 @@ def test_abandoned(phase: str, make: Make) -> None:
 @rows("phase", ["in flight", "waiting", "expiring", "consulting"])
 @rows("ending", ["abandoned", "deadline"])
 def test_no_timer_is_left_behind(phase: str, ending: str) -> None:
-    """A completed operation leaves no timer; the next one is the keep-alive."""
+    """After an operation has ended in any phase, the client has no timer of it: the next timer is the keep-alive."""
     simulation, token = PHASES[phase](read)
     if ending == "abandoned":
         simulation.abandon(token)
@@ -117,7 +117,7 @@ def test_no_timer_is_left_behind(phase: str, ending: str) -> None:
 @each_phase
 @each_kind
 def test_connection_lost(phase: str, make: Make) -> None:
-    """A lost connection causes a retry in each phase, except for a write that may have been applied, which fails."""
+    """If the connection is lost in any phase, the operation is retried unless it is a write that may be applied."""
     simulation, token = PHASES[phase](make)
     simulation.node.documents.put("travel", "k", b"{}")
     simulation.node.documents.put("travel", "k", b"{}", collection_id=8)

@@ -1,4 +1,4 @@
-"""Error maps of nodes, which decide how operations with an unknown status continue."""
+"""Statuses that only the node's error map describes: its attributes decide how an operation continues."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from triclinium_core.testing.fakes import faults
     ],
 )
 def test_unknown_status_that_is_not_retried(code: int, kind: type[errors.CouchbaseException]) -> None:
-    """The attributes in the error map select the exception; the context has its name and text (decisions C13, C31)."""
+    """The attributes of an unknown status select the exception; the context has its name and text (C13, C31)."""
     simulation = simulated.ready(error_map=MAP)
     simulation.node.faults.next(Opcode.SET, faults.status(code))
     error = simulation.failure(kind, simulated.upsert(), retry_strategy=couchbase.BestEffortRetryStrategy())
@@ -39,7 +39,7 @@ def test_unknown_status_that_is_not_retried(code: int, kind: type[errors.Couchba
 
 
 def test_schedule_of_the_map() -> None:
-    """Only ``ErrorMapRetryStrategy`` follows the retry schedule of the error map (decision C14)."""
+    """``ErrorMapRetryStrategy`` retries with the delays that the error map specifies (decision C14)."""
     simulation = simulated.ready(error_map=MAP)
     simulation.node.faults.next(Opcode.SET, faults.status(0x7F03), times=3)
     simulation.finish(simulated.upsert(), retry_strategy=couchbase.ErrorMapRetryStrategy())
@@ -49,7 +49,7 @@ def test_schedule_of_the_map() -> None:
 
 @pytest.mark.parametrize(("code", "settles"), [(0x7F09, True), (0x7F0A, True), (0x7F0B, False)])
 def test_close_after_settling(code: int, settles: bool) -> None:
-    """The operation completes, or its retry is reported, before the connection is closed (decision C31)."""
+    """If a status closes the connection, the operation first completes or its retry is reported (decision C31)."""
     simulation = simulated.ready(error_map=MAP)
     _, request = simulation.submit_in_flight(simulated.upsert())
     del simulation.actions[:]
@@ -61,7 +61,7 @@ def test_close_after_settling(code: int, settles: bool) -> None:
 
 
 def test_closing_takes_others_along_after_settling() -> None:
-    """Other operations in flight fail after the connection has been closed."""
+    """If a status closes the connection, the other operations in flight fail afterwards."""
     simulation = simulated.ready(error_map=MAP)
     first, request = simulation.submit_in_flight(simulated.upsert("a"))
     second, _ = simulation.submit_in_flight(simulated.upsert("b"))
@@ -76,7 +76,7 @@ def test_closing_takes_others_along_after_settling() -> None:
 @pytest.mark.parametrize("code", [0x7F08, 0x7F0C])
 @pytest.mark.parametrize("body", [b"", b'{"error":{"context":"look"}}'])
 def test_fetch_config(code: int, body: bytes) -> None:
-    """A status with ``fetch-config`` requests a config for any body; only NOT_MY_VBUCKET carries one (decision C31)."""
+    """A status with ``fetch-config`` requests a config for any body: only NOT_MY_VBUCKET contains a config (C31)."""
     simulation = simulated.ready(error_map=MAP)
     _, request = simulation.submit_in_flight(simulated.get())
     simulation.inject(simulated.respond(request, code, value=body))

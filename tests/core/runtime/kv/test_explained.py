@@ -1,4 +1,4 @@
-"""Agreement of ``explain`` with the client, for every operation and status."""
+"""Agreement between the client and the predictions of ``explain``, for each operation and status."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MAPPED = SMALL_MAP.rows[0].code
 STATUSES = sorted(
     {*map(int, couchbase.Status), *range(0x0F, 0x100, 0x10), MAPPED, 0x7FF1, 0xFFFF} - {couchbase.Status.SUCCESS}
 )
-"""All known statuses except success, one of the node's error map, and some unknown ones."""
+"""Statuses under test: all known ones except success, one in the node's error map, and some unknown ones."""
 
 
 class Comparable(NamedTuple):
-    """Result of an operation, as far as both describe it."""
+    """Result of an operation, as far as both ``explain`` and the client describe it."""
 
     outcome: Outcome
     reason: str | None = None
@@ -59,7 +59,7 @@ def explained(operation: Operation, status: int, strategy: couchbase.RetryStrate
 
 
 def done(actions: Sequence[Action]) -> Comparable:
-    """Return the result in the client."""
+    """Return the result that the client's actions show."""
     closes = any(isinstance(action, CloseStream) for action in actions)
     for action in actions:
         match action:
@@ -79,11 +79,11 @@ BODIES: Mapping[type[Operation], Mapping[int, bytes]] = {
     LookupInReplica: dict.fromkeys((0xCC, 0xCD, 0xD3), b"\x00\x00" + bytes(4)),
     MutateIn: dict.fromkeys((0xCC, 0xD3), b"\x00" + b"\x00\x87"),
 }
-"""Bodies that a response needs besides its status: the results of the paths."""
+"""Bodies of the statuses that need one: they have the results of the paths."""
 
 
 def answered(simulation: Recorded, operation: Operation, status: int) -> Comparable:
-    """Submit an operation, and let the node respond with a status."""
+    """Submit an operation, respond with this status, and return the result in the client."""
     token, request = simulation.submit_in_flight(operation)
     actions = simulation.feed(
         BytesReceived(
@@ -97,7 +97,7 @@ def answered(simulation: Recorded, operation: Operation, status: int) -> Compara
 @rows("strategy", [couchbase.FastFailOnTerminalErrorRetryStrategy(), couchbase.BestEffortRetryStrategy()])
 @pytest.mark.parametrize("kind", VALID, ids=lambda kind: kind.name)
 def test_the_client_agrees_with_explain(kind: type[Operation], strategy: couchbase.RetryStrategy) -> None:
-    """The client retries, fails and closes the connection as ``explain`` predicts for each status."""
+    """For each status, the client retries, fails or closes the connection as ``explain`` predicts."""
     operation = make(kind)
     simulation = None
     for status in STATUSES:

@@ -1,6 +1,4 @@
-"""Forged revisions of configs: they keep genuine configs out only for a while, and nodes that are behind change
-nothing.
-"""
+"""Forged revisions of configs, which keep out the genuine config only for a while."""
 
 from __future__ import annotations
 
@@ -20,18 +18,18 @@ from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 FORGED = (COUNTER_MAX, COUNTER_MAX)
 INTERVAL = TimeoutOptions().config_poll_interval
 OLD = MUTE - {HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION}
-"""Features of a node that is polled and sends its config with each response."""
+"""Features of a node that the client polls and that sends its config with each response."""
 
 
 def forged(servers: list[str], holders: list[list[int]]) -> bytes:
-    """Return a config with the highest revision."""
+    """Return a config whose revision is the highest possible."""
     epoch, revision = FORGED
     vbuckets = {"serverList": servers, "vBucketMap": holders}
     return json.dumps({"revEpoch": epoch, "rev": revision, "name": "travel", "vBucketServerMap": vbuckets}).encode()
 
 
 def deceive(simulation: Recorded, config: bytes) -> None:
-    """Send a config with the response to a read."""
+    """Make the client accept this config in the response to a read."""
     simulation.result(upsert())
     token, request = simulation.submit_in_flight(get())
     simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=config))
@@ -39,13 +37,13 @@ def deceive(simulation: Recorded, config: bytes) -> None:
 
 
 def revisions(simulation: Recorded) -> set[tuple[int, int] | None]:
-    """Return the revisions of the bucket's connections."""
+    """Return the revisions that the connections of the bucket have."""
     connections = simulation.machine.statistics().connections
     return {each.config_revision for each in connections if each.bucket == "travel"}
 
 
 def test_polls_end_a_forged_revision() -> None:
-    """After a forged revision, the client accepts the genuine config within a limited number of polls."""
+    """After a node sent a forged revision, polls return the genuine config, and the client accepts it after a limit."""
     simulation = ready(features=OLD)
     genuine = revisions(simulation)
     deceive(simulation, forged(["127.0.0.1:11210", "127.0.0.1:1"], [[1]] * 128))
@@ -59,7 +57,7 @@ def test_polls_end_a_forged_revision() -> None:
 
 
 def test_refusals_end_a_forged_revision() -> None:
-    """Nodes that are not polled, and leave out a known config, end a forged revision by refusing operations."""
+    """If nodes are not polled, their refusals without a config end a forged revision after a limit."""
     simulation = RecordedCluster(2, IMPLEMENTED_FEATURES)
     simulation.write()
     (genuine,) = revisions(simulation)
@@ -76,7 +74,7 @@ def test_refusals_end_a_forged_revision() -> None:
 
 @pytest.mark.parametrize("seeds", ["127.0.0.1:11210,127.0.0.1:11212", "127.0.0.1:11210"])
 def test_a_node_that_is_behind(seeds: str) -> None:
-    """The client rejects the older config of a node that is behind, unless that node is its only seed."""
+    """If one of several nodes is behind with its config, the client never returns to the older config of that node."""
     simulation = Recorded(nodes_of(2, OLD), client_options(f"couchbase://{seeds}"))
     simulation.result(upsert())
     late = 0 if "," in seeds else 1

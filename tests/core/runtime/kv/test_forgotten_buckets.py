@@ -1,4 +1,4 @@
-"""Buckets that the servers refuse or have dropped: they are forgotten once they are unused (decision C7)."""
+"""Buckets that a server refuses or has dropped: the client forgets them once they are unused (decision C7)."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ from triclinium_core.testing.fakes.faults import drop_response, refuse_connectio
 
 OTHER = Keyspace("other")
 SETTLED = 5.0
-"""Seconds after which every backoff has ended and unused buckets are forgotten."""
+"""Seconds after which each backoff has ended and the client has forgotten unused buckets."""
 
 
 def machine_of(simulation: Recorded) -> ClientMachine:
-    """Return the only client."""
+    """Return the only client of a simulation."""
     machine = simulation.machine
     assert isinstance(machine, ClientMachine)
     return machine
 
 
 def names(simulation: Recorded) -> set[str | None]:
-    """Return the buckets for which the client has connections."""
+    """Return the buckets to which the client has connections."""
     return {each.bucket for each in simulation.machine.statistics().connections}
 
 
 def selections(simulation: Recorded) -> int:
-    """Return the number of SELECT_BUCKET requests."""
+    """Return the number of SELECT_BUCKET requests that the client has sent."""
     return len(simulation.commands(Opcode.SELECT_BUCKET))
 
 
 def drop(simulation: Recorded, bucket: str = "travel") -> None:
-    """Drop a bucket: its node closes the connection and refuses the bucket from then on."""
+    """Drop a bucket, whose node closes the connection and refuses the bucket from then on."""
     simulation.node.cluster.buckets.drop(bucket)
     simulation.flow()
 
 
 def changes(simulation: Recorded) -> list[TopologyChange]:
-    """Return the published versions of the bucket."""
+    """Return the changes of the bucket's topology that the client has published."""
     return [
         action.change
         for action in simulation.actions
@@ -61,7 +61,7 @@ def changes(simulation: Recorded) -> list[TopologyChange]:
 
 
 def test_a_name_that_is_no_bucket() -> None:
-    """A refused bucket is forgotten after its backoff and leaves only its failure count behind."""
+    """After its backoff, the client forgets a refused bucket and remembers only the number of its failures."""
     simulation = ready()
     for number in range(3):
         simulation.failure(errors.BucketAccessException, get("k", Keyspace(f"nowhere{number}")))
@@ -77,7 +77,7 @@ def test_a_name_that_is_no_bucket() -> None:
 
 
 def test_a_dropped_bucket() -> None:
-    """A bucket that was in use and is dropped is forgotten, with its config, topology and collection ids."""
+    """If a bucket in use is dropped, the client forgets it with its config, topology and collection ids."""
     simulation = ready()
     simulation.result(upsert("ada", HOTELS))
     drop(simulation)
@@ -92,7 +92,7 @@ def test_a_dropped_bucket() -> None:
 
 
 def test_the_next_use_after_forgetting() -> None:
-    """A recreated bucket works immediately, and its sequence of topologies starts again."""
+    """If a forgotten bucket is created again, it works immediately, and its first topology has no predecessor."""
     simulation = ready()
     drop(simulation)
     simulation.live(SETTLED)
@@ -107,9 +107,7 @@ def test_the_next_use_after_forgetting() -> None:
 
 
 def test_a_bucket_in_use_is_kept() -> None:
-    """A bucket that does not exist yet is kept while an operation waits for it, and the operation succeeds once it
-    exists.
-    """
+    """While an operation waits for a bucket, the client keeps the bucket; once it exists, the operation succeeds."""
     simulation = ready()
     simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
     token = simulation.submit(get("k", OTHER))
@@ -126,7 +124,7 @@ def test_a_bucket_in_use_is_kept() -> None:
 
 
 def test_a_bucket_without_waiters_is_forgotten() -> None:
-    """A bucket that does not exist yet is forgotten after the deadline of its only operation."""
+    """If the only operation on a missing bucket has timed out, the client forgets the bucket."""
     simulation = ready()
     simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
     simulation.failure(errors.UnambiguousTimeoutException, get("k", OTHER))
@@ -140,7 +138,7 @@ def test_a_bucket_without_waiters_is_forgotten() -> None:
 
 @rows("inquiry", [WaitUntilReady("other", service_types=frozenset({Service.KV})), WaitForNodes("other")])
 def test_a_bucket_that_is_waited_for_is_kept(inquiry: WaitUntilReady | WaitForNodes) -> None:
-    """An open wait for readiness or nodes keeps its bucket, which is forgotten afterwards."""
+    """While a wait for readiness or nodes is open, the client keeps its bucket, and forgets it afterwards."""
     simulation = ready()
     simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
     token = simulation.inquire(inquiry)
@@ -154,7 +152,7 @@ def test_a_bucket_that_is_waited_for_is_kept(inquiry: WaitUntilReady | WaitForNo
 
 
 def test_a_subscriber_keeps_dropped_buckets() -> None:
-    """A dropped bucket keeps its topology while there are subscribers, and is forgotten without them."""
+    """While there are subscribers, the client keeps the topology of a dropped bucket, and forgets it without them."""
     simulation = ready()
     for count in (1, 2):
         simulation.feed(SubscribersChanged(count))
@@ -172,7 +170,7 @@ def test_a_subscriber_keeps_dropped_buckets() -> None:
 
 
 def test_a_subscriber_sees_no_gap() -> None:
-    """With a subscriber, the topologies of a recreated bucket continue from the last published version."""
+    """If there is a subscriber, the topologies of a recreated bucket continue from the last published version."""
     simulation = ready()
     simulation.feed(SubscribersChanged(1))
     drop(simulation)
@@ -188,7 +186,7 @@ def test_a_subscriber_sees_no_gap() -> None:
 
 @rows("count", [-1, 1.5, "1", None, True])
 def test_an_invalid_number_of_subscribers(count: object) -> None:
-    """An invalid number of subscribers is rejected and changes nothing."""
+    """An invalid number of subscribers raises and changes nothing."""
     simulation = ready()
     with pytest.raises(errors.InvalidArgumentException) as caught:
         simulation.feed(SubscribersChanged(count))  # type: ignore[arg-type]
@@ -198,7 +196,7 @@ def test_an_invalid_number_of_subscribers(count: object) -> None:
 
 
 def test_a_bucket_that_exists_is_kept() -> None:
-    """A bucket whose node is unreachable for a minute is kept with its topology, and works when the node is back."""
+    """If the node of a bucket is unreachable for a minute, the bucket is kept, and works when the node is back."""
     simulation = ready()
     simulation.node.faults.always(None, refuse_connection())
     for stream in list(simulation.links):
@@ -214,7 +212,7 @@ def test_a_bucket_that_exists_is_kept() -> None:
 
 
 def test_a_bucket_on_one_node_is_kept() -> None:
-    """While one node serves a bucket, the client keeps it although another node refuses it."""
+    """While one node serves a bucket, the client keeps the bucket, even if another node refuses it."""
     nodes = FakeNodes(node_options(), nodes=2)
     connection_string = nodes.connection_string()
     assert connection_string is not None
@@ -232,7 +230,7 @@ def test_a_bucket_on_one_node_is_kept() -> None:
 
 
 def test_a_node_that_joins_without_the_bucket() -> None:
-    """A node that joins without the bucket and leaves again leaves no timer and no connection behind."""
+    """If a node without the bucket joins and leaves, the client keeps no timer and no connection of the node."""
     simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     simulation.write()
@@ -253,7 +251,7 @@ def test_a_node_that_joins_without_the_bucket() -> None:
 
 
 def test_a_dropped_bucket_with_a_dead_node() -> None:
-    """A dropped bucket is forgotten, and not retried, although one of its nodes refuses every connection."""
+    """If a bucket is dropped and one of its nodes is dead, the client forgets the bucket and stops its attempts."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.kill(2)
@@ -269,7 +267,7 @@ def test_a_dropped_bucket_with_a_dead_node() -> None:
 
 
 def test_a_dropped_bucket_with_a_silent_node() -> None:
-    """A bucket that is dropped while one of its nodes does not respond is forgotten eventually."""
+    """If a bucket is dropped while one of its nodes is silent, the client forgets the bucket within five minutes."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.partition(2)
@@ -282,7 +280,7 @@ def test_a_dropped_bucket_with_a_silent_node() -> None:
 
 
 def test_a_bucket_on_one_of_three_nodes() -> None:
-    """While one node serves a bucket, it is kept although another node lacks it and a third one is dead."""
+    """While one node serves a bucket, the client keeps it, even if a second node lacks it and a third is dead."""
     simulation = RecordedCluster()
     simulation.write()
     topologies, addresses = len(machine_of(simulation).topologies), simulation.addresses()
@@ -299,7 +297,7 @@ def test_a_bucket_on_one_of_three_nodes() -> None:
 
 
 def test_the_routes_of_a_forgotten_bucket() -> None:
-    """Looking up the routes of a forgotten bucket finds none and creates no entry."""
+    """A look-up of the routes of a forgotten bucket finds none and adds no entry."""
     simulation = ready()
     token = simulation.submit(upsert("a", HOTELS))
     simulation.node.cluster.buckets.drop("travel")
@@ -321,7 +319,7 @@ def test_the_routes_of_a_forgotten_bucket() -> None:
 
 
 def attempts_while_asking(simulation: Recorded, seconds: float, pause: float) -> int:
-    """Return the number of selections of a bucket while a program repeats an operation on it."""
+    """Repeat an operation on a bucket for ``seconds``, and return how often the client selected the bucket."""
     before, end = selections(simulation), simulation.now + seconds
     while simulation.now < end:
         simulation.failure(errors.BucketAccessException, get("k", OTHER))
@@ -331,7 +329,7 @@ def attempts_while_asking(simulation: Recorded, seconds: float, pause: float) ->
 
 @rows("pause", [0.005, 0.05, 0.3])
 def test_frequent_operations_on_a_refused_bucket(pause: float) -> None:
-    """Repeated operations on a refused bucket cause attempts that slow down to the longest backoff."""
+    """If a program repeats operations on a refused bucket, attempts slow down to one per longest backoff."""
     simulation = ready()
     at_first = attempts_while_asking(simulation, 2.0, pause)
     later = attempts_while_asking(simulation, 5.0, pause)
@@ -341,9 +339,7 @@ def test_frequent_operations_on_a_refused_bucket(pause: float) -> None:
 
 
 def test_rare_operations_on_a_refused_bucket() -> None:
-    """Operations that are further apart than the longest backoff cause one attempt each, and the bucket is forgotten in
-    between.
-    """
+    """If operations on a refused bucket are far apart, each causes one attempt, and the client forgets the bucket."""
     simulation = ready()
     kept = set[str | None]()
     for _ in range(20):
@@ -357,7 +353,7 @@ def test_rare_operations_on_a_refused_bucket() -> None:
 
 
 def test_the_backoff_after_success() -> None:
-    """A successful use of a refused bucket resets its backoff."""
+    """Once a bucket that was refused has worked, its backoff starts again from the shortest."""
     simulation = ready()
     attempts_while_asking(simulation, 5.0, 0.05)
     simulation.live(SETTLED)
@@ -370,7 +366,7 @@ def test_the_backoff_after_success() -> None:
 
 
 def test_numbers_of_failures_are_bounded() -> None:
-    """The client keeps the failure counts of a limited number of refused buckets."""
+    """The client remembers the number of failures of a limited number of refused buckets."""
     simulation = ready()
     for number in range(2 * FORGOTTEN_MAX):
         simulation.failure(errors.BucketAccessException, get("k", Keyspace(f"nowhere{number}")))
@@ -380,7 +376,7 @@ def test_numbers_of_failures_are_bounded() -> None:
 
 
 def test_the_reasons_of_a_forgotten_bucket() -> None:
-    """Terminal reasons are dropped with their bucket, and those of another bucket stay."""
+    """When the client forgets a bucket, it drops the terminal reasons of this bucket and keeps those of others."""
     simulation = ready(buckets=("travel", "other"))
     for bucket in ("travel", "other"):
         simulation.finish(get("k", Keyspace(bucket, "inventory", "nowhere")))
@@ -400,7 +396,7 @@ def test_the_reasons_of_a_forgotten_bucket() -> None:
 
 
 def test_a_view_request_keeps_its_bucket() -> None:
-    """A view request keeps its bucket until the request ends."""
+    """The client keeps the bucket of a view request until the request ends."""
     simulation = ready(services=frozenset(Service))
     simulation.node.faults.always(Service.VIEWS, drop_response())
     token = simulation.request(ViewRequest(bucket_name="travel", design_document="hotels", view_name="by_name"))
@@ -416,7 +412,7 @@ def test_a_view_request_keeps_its_bucket() -> None:
 
 
 def test_the_only_topology_is_kept() -> None:
-    """On a cluster without a global config, the last bucket is kept, because only its topology lists the services."""
+    """Without a global config, the client keeps its last bucket, because only this topology lists the services."""
     simulation = Recorded(buckets=("travel", "other"))
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.NO_BUCKET))
     simulation.flow()

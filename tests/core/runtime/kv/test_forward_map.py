@@ -1,4 +1,4 @@
-"""Forward map of a rebalance: an operation that is refused without a newer map is sent to the future node."""
+"""Forward map of a rebalance: if a node refuses an operation without a newer map, the future node gets it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core.testing.fakes.faults import not_my_vbucket
 
 
 def rebalancing() -> tuple[RecordedCluster, str]:
-    """Announce a move of one node's vbuckets to another, and return one of its keys."""
+    """Return a client that knows of a move of all vbuckets from one node to the other, and a key of the old node."""
     simulation = RecordedCluster(2, MUTE)
     simulation.write()
     key = next(key for key in KEYS if owner_of(simulation, key) == 0)
@@ -21,7 +21,7 @@ def rebalancing() -> tuple[RecordedCluster, str]:
 
 
 def test_the_next_node_is_tried() -> None:
-    """If the old node refuses and has no newer map, the write goes to the new node before the next poll."""
+    """If the old node refuses a write without a newer map, the write goes to the new node before the next poll."""
     simulation, key = rebalancing()
     simulation.nodes.hold_config(0)
     simulation.nodes[0].faults.always(Opcode.SET, not_my_vbucket(with_config=False))
@@ -37,7 +37,7 @@ def test_the_next_node_is_tried() -> None:
 
 
 def test_both_nodes_are_tried_in_turn() -> None:
-    """While both nodes refuse, attempts alternate between them."""
+    """While both nodes refuse an operation, its attempts alternate between the nodes."""
     simulation, key = rebalancing()
     for node in simulation.nodes:
         node.faults.always(Opcode.SET, not_my_vbucket(with_config=False))
@@ -55,7 +55,7 @@ def test_both_nodes_are_tried_in_turn() -> None:
 
 
 def test_a_rebalance_that_is_not_done_yet() -> None:
-    """The forward map is not used while the old node accepts operations."""
+    """While the old node accepts operations, the client does not use the forward map."""
     simulation, key = rebalancing()
     for node in simulation.nodes:
         node.command_log.clear()
@@ -66,7 +66,7 @@ def test_a_rebalance_that_is_not_done_yet() -> None:
 
 
 def test_a_newer_map_takes_precedence() -> None:
-    """The map in a refusal is used, and the old forward map is dropped."""
+    """If a refusal contains a newer map, the client uses that map and drops the old forward map."""
     simulation, key = rebalancing()
     simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
     simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=0)

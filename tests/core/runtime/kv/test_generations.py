@@ -1,4 +1,4 @@
-"""Generations of nodes: the client keeps nothing of nodes that have left the cluster."""
+"""Nodes that join and leave one after the other: the client keeps nothing of nodes that have left."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from triclinium_core.testing.fakes.faults import status
 
 GENERATIONS = 12
 LASTING = 2
-"""Number of nodes that stay; the first is the seed node."""
+"""Number of nodes that stay in the cluster; the first of them is the seed node."""
 
 
 def remembered(root: object) -> set[str]:
-    """Return all texts of the form ``host:port`` that an object holds, at any depth."""
+    """Return all strings that start with the host of the nodes and that an object holds at any depth."""
     seen, found, left = {id(root)}, set[str](), [root]
     while left:
         for value in _held(left.pop()):
@@ -36,16 +36,16 @@ def remembered(root: object) -> set[str]:
 
 def _held(value: object) -> Iterable[object]:
     if isinstance(value, FunctionType):
-        # The globals of a function belong to its module.
+        # A function also refers to its globals, which belong to the module.
         return value.__closure__ or ()
     if isinstance(value, dict):
-        # The garbage collector does not visit keys that are strings.
+        # The garbage collector does not list keys that are strings.
         return [*value, *value.values()]
     return gc.get_referents(value)
 
 
 def is_well(nodes: FakeNodes, place: int) -> None:
-    """Leave a node as it is."""
+    """Leave the node without a fault."""
 
 
 def dies(nodes: FakeNodes, place: int) -> None:
@@ -54,7 +54,7 @@ def dies(nodes: FakeNodes, place: int) -> None:
 
 
 def speaks_nonsense(nodes: FakeNodes, place: int) -> None:
-    """Corrupt the error map of a node, and restart it."""
+    """Corrupt the error map of the node, and restart the node."""
     nodes[place].faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
     nodes.kill(place)
     nodes.revive(place)
@@ -62,7 +62,7 @@ def speaks_nonsense(nodes: FakeNodes, place: int) -> None:
 
 @pytest.mark.parametrize("happens", [is_well, dies, speaks_nonsense])
 def test_nothing_is_kept_of_nodes_that_have_left(happens: Callable[[FakeNodes, int], None]) -> None:
-    """Nodes join, are used and leave in any state; the client keeps only the lasting nodes."""
+    """After nodes have joined, served requests and left in any state, the client knows only the lasting nodes."""
     nodes = FakeNodes(node_options(), nodes=LASTING + GENERATIONS)
     for place in range(LASTING, len(nodes)):
         nodes.remove_node(place)
@@ -77,14 +77,14 @@ def test_nothing_is_kept_of_nodes_that_have_left(happens: Callable[[FakeNodes, i
         assert name_of(place) in remembered(simulation.machine)
         nodes.remove_node(place)
         simulation.live(5.0)
-    # Responses to their requests may arrive until then.
+    # Until then the client waits for responses to its requests.
     simulation.live(600.0)
 
     assert {name_of(place) for place in range(LASTING)} == remembered(simulation.machine)
 
 
 def test_a_second_outage_is_logged_again() -> None:
-    """A node that failed over and returned causes another warning when it is lost."""
+    """If a node fails over, returns and is lost again, a second warning reports the loss."""
     nodes = FakeNodes(node_options(replicas=1), nodes=LASTING)
     simulation = Recorded(nodes, client_options(ADDRESS))
     simulation.finish(Noop(TRAVEL))
@@ -106,5 +106,5 @@ def test_a_second_outage_is_logged_again() -> None:
 
 
 def name_of(place: int) -> str:
-    """Return the client's name of a node."""
+    """Return the name that the client gives to a node."""
     return f"127.0.0.1:{11210 + 2 * place}"

@@ -1,4 +1,4 @@
-"""Maximum cost of one response: documents that reach every limit, measured in calls.
+"""Maximum cost of one response, in calls: documents that reach all limits.
 
 A call takes about half a microsecond; the size limits also bound the time of single C calls.
 """
@@ -28,11 +28,11 @@ from triclinium_core.retry.couchbase.tables.error_map import ERROR_MAP_ENTRIES_M
 from triclinium_core.runtime.kv.connection import scram
 
 CALLS_MAX = 60_000
-"""Maximum number of calls: about thirty milliseconds."""
+"""Maximum number of calls for one response, which take about thirty milliseconds."""
 
 
 def largest_error_map() -> Callable[[], object]:
-    """Return a parser of an error map with the most statuses, and the most attributes in one of them."""
+    """Return a function that parses an error map with the most statuses, and the most attributes in one status."""
     errors: dict[str, object] = {f"{code:x}": {"attrs": ["temp"]} for code in range(ERROR_MAP_ENTRIES_MAX)}
     size = len(json.dumps(errors, separators=(",", ":")))
     errors["0"] = {"attrs": [Attribute.DCP] * ((ERROR_MAP_SIZE_BYTES_MAX - size) // 6 - 10)}
@@ -42,7 +42,7 @@ def largest_error_map() -> Callable[[], object]:
 
 
 def largest_config() -> Callable[[], object]:
-    """Return a parser of a config with the most nodes, vbuckets and copies."""
+    """Return a function that parses a config with the most nodes, vbuckets and copies."""
     holders = [[0] * HOLDERS_MAX] * VBUCKETS_MAX
     servers = [f"n{number}.example:11210" for number in range(NODES_MAX)]
     entries = [{"hostname": server[:-6], "services": {"kv": 11210}} for server in servers]
@@ -52,7 +52,7 @@ def largest_config() -> Callable[[], object]:
 
 
 def largest_manifest() -> Callable[[], object]:
-    """Return a decoder of a manifest with the most collections."""
+    """Return a function that decodes a manifest with the most collections."""
     collections = [{"uid": f"{number:x}", "name": "c" * 100} for number in range(MANIFEST_LIMITS.objects_max - 2)]
     manifest = {"uid": "1", "scopes": [{"uid": "8", "name": "s", "collections": collections}]}
     frame = response(value=json.dumps(manifest).encode())
@@ -61,7 +61,7 @@ def largest_manifest() -> Callable[[], object]:
 
 @pytest.mark.parametrize("prepare", [largest_error_map, largest_config, largest_manifest])
 def test_the_largest_answer(prepare: Callable[[], Callable[[], object]]) -> None:
-    """The largest permitted document is accepted, within a limited number of calls."""
+    """A document that reaches all limits is accepted, within a limited number of calls."""
     take = prepare()
     with counted() as calls:
         take()
@@ -70,7 +70,7 @@ def test_the_largest_answer(prepare: Callable[[], Callable[[], object]]) -> None
 
 
 def bootstrapped(salted_passwords: scram.SaltedPasswords, password: str = "secret") -> int:
-    """Return how often a connection salts a password during its bootstrap."""
+    """Run a bootstrap, and return how often it salts the password."""
     authenticator = PasswordAuthenticator("ada", password)
     bootstrap = bootstrap_of(plan(authenticator=authenticator, salted_passwords=salted_passwords))
     node, salted = Answering(password=password), 0
@@ -86,7 +86,7 @@ def bootstrapped(salted_passwords: scram.SaltedPasswords, password: str = "secre
 
 
 def test_a_password_is_salted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A password is salted once for many connections; the oldest of many passwords are forgotten."""
+    """A cache of salted passwords saves later connections the work, and drops its oldest password at the limit."""
     monkeypatch.setattr(scram, "SALTED_BY_SERVERS", Forgetful())
     remembered = scram.SaltedPasswords()
     passwords = ["secret", "secret", "other", *map(str, range(scram.SALTED_PASSWORDS_MAX - 1)), "other", "secret"]
@@ -97,12 +97,12 @@ def test_a_password_is_salted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Salting(Recorded):
-    """Simulation that counts how often its client salts a password."""
+    """Simulation that counts how often its client computes a salted password."""
 
     salted = 0
 
     def feed(self, event: Event) -> Sequence[Action]:
-        """Feed an event, and count salted passwords."""
+        """Feed an event, and count the salted passwords that it computes."""
         with counted() as calls:
             actions = super().feed(event)
         self.salted += calls["_salted_password"] if isinstance(event, BytesReceived) else 0
@@ -110,15 +110,15 @@ class Salting(Recorded):
 
 
 class Forgetful(scram.SaltedPasswords):
-    """Cache of test servers that keeps nothing, so that clients salt passwords themselves."""
+    """Cache of the test servers that stores nothing, so that the clients compute all salted passwords."""
 
     def of(self, digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
-        """Return a salted password."""
+        """Compute a salted password."""
         return scram.SaltedPasswords().of(digest, password, salt, iterations)
 
 
 def test_a_client_salts_its_password_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client salts its password once for all connections, including reopened ones, until its credentials change."""
+    """A client computes its salted password once for all connections, and again after its credentials change."""
     monkeypatch.setattr(scram, "SALTED_BY_SERVERS", Forgetful())
     simulation = Salting(options=client_options())
     simulation.finish(get())

@@ -1,4 +1,4 @@
-"""Newest configs: counts, capabilities, labels and revisions."""
+"""Newest config of each bucket: counts, capabilities, labels and revisions."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from triclinium_core.runtime.kv.known_configs import OLDER_CONFIGS_MAX, KnownCon
 
 
 def named(revision: int, **labels: str) -> ClusterConfig:
-    """Return a config with this revision and ``clusterName``, ``clusterUUID``, or both."""
+    """Return a config with this revision and these fields for labels."""
     return parse_cluster_config(json.dumps({"rev": revision, **labels}).encode(), host="10.0.0.1")
 
 
 def config(revision: int, **capabilities: list[str]) -> ClusterConfig:
-    """Return a config of this revision, with capabilities of services."""
+    """Return a config with this revision and these capabilities of services."""
     document = {"rev": revision, "nodesExt": [{"services": {"kv": 11210}}], "clusterCapabilities": capabilities}
     return parse_cluster_config(json.dumps(document).encode(), host="10.0.0.1")
 
 
 def test_counts_of_a_bucket() -> None:
-    """The numbers of vbuckets and replicas are those of the map, and 0 and None without one."""
+    """The counts of vbuckets and replicas are those of the map; without a map they are 0 and None."""
     configs = KnownConfigs()
     servers = {"numReplicas": 1, "serverList": ["$HOST:11210"], "vBucketMap": [[0, -1]] * 64}
     document = {"rev": 1, "name": "travel", "nodesExt": [], "vBucketServerMap": servers}
@@ -35,7 +35,7 @@ def test_counts_of_a_bucket() -> None:
 
 
 def test_newest_revision() -> None:
-    """The newest revision of all buckets is that of the config with the highest epoch and revision."""
+    """The newest revision of all buckets is the greatest pair of epoch and revision."""
     configs = KnownConfigs()
     before = configs.newest_revision()
     configs.take("travel", config(3))
@@ -45,7 +45,7 @@ def test_newest_revision() -> None:
 
 
 def test_capabilities() -> None:
-    """The capabilities of search are listed as ``search``, its ports as ``fts`` (SDK-RFC 0052 "FeatureNotAvailable
+    """Configs list capabilities of search as ``search``, its ports as ``fts`` (SDK-RFC 0052 "FeatureNotAvailable
     handling").
     """
     configs = KnownConfigs()
@@ -62,7 +62,7 @@ def test_capabilities() -> None:
 
 
 def test_the_first_labels_are_kept() -> None:
-    """Later configs can add a missing label but not change one, which would start another time series."""
+    """A later config can add a missing label but not change one, because a change would start a new time series."""
     configs = KnownConfigs()
     for revision in range(1, 61):
         configs.take("travel", named(revision, clusterName=f"name {revision}"))
@@ -84,7 +84,7 @@ def test_the_first_labels_are_kept() -> None:
     ],
 )
 def test_labels_are_bounded(text: str, label: str | None) -> None:
-    """A label has at most 128 printable characters; an empty label is left out."""
+    """A label has at most 128 printable characters; an empty label is omitted."""
     configs = KnownConfigs()
     configs.take("travel", named(1, clusterName=text, clusterUUID=text))
 
@@ -93,7 +93,7 @@ def test_labels_are_bounded(text: str, label: str | None) -> None:
 
 
 def test_older_configs_in_a_row() -> None:
-    """Older configs count only at intervals, and a config as new as the newest resets the count."""
+    """After enough older configs, at intervals, the client accepts one; a config as new as its own resets the count."""
     configs, older = KnownConfigs(), named(3)
     configs.take("travel", named(4))
     for second in range(OLDER_CONFIGS_MAX - 1):

@@ -1,4 +1,4 @@
-"""Clusters of a thousand mostly unreachable nodes: the cost of one event in calls and actions.
+"""Clusters of a thousand nodes, most of them unreachable: the cost of one event, in calls and actions.
 
 The tests count calls of Python and C, which are the same on every machine.
 """
@@ -21,9 +21,9 @@ from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.pool.openings import PLACE_SECONDS_MAX, PLACES_MAX
 
 FEW, MANY = 40, 200
-"""Sizes that show growth; tests of limits use the largest cluster."""
+"""Numbers of nodes that are compared; the tests of limits use the largest cluster."""
 SLACK = 1.3
-"""Permitted ratio of the counts of clusters of different size, because heaps and tables grow."""
+"""Permitted ratio of the costs in the two clusters, because heaps and tables grow with the number of nodes."""
 
 
 def config(nodes: int, revision: int) -> bytes:
@@ -40,7 +40,7 @@ def config(nodes: int, revision: int) -> bytes:
 
 
 class Large:
-    """Client of a large cluster, whose actions are recorded and not performed."""
+    """Client of a large cluster, whose actions are recorded but not carried out."""
 
     def __init__(self) -> None:
         self._simulation: Recorded = ready()
@@ -53,7 +53,7 @@ class Large:
         self.opened_at_once_max = 0
 
     def handle(self, event: Event) -> Sequence[Action]:
-        """Feed an event, and count its calls if counting is on."""
+        """Feed an event; count its calls if ``is_counting`` is set."""
         if self.is_counting:
             with counted() as calls:
                 actions = self.machine.handle(event, self.now)
@@ -66,7 +66,7 @@ class Large:
         return actions
 
     def follow(self, nodes: int, revision: int) -> int:
-        """Send the client a new config, and return its cost."""
+        """Send the client a new config, and return the number of calls that it causes."""
         simulation = self._simulation
         _, request = simulation.submit_in_flight(get())
         with counted() as calls:
@@ -80,7 +80,7 @@ class Large:
         self.handle(StreamLost(stream, LossCause.REFUSED, "Connection refused", 0))
 
     def refuse_all(self, seconds: float) -> None:
-        """Let time pass, and refuse all streams."""
+        """Let time pass, and refuse each stream that the client opens."""
         until = self.now + seconds
         while self.now < until:
             while self.refused < len(self.opened):
@@ -91,7 +91,7 @@ class Large:
 
 
 def large(nodes: int, *, is_one_alive: bool) -> Large:
-    """Return a client of a cluster of ``nodes`` nodes that has been refused by all of them, or by all but one."""
+    """Return a client of a cluster of ``nodes`` nodes, of which all, or all but one, have refused a connection."""
     client = Large()
     client.follow(nodes, revision=2)
     if not is_one_alive:
@@ -102,7 +102,7 @@ def large(nodes: int, *, is_one_alive: bool) -> Large:
 
 
 def test_the_cost_of_a_config_is_linear() -> None:
-    """The cost of a new, a changed and a shrunk map grows linearly with the number of nodes."""
+    """If a map is new, changed or much smaller, its cost grows linearly with the number of nodes."""
     costs = []
     for nodes in (FEW, MANY):
         client = Large()
@@ -114,7 +114,7 @@ def test_the_cost_of_a_config_is_linear() -> None:
 
 
 def test_streams_are_opened_a_few_at_a_time() -> None:
-    """The client opens a limited number of streams at a time, and tries every node within four seconds."""
+    """The client opens a limited number of streams at a time, and has tried all nodes after four seconds."""
     client = Large()
     client.follow(NODES_MAX, revision=2)
 
@@ -130,7 +130,7 @@ def test_streams_are_opened_a_few_at_a_time() -> None:
 @rows("is_one_alive", [True, False])
 @rows("inquiry", [None, Ping("travel", "r"), WaitUntilReady("travel"), WaitForNodes("travel", 1)])
 def test_a_loss_costs_the_same_in_every_cluster(inquiry: Inquiry | None, *, is_one_alive: bool) -> None:
-    """The cost of a lost connection does not depend on the number of nodes, also during an inquiry."""
+    """The cost of a lost connection does not depend on the number of nodes, not even during an inquiry."""
     costs = []
     for nodes in (FEW, MANY):
         client = large(nodes, is_one_alive=is_one_alive)
@@ -146,7 +146,7 @@ def test_a_loss_costs_the_same_in_every_cluster(inquiry: Inquiry | None, *, is_o
 @rows("is_one_alive", [True, False])
 @rows("operation", [get(), get(keyspace=HOTELS), Noop(TRAVEL)])
 def test_an_operation_costs_the_same_in_every_cluster(operation: Operation, *, is_one_alive: bool) -> None:
-    """The cost of submitting an operation does not depend on the number of nodes."""
+    """The cost of a submission does not depend on the number of nodes."""
     costs = []
     for nodes in (FEW, MANY):
         client = large(nodes, is_one_alive=is_one_alive)
@@ -157,7 +157,7 @@ def test_an_operation_costs_the_same_in_every_cluster(operation: Operation, *, i
 
 
 def test_all_that_are_lost_are_reported() -> None:
-    """A ping of a thousand nodes has a report for each."""
+    """The result of a ping of a thousand nodes has a report on each node."""
     client = large(NODES_MAX, is_one_alive=True)
     client.handle(InquirySubmitted(Token(10**6), Ping("travel", "r")))
     client.now += 2.5

@@ -1,4 +1,4 @@
-"""Open operation: its ambiguity, its retry machine and its context."""
+"""State of an open operation: its ambiguity, its retry machine and its context."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RNG = MIDPOINT
 
 
 def live(request: Operation) -> LiveOperation:
-    """Return an operation that was submitted at 1 s with a timeout of 2.5 s."""
+    """Return an operation that was submitted at 1 s, with a timeout of 2.5 s."""
     return LiveOperation(
         Token(7),
         request,
@@ -35,13 +35,13 @@ def live(request: Operation) -> LiveOperation:
 
 
 def send(operation: LiveOperation) -> None:
-    """Mark an attempt as in flight, as the client does."""
+    """Mark the first attempt as in flight, as the client does."""
     operation.link, operation.opaque, operation.stage = Link(2, "h:1", None), 5, Stage.IN_FLIGHT
 
 
 @pytest.mark.parametrize(("request_", "expected"), [(READ, False), (WRITE, True)])
 def test_ambiguous_without_a_machine(request_: Operation, expected: bool) -> None:
-    """Without a retry machine, only a write in flight is ambiguous (decision C25)."""
+    """Before it has a retry machine, an operation is ambiguous only if it is a write in flight (decision C25)."""
     operation = live(request_)
 
     assert not operation.is_ambiguous
@@ -52,7 +52,7 @@ def test_ambiguous_without_a_machine(request_: Operation, expected: bool) -> Non
 
 
 def test_ambiguous_with_a_machine() -> None:
-    """With a retry machine, a response ends the ambiguity and a new attempt restores it."""
+    """With a retry machine, a write is ambiguous from an attempt until a response or until it proves to be unsent."""
     operation = live(WRITE)
     send(operation)
     machine = operation.make_retry_machine(rng=RNG, error_maps=couchbase.ErrorMapStore())
@@ -74,7 +74,7 @@ def test_ambiguous_with_a_machine() -> None:
     ("sent", "state"), [(False, couchbase.RetryState.PENDING), (True, couchbase.RetryState.IN_FLIGHT)]
 )
 def test_machine_takes_over_where_the_operation_is(sent: bool, state: couchbase.RetryState) -> None:
-    """A new retry machine has the annotations and the state of the operation."""
+    """A new retry machine gets the annotations and the state of its operation."""
     operation = live(WRITE)
     operation.client_context = {"robot": True}
     if sent:
@@ -94,7 +94,7 @@ def test_machine_takes_over_where_the_operation_is(sent: bool, state: couchbase.
 
 
 def test_error_context() -> None:
-    """Without a retry machine, the context has the facts of the first attempt."""
+    """Before it has a retry machine, the context of an operation describes its first attempt."""
     operation = live(WRITE)
     send(operation)
 
@@ -122,7 +122,7 @@ def test_error_context() -> None:
     ],
 )
 def test_pages_of_more_bytes_than_were_requested(limit: int, sizes: list[int], is_refused: bool) -> None:
-    """A page in one or several frames is malformed if it greatly exceeds the byte limit before its last document."""
+    """If a page exceeds the byte limit by far before its last document, it is malformed, in one frame or several."""
     page = RangeScanContinue(HOTELS, 0, bytes(16), item_limit=50, byte_limit=limit, time_limit_ms=0)
     items = [ScanResult("k", RawBinaryTranscoder(), stored=bytes(size)) for size in sizes]
     for frames in ([items], [[item] for item in items], [items, []]):

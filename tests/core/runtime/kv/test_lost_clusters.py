@@ -1,4 +1,4 @@
-"""Clusters that are lost: the client returns to its seed nodes."""
+"""Lost clusters: if no node is reachable, the client returns to its seed nodes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SEED = "seed.example"
 
 
 class Moving(Recorded):
-    """Client of three nodes, and three spare nodes. Its seeds are the first node and an alias address."""
+    """Client of three nodes with three spare nodes; its seeds are the first node and an alias."""
 
     def __init__(self, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES) -> None:
         self.lead: int | None = 0
-        """Node behind the second seed."""
+        """Index of the node to which the alias leads; None if it leads to no node."""
         nodes = FakeNodes(node_options(buckets=("travel", "beer"), features=features), nodes=NODES)
         for place in NEW:
             nodes.remove_node(place)
@@ -36,12 +36,12 @@ class Moving(Recorded):
         return NodePort(self.nodes[self.lead], Service.KV) if self.lead is not None else None
 
     def write(self) -> None:
-        """Write documents of all nodes."""
+        """Write documents on all nodes."""
         for key in KEYS[:20]:
             self.result(upsert(key))
 
     def replace_all(self) -> None:
-        """Replace all nodes at the same time, so that no old node announces a new one."""
+        """Replace all nodes at the same time, so that no old node can announce a new one."""
         for place in NEW:
             self.nodes.add_node(place)
         for place in OLD:
@@ -67,7 +67,7 @@ def test_all_nodes_are_replaced_at_once(features: frozenset[HelloFeature]) -> No
 
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_a_recreated_cluster(epoch: int) -> None:
-    """The client accepts the lower revisions of a recreated cluster once all old nodes are lost."""
+    """If a cluster is created again, the client accepts its lower revisions once all old nodes are lost."""
     simulation = Moving()
     simulation.nodes.set_config_revision(900, epoch=epoch)
     simulation.write()
@@ -81,9 +81,7 @@ def test_a_recreated_cluster(epoch: int) -> None:
 
 
 def test_recreated_nodes() -> None:
-    """If the cluster is recreated on the same nodes, the client accepts the lower revision and opens no other
-    connections.
-    """
+    """If the same nodes form a new cluster, the client accepts its lower revision and opens no further connections."""
     simulation = Moving()
     simulation.nodes.set_config_revision(900)
     simulation.write()
@@ -102,7 +100,7 @@ def test_recreated_nodes() -> None:
 
 
 def opening(simulation: RecordedCluster, bucket: str | None, place: int) -> StreamId:
-    """Let time pass until the bucket's connection to a node is reopened; return its stream."""
+    """Let time pass until the client opens a connection of a bucket to a node again; return the stream."""
     while True:
         for name, link in simulation.links.items():
             node = simulation.clients[0]._connections.streams.connection(name)
@@ -113,9 +111,7 @@ def opening(simulation: RecordedCluster, bucket: str | None, place: int) -> Stre
 
 
 def test_a_cluster_lost_during_a_bootstrap() -> None:
-    """If the cluster is lost during the bootstrap of one node, the client requests the config again without a known
-    version.
-    """
+    """If the cluster is lost during a bootstrap, the client requests the config again, without a known version."""
     simulation = RecordedCluster(2)
     simulation.write()
     simulation.lose(stream_to(simulation, 0))
@@ -134,7 +130,7 @@ def test_a_cluster_lost_during_a_bootstrap() -> None:
 
 
 def test_some_nodes_can_be_reached() -> None:
-    """While some nodes are reachable, the client does not return to its seeds and older configs are rejected."""
+    """While some nodes are reachable, the client neither returns to its seeds nor accepts older configs."""
     simulation = Moving()
     simulation.write()
     opened = len(simulation.opened_at)
@@ -147,7 +143,7 @@ def test_some_nodes_can_be_reached() -> None:
 
 
 def test_attempts_are_bounded_during_an_outage() -> None:
-    """An outage of a minute causes about one attempt per second and connection, and at most one more connection."""
+    """During an outage, each connection makes about one attempt per second, and the client opens at most one more."""
     simulation = Moving()
     simulation.write()
     connections = len(simulation.machine.statistics().connections)
@@ -161,7 +157,7 @@ def test_attempts_are_bounded_during_an_outage() -> None:
 
 
 def test_a_seed_that_lists_dead_nodes_only() -> None:
-    """A seed whose nodes are all unreachable is tried every 2.5 s; the client recovers when the nodes do."""
+    """If a seed lists only dead nodes, the client tries it every 2.5 s, and recovers when the nodes are back."""
     simulation = Moving()
     simulation.nodes.remove_node(0)
     simulation.write()
@@ -180,7 +176,7 @@ def test_a_seed_that_lists_dead_nodes_only() -> None:
 
 
 def test_a_bucket_opened_after_the_seeds_died() -> None:
-    """A bucket that is opened after the seed nodes have died uses a node of the global config."""
+    """If the seed nodes have died, the connection without a bucket moves to a node of the global config."""
     simulation = Moving()
     simulation.write()
     simulation.lead = None
@@ -195,7 +191,7 @@ def test_a_bucket_opened_after_the_seeds_died() -> None:
 
 
 def test_a_bucket_skips_a_dead_seed() -> None:
-    """A bucket starts at the seed that was reached, and does not try a dead seed again."""
+    """The connection of a bucket starts with the seed that was reached, and does not try a dead seed again."""
     simulation = Recorded(
         FakeNodes(node_options(), nodes=NODES[:2]),
         client_options("couchbase://dead.example:1,b.example:11210"),
@@ -208,7 +204,7 @@ def test_a_bucket_skips_a_dead_seed() -> None:
 
 
 def test_a_lost_cluster_chooses_its_network_again() -> None:
-    """After a client has lost all nodes, it chooses the network again by the next config."""
+    """After a client has lost all nodes, the next config selects its network again."""
     simulation = Moving()
     simulation.write()
     simulation.replace_all()

@@ -1,4 +1,4 @@
-"""Collections manifests, requested from any node of a bucket."""
+"""Manifests of a bucket's collections, which any node can send."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ QUESTION = GetCollectionsManifest(Keyspace("travel"))
 
 
 def names(simulation: Recorded) -> dict[str, dict[str, int]]:
-    """Return the ids of all collections in the manifest."""
+    """Return the id of each collection in the manifest."""
     manifest = simulation.result(QUESTION)
     assert isinstance(manifest, CollectionsManifest)
     return {scope.name: {each.name: each.id for each in scope.collections} for scope in manifest.scopes}
 
 
 def test_all_of_a_bucket() -> None:
-    """A manifest on the first connection lists all collections with their ids."""
+    """The first operation can be a manifest request; its result has all collections with their ids."""
     assert {"_default": {"_default": 0}, "inventory": {"hotel": HOTEL_ID}} == names(Recorded())
 
 
 def test_a_manifest_is_requested_each_time() -> None:
-    """Each call requests the manifest and returns new collections."""
+    """Each operation requests the manifest again, so that the result has new collections."""
     simulation = RecordedCluster()
     before = names(simulation)
     simulation.nodes.collections.create("inventory", "airline")
@@ -48,7 +48,7 @@ def test_a_manifest_is_requested_each_time() -> None:
     ],
 )
 def test_a_manifest_request_is_retried(fault: Fault, reason: RetryReason) -> None:
-    """A manifest request is idempotent, so it is retried after any failure."""
+    """A manifest request is retried after any failure, because it is idempotent."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET_COLLECTIONS_MANIFEST, fault)
 
@@ -57,7 +57,7 @@ def test_a_manifest_request_is_retried(fault: Fault, reason: RetryReason) -> Non
 
 
 def test_a_server_without_collections() -> None:
-    """On a server without collections, the operation fails and nothing is sent."""
+    """If the server supports no collections, the operation fails unsent."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS})
     simulation.failure(errors.FeatureNotAvailableException, QUESTION)
 

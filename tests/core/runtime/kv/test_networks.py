@@ -1,4 +1,4 @@
-"""Networks: a client uses the addresses of one network of nodes that have several."""
+"""Networks: if nodes have several addresses, the client uses those of one network."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ OUTSIDE = f"couchbase://{EXTERNAL}:31210"
 
 
 class Forwarded(Recorded):
-    """Client of two nodes with external addresses."""
+    """Client of two nodes that also have external addresses."""
 
     def __init__(self, connection_string: str, **options: Any) -> None:
         nodes = FakeNodes(node_options(alternate_addresses={"external": (EXTERNAL, 31210)}), nodes=2)
         super().__init__(nodes, client_options(connection_string, **options))
 
     def write(self) -> None:
-        """Write documents of both nodes."""
+        """Write documents on both nodes."""
         for key in KEYS:
             self.result(upsert(key))
 
@@ -41,9 +41,7 @@ class Forwarded(Recorded):
     ],
 )
 def test_all_nodes_are_reached_in_one_network(connection_string: str, network: str, addresses: set[str]) -> None:
-    """The network of the connection string is used, else that of the options, else that of the seed, whose connection
-    stays.
-    """
+    """The connection string selects the network, else the options do, else the seed does, whose connection stays."""
     simulation = Forwarded(connection_string, network=network)
     simulation.write()
 
@@ -51,7 +49,7 @@ def test_all_nodes_are_reached_in_one_network(connection_string: str, network: s
 
 
 def test_a_node_that_is_not_in_the_network() -> None:
-    """Documents of a node without an address in the network are unavailable, and the error gives the reason."""
+    """If a node has no address in the network, its documents are unavailable, and the error gives this reason."""
     simulation = Forwarded(OUTSIDE)
     simulation.nodes.set_alternate_addresses(1, {})
     lost = next(key for key in KEYS if simulation.nodes.owner_of(key) == 1)
@@ -68,9 +66,7 @@ def test_a_node_that_is_not_in_the_network() -> None:
 
 
 def test_an_unknown_network() -> None:
-    """If no node is in the network, the error lists the existing networks; the connection stays and receives new
-    configs.
-    """
+    """If no node is in the network, the error lists the networks; the client keeps its connection for new configs."""
     simulation = Forwarded(INSIDE, network="extern")
     error = simulation.failure(errors.UnambiguousTimeoutException, upsert())
 

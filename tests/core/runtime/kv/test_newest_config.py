@@ -1,4 +1,4 @@
-"""Configs from every source: the newest is kept, and an older one changes nothing.
+"""Configs from each source: the client keeps the newest, and an older one changes nothing.
 
 Source: SDK-RFC 0024 "General Design"; decision C10.
 """
@@ -23,7 +23,7 @@ VERSIONS = {"an older epoch": (6, 99), "an older revision": (7, 4), "the same": 
 
 
 def config(version: tuple[int, int]) -> bytes:
-    """Return a config without active vbuckets, which shows whether it was applied."""
+    """Return a config whose vbuckets have no nodes, so that a test sees whether the client applied it."""
     epoch, revision = version
     vbuckets = {"serverList": [], "vBucketMap": [[-1]] * 128}
     body = {"rev": revision, "revEpoch": epoch, "name": "travel", "nodesExt": [], "vBucketServerMap": vbuckets}
@@ -31,26 +31,26 @@ def config(version: tuple[int, int]) -> bytes:
 
 
 def by_refusal(simulation: Recorded, document: bytes) -> None:
-    """Deliver a config with a NOT_MY_VBUCKET response."""
+    """Send the client a config in a NOT_MY_VBUCKET response."""
     _, request = simulation.submit_in_flight(get())
     simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=document))
 
 
 def by_poll(simulation: Recorded, document: bytes) -> None:
-    """Deliver a config with the response to the next poll."""
+    """Send the client a config in the response to its next poll."""
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, document), times=2)
     simulation.live(3.0)
 
 
 def by_bootstrap(simulation: Recorded, document: bytes) -> None:
-    """Deliver a config with a new stream."""
+    """Send the client a config in the bootstrap of a new stream."""
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, document))
     simulation.lose(simulation.newest)
     simulation.live(1.0)
 
 
 def by_announcement(simulation: Recorded, document: bytes) -> None:
-    """Announce a newer config, and deliver this one when the client requests it."""
+    """Announce a newer config, and send this one when the client requests it."""
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, document), times=2)
     extras = (99).to_bytes(8, "big") + (99).to_bytes(8, "big")
     simulation.inject(encode_server_request(ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION, opaque=1, extras=extras))
@@ -62,7 +62,7 @@ each_source = rows("bring", SOURCES)
 
 
 def client(bring: Callable[[Recorded, bytes], None]) -> Recorded:
-    """Return a client that knows the version ``KNOWN``, and whose node is polled if necessary."""
+    """Return a client that knows a config of version ``KNOWN``, and that polls its node if ``bring`` needs this."""
     features = MUTE if bring is by_poll else IMPLEMENTED_FEATURES
     simulation = ready(features=features - {HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION})
     by_refusal(simulation, config_of(simulation, KNOWN))
@@ -72,7 +72,7 @@ def client(bring: Callable[[Recorded, bytes], None]) -> Recorded:
 
 
 def config_of(simulation: Recorded, version: tuple[int, int]) -> bytes:
-    """Return the node's own config with another version."""
+    """Return the config of the node, with its version replaced."""
     cluster = simulation.node.cluster
     body = json.loads(encode_config(cluster.map, cluster.nodes, 0, "travel"))
     body["revEpoch"], body["rev"] = version
@@ -82,7 +82,7 @@ def config_of(simulation: Recorded, version: tuple[int, int]) -> bytes:
 @each_source
 @rows("version", VERSIONS.values())
 def test_an_older_config(bring: Callable[[Recorded, bytes], None], version: tuple[int, int]) -> None:
-    """An older config from any source is not applied."""
+    """The client does not apply an older config, from whichever source."""
     simulation = client(bring)
     bring(simulation, config(version))
     simulation.run()
@@ -95,7 +95,7 @@ def test_an_older_config(bring: Callable[[Recorded, bytes], None], version: tupl
 @each_source
 @rows("version", [(7, 6), (8, 1)])
 def test_a_newer_config(bring: Callable[[Recorded, bytes], None], version: tuple[int, int]) -> None:
-    """A newer config from any source replaces the known one."""
+    """A newer config from any source replaces the one that the client knows."""
     simulation = client(bring)
     bring(simulation, config(version))
 

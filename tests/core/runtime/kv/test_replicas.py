@@ -1,4 +1,4 @@
-"""Replica reads on several nodes: the copy that is read, and its node, while the map changes."""
+"""Replica reads in a cluster of several nodes, while the map changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Replicated(RecordedCluster):
         Recorded.__init__(self, nodes_of(3, replicas=replicas), client_options(ADDRESS))
 
     def readers(self) -> list[int]:
-        """Return the indices of the nodes with successful replica reads, and clear the logs."""
+        """Return the index of the node for each successful replica read, and clear the logs."""
         places = [
             place
             for place, node in enumerate(self.nodes)
@@ -36,7 +36,7 @@ class Replicated(RecordedCluster):
         return places
 
     def read(self, replica: int) -> GetReplicaResult:
-        """Return one replica of the document."""
+        """Read one replica of the document, and return the result."""
         result = self.result(GetReplica(TRAVEL, "ada", replica))
         assert isinstance(result, GetReplicaResult)
         return result
@@ -51,7 +51,7 @@ def simulation() -> Replicated:
 
 
 def test_each_replica_is_read_at_its_node(simulation: Replicated) -> None:
-    """The first attempt reads each replica at its node, and the result has ``is_replica``."""
+    """The first attempt to read a replica goes to its node, and the result has ``is_replica``."""
     for replica in (1, 2):
         found = simulation.read(replica)
 
@@ -61,7 +61,7 @@ def test_each_replica_is_read_at_its_node(simulation: Replicated) -> None:
 
 
 def test_in_a_collection() -> None:
-    """A replica read in a collection sends the collection id."""
+    """If the document is in a collection, a replica read sends the id of the collection."""
     simulation = Replicated()
     simulation.write(["ada"], HOTELS)
 
@@ -70,7 +70,7 @@ def test_in_a_collection() -> None:
 
 
 def test_a_replica_may_be_behind(simulation: Replicated) -> None:
-    """The client returns the value of the replica, even if it is stale."""
+    """If a replica is stale, the result has its stale value."""
     first, _ = simulation.nodes.replica_holders_of("ada")
     simulation.nodes.hold_replication(first)
     simulation.nodes.documents.put("travel", "ada", b"2")
@@ -80,7 +80,7 @@ def test_a_replica_may_be_behind(simulation: Replicated) -> None:
 
 @pytest.mark.parametrize("replicas", [0, 1, 2])
 def test_a_missing_replica(replicas: int) -> None:
-    """A replica number above that of the map fails immediately, and nothing is sent."""
+    """If the bucket has fewer replicas than the requested number, the read fails immediately and unsent."""
     simulation = Replicated(replicas)
     simulation.write(["ada"])
     began = simulation.now
@@ -93,7 +93,7 @@ def test_a_missing_replica(replicas: int) -> None:
 
 
 def test_a_replica_that_the_map_has_lost(simulation: Replicated) -> None:
-    """After a failover the remaining replicas move up, and the last number has no replica."""
+    """After a failover of the first replica, the second is replica 1, and a read of replica 2 fails."""
     simulation.nodes.fail_over(simulation.nodes.replica_holders_of("ada")[0])
     simulation.flow()
 
@@ -103,13 +103,13 @@ def test_a_replica_that_the_map_has_lost(simulation: Replicated) -> None:
 
 
 def test_the_replica_count_before_a_map() -> None:
-    """Before the first map, the client does not know the number of replicas."""
+    """Before the first map arrives, the client does not know the number of replicas."""
     assert Replicated().clients[0].replica_count("travel") is None
     assert Replicated().clients[0].replica_count(None) is None
 
 
 def test_a_replica_that_has_moved(simulation: Replicated) -> None:
-    """The old node of a replica responds with the new map, and the read is retried at the new node."""
+    """If a replica has moved, the old node sends the new map, and the client retries the read at the new node."""
     owner, first, second = simulation.nodes.map.chain(vbucket := simulation.nodes.documents.address("t", "ada").vbucket)
     del owner
     token = simulation.submit(GetReplica(TRAVEL, "ada"))
@@ -122,7 +122,7 @@ def test_a_replica_that_has_moved(simulation: Replicated) -> None:
 
 
 def test_a_dead_node(simulation: Replicated) -> None:
-    """The replica on a dead node is unavailable, and the other is not."""
+    """If the node of one replica is dead, this replica is unavailable, and the other one is not."""
     first, _ = simulation.nodes.replica_holders_of("ada")
     simulation.nodes.kill(first)
     simulation.live(0.1)
@@ -135,7 +135,7 @@ def test_a_dead_node(simulation: Replicated) -> None:
 
 
 def test_reading_a_replica_is_idempotent(simulation: Replicated) -> None:
-    """A replica read is retried after any failure."""
+    """A replica read is retried after any failure, because it is idempotent."""
     first, _ = simulation.nodes.replica_holders_of("ada")
     simulation.nodes[first].faults.next(Opcode.GET_REPLICA, temporary_failure())
     simulation.nodes[first].faults.next(Opcode.GET_REPLICA, drop_response())
@@ -151,7 +151,7 @@ def test_reading_a_replica_is_idempotent(simulation: Replicated) -> None:
 
 
 def test_parts_of_a_replica(simulation: Replicated) -> None:
-    """A sub-document lookup reads a fresh or stale replica at its node, and the result has ``is_replica``."""
+    """A sub-document lookup reads a replica, fresh or stale, at its node; the result has ``is_replica``."""
     ask = (LookupInSpec.get("a"), LookupInSpec.exists("b"))
     simulation.nodes.documents.put("travel", "ada", b'{"a":1}')
     first, second = simulation.nodes.replica_holders_of("ada")
@@ -168,7 +168,7 @@ def test_parts_of_a_replica(simulation: Replicated) -> None:
 
 
 def test_lookup_in_a_deleted_replica(simulation: Replicated) -> None:
-    """A lookup in a deleted replica finds no document, or its tombstone with ``access_deleted``."""
+    """If a replica is deleted, a lookup raises; with ``access_deleted`` it reads the tombstone."""
     ask = (LookupInSpec.exists("a"),)
     simulation.nodes.documents.remove("travel", "ada")
 
@@ -181,7 +181,7 @@ def test_lookup_in_a_deleted_replica(simulation: Replicated) -> None:
 
 
 def test_a_bucket_that_cannot_read_parts_of_replicas() -> None:
-    """Without the capability, a lookup in a replica fails unsent, while complete replicas can be read."""
+    """Without the capability, a lookup in a replica fails unsent, but a read of the complete replica succeeds."""
     simulation = ready(replicas=1, features=IMPLEMENTED_FEATURES - {HelloFeature.SUBDOC_REPLICA_READ})
     error = simulation.failure(
         errors.FeatureNotAvailableException, LookupInReplica(TRAVEL, "ada", (LookupInSpec.get("a"),))

@@ -1,4 +1,4 @@
-"""Scans in the client machine: several responses to one request, and nothing left open by abandoned operations."""
+"""Scans in the client machine: pages of several responses, and abandoned scans, which the client closes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEYS_ONLY, MORE, COMPLETE = bytes(4), Status.RANGE_SCAN_MORE, Status.RANGE_SCAN_
 
 
 def stored(simulation: Recorded, keys: list[str] = KEYS, collection_id: int = 0) -> Recorded:
-    """Store documents in the vbucket."""
+    """Store documents in the vbucket, and return the simulation."""
     for key in keys:
         simulation.node.documents.put("travel", key, b"1", collection_id=collection_id)
     return simulation
@@ -45,19 +45,19 @@ def open_scan(simulation: Recorded, create: RangeScanCreate = CREATE) -> bytes:
 
 
 def go_on(scan_id: bytes, items: int = 1000, vbucket: int = VBUCKET) -> RangeScanContinue:
-    """Return the request for the next page."""
+    """Return the operation that requests the next page."""
     return RangeScanContinue(TRAVEL, vbucket, scan_id, items)
 
 
 def vbuckets(simulation: Recorded, bucket: str = "travel") -> int:
-    """Return the number of vbuckets of a bucket that the client knows."""
+    """Return how many vbuckets of a bucket the client knows."""
     machine = simulation.machine
     assert isinstance(machine, ClientMachine)
     return machine.vbucket_count(bucket)
 
 
 def test_a_scan() -> None:
-    """A scan is opened, read in two pages of several responses each, and closed when it is complete."""
+    """A scan opens, returns two pages of several responses each, and is closed by the node after the last page."""
     simulation = stored(ready())
     scan_id = open_scan(simulation)
     pages = [simulation.result(go_on(scan_id, 20)), simulation.result(go_on(scan_id))]
@@ -71,7 +71,7 @@ def test_a_scan() -> None:
 
 
 def test_a_scan_that_is_ended() -> None:
-    """Cancelling a scan closes it; a second cancellation fails."""
+    """A cancellation closes the scan on the node, and a second cancellation fails."""
     simulation = stored(ready())
     scan_id = open_scan(simulation)
     cancel = RangeScanCancel(TRAVEL, VBUCKET, scan_id)
@@ -83,7 +83,7 @@ def test_a_scan_that_is_ended() -> None:
 
 
 def test_in_a_collection() -> None:
-    """A scan in a collection requests the collection id, and again if a node does not know it."""
+    """For a scan in a collection, the client requests the collection id, and again if a node does not know it."""
     simulation = stored(ready(), KEYS[:3], HOTEL_ID)
     create = RangeScanCreate(HOTELS, VBUCKET, Bounds())
     page = simulation.result(go_on(open_scan(simulation, create)))
@@ -107,7 +107,7 @@ def test_in_a_collection() -> None:
     ],
 )
 def test_continuing_a_scan_is_not_retried(code: Status, kind: type[errors.CouchbaseException]) -> None:
-    """A continuation is not retried, because another attempt would not find the scan (decisions C9, C10)."""
+    """If a continuation fails, it is not retried: another attempt would not find the scan (decisions C9, C10)."""
     simulation = stored(ready())
     scan_id = open_scan(simulation)
     simulation.node.faults.next(Opcode.RANGE_SCAN_CONTINUE, status(code))
@@ -117,7 +117,7 @@ def test_continuing_a_scan_is_not_retried(code: Status, kind: type[errors.Couchb
 
 
 def test_opening_is_retried() -> None:
-    """Opening a scan is retried after a temporary failure and at another node."""
+    """If opening a scan fails temporarily, or at the wrong node, it is retried."""
     simulation = stored(ready())
     simulation.node.faults.next(Opcode.RANGE_SCAN_CREATE, temporary_failure())
     simulation.node.faults.next(Opcode.RANGE_SCAN_CREATE, status(Status.NOT_MY_VBUCKET))
@@ -129,7 +129,7 @@ def test_opening_is_retried() -> None:
 
 
 def test_a_scan_uses_the_node_of_its_vbucket() -> None:
-    """A scan uses the node of its vbucket; a move closes it, and the new node does not know it."""
+    """A scan is open at the node of its vbucket; if the vbucket moves, the scan ends and is unknown at the new node."""
     simulation = RecordedCluster()
     simulation.write(["ada"])
     vbucket = vbucket_of(b"ada", 128)
@@ -146,7 +146,7 @@ def test_a_scan_uses_the_node_of_its_vbucket() -> None:
 
 
 def test_a_vbucket_outside_the_map() -> None:
-    """A scan of a vbucket outside the map waits for another map."""
+    """If a vbucket is not in the map, its scan waits for another map."""
     simulation = ready()
     token = simulation.submit(RangeScanCreate(TRAVEL, 0xFFFF, Bounds()))
     simulation.live(1.0)
@@ -156,7 +156,7 @@ def test_a_vbucket_outside_the_map() -> None:
 
 
 def test_a_bucket_that_cannot_be_scanned() -> None:
-    """Without the capability, opening a scan fails unsent."""
+    """If the bucket does not have the capability, opening a scan fails unsent."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.JSON})
     error = simulation.failure(errors.FeatureNotAvailableException, CREATE)
 
@@ -165,12 +165,12 @@ def test_a_bucket_that_cannot_be_scanned() -> None:
 
 
 def test_the_number_of_vbuckets() -> None:
-    """The number of vbuckets is known once the map has arrived."""
+    """The client knows the number of vbuckets once the map has arrived."""
     assert (0, 128, 0) == (vbuckets(Recorded()), vbuckets(ready()), vbuckets(ready(), "hotels"))
 
 
 def test_the_deadline_of_a_scan() -> None:
-    """The option and the connection string set the deadline of scan requests."""
+    """The options or the connection string set the deadline of scan requests."""
     for options in (
         client_options(timeouts=TimeoutOptions(kv_scan=20.0)),
         client_options("couchbase://127.0.0.1:11210?kv_scan_timeout=20s"),
@@ -187,7 +187,7 @@ def test_the_deadline_of_a_scan() -> None:
 
 
 def test_the_last_response() -> None:
-    """Each response except a success to a continuation is the last one of its request."""
+    """A response is the last one of its request, unless it is a success of a continuation."""
     assert not is_last(Opcode.RANGE_SCAN_CONTINUE, Status.SUCCESS)
     assert all(is_last(Opcode.RANGE_SCAN_CONTINUE, code) for code in (MORE, COMPLETE, Status.NOT_MY_VBUCKET))
     assert is_last(Opcode.GET, Status.SUCCESS)
@@ -195,7 +195,7 @@ def test_the_last_response() -> None:
 
 
 def test_a_page_in_parts() -> None:
-    """The last part of a page completes its operation with all parts; other responses may arrive in between."""
+    """The last part of a page completes the operation with all parts, even if other responses arrived in between."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     for key in (b"a", b"b"):
@@ -214,7 +214,7 @@ def test_a_page_in_parts() -> None:
 
 
 def test_a_failure_after_some_parts() -> None:
-    """A failure after some parts discards them, and the scan continues after the last delivered item."""
+    """If a page fails after some parts, these are discarded; the scan continues after the last delivered item."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.inject(respond(request, extras=KEYS_ONLY, value=b"\x01a"))
@@ -233,7 +233,7 @@ def test_a_failure_after_some_parts() -> None:
     ],
 )
 def test_invalid_parts_of_a_page(parts: list[bytes], reason: str) -> None:
-    """The first invalid part fails the operation, and later parts are ignored."""
+    """The first invalid part of a page fails the operation; later parts are ignored."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16), 2))
     for value in parts:
@@ -246,7 +246,7 @@ def test_invalid_parts_of_a_page(parts: list[bytes], reason: str) -> None:
 
 
 def test_a_connection_lost_between_parts() -> None:
-    """If the connection is lost between parts, the operation fails."""
+    """If the connection is lost between the parts of a page, the operation fails."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.inject(respond(request, extras=KEYS_ONLY, value=b"\x01a"))
@@ -256,7 +256,7 @@ def test_a_connection_lost_between_parts() -> None:
 
 
 def test_an_answer_of_another_kind_between_parts() -> None:
-    """A response with another opcode between parts is ignored."""
+    """If a response with another opcode arrives between the parts of a page, it is ignored."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.inject(respond(request, extras=KEYS_ONLY, value=b"\x01a"))
@@ -268,11 +268,11 @@ def test_an_answer_of_another_kind_between_parts() -> None:
     assert ["a", "b"] == [item.id for item in page.items]
 
 
-# Nothing is left open.
+# Scans that the client must close.
 
 
 def test_an_abandoned_opening_is_cancelled() -> None:
-    """A scan whose opening was abandoned is cancelled and reported as an orphan; its cancellation is not."""
+    """If opening a scan is abandoned, the client cancels the scan; only the response to the opening is an orphan."""
     simulation = stored(ready(options=client_options(orphans=OrphanReporter())))
     token = simulation.submit(CREATE)
     simulation.abandon(token)
@@ -290,7 +290,7 @@ def test_an_abandoned_opening_is_cancelled() -> None:
 
 
 def test_opening_that_is_answered_too_late() -> None:
-    """A scan that opens after the deadline is cancelled."""
+    """If a scan opens after its deadline, the client cancels it."""
     simulation = stored(ready(options=client_options(timeouts=TimeoutOptions(kv_scan=1.0))))
     token, request = simulation.submit_in_flight(CREATE)
     simulation.live(2.0)
@@ -305,7 +305,7 @@ def test_opening_that_is_answered_too_late() -> None:
     ("code", "value"), [(Status.KEY_NOT_FOUND, b""), (Status.SUCCESS, b""), (Status.SUCCESS, bytes(17))]
 )
 def test_a_failed_abandoned_opening(code: Status, value: bytes) -> None:
-    """After a failed or invalid response to an abandoned opening, nothing is cancelled."""
+    """If opening a scan was abandoned and its response is an error or invalid, the client sends no cancellation."""
     simulation = ready()
     token, request = simulation.submit_in_flight(CREATE)
     simulation.abandon(token)
@@ -316,7 +316,7 @@ def test_a_failed_abandoned_opening(code: Status, value: bytes) -> None:
 
 
 def test_an_abandoned_page() -> None:
-    """The parts of an abandoned page are orphans, and its request stays in flight until the last one."""
+    """If a page is abandoned, its parts are orphans, and its request stays in flight until the last part."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.abandon(token)
@@ -329,7 +329,7 @@ def test_an_abandoned_page() -> None:
 
 
 def test_a_late_response_after_an_unreadable_one() -> None:
-    """The last response of a page whose first was unreadable is one orphan, and ends the request."""
+    """If the first response of a page is unreadable, its last response is one orphan and ends the request."""
     simulation = ready(options=client_options(orphans=OrphanReporter()))
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.inject(respond(request, extras=KEYS_ONLY, value=b"no page"))
@@ -344,7 +344,7 @@ def test_a_late_response_after_an_unreadable_one() -> None:
 
 
 def test_two_unreadable_responses() -> None:
-    """The first of two unreadable responses in one piece ends the request; the second is an orphan."""
+    """If two unreadable responses arrive in one piece, the first ends the request and the second is an orphan."""
     simulation = stored(ready())
     token, request = simulation.submit_in_flight(go_on(open_scan(simulation)))
     simulation.inject(respond(request, value=b"no page") * 2)
@@ -354,7 +354,7 @@ def test_two_unreadable_responses() -> None:
 
 
 def test_unreadable_pages_on_a_closed_stream() -> None:
-    """An unreadable page behind a response that closes the connection fails its scan; further pages are orphans."""
+    """If a response closes the connection, an unreadable page after it fails its scan, and later pages are orphans."""
     simulation = ready(error_map=ErrorMapDocument(1, (ErrorMapRow(0x7F09, "GONE", "conn-state-invalidated", "Gone"),)))
     other, first = simulation.submit_in_flight(get())
     token, request = simulation.submit_in_flight(go_on(bytes(16)))

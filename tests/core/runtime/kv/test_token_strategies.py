@@ -1,4 +1,4 @@
-"""Operations under a token strategy, from the token of the first attempt to the end of the last."""
+"""Operations under a token strategy: each token is acquired before the first attempt and ends with the operation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from triclinium_core.testing.fakes import faults
 
 
 async def nothing() -> None:
-    """Return immediately."""
+    """Return without waiting."""
 
 
 class _Moment:
@@ -37,12 +37,12 @@ class _Moment:
 
 
 async def moment() -> None:
-    """Suspend once, like a function that waits."""
+    """Suspend once, as a function does that waits."""
     await _Moment()
 
 
 def after_the_first(think: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
-    """Return a function that calls ``think`` from its second call on."""
+    """Return a function that does nothing in its first call and calls ``think`` in each later one."""
     thoughts = iter([nothing])
 
     def next_thought() -> Awaitable[None]:
@@ -52,14 +52,14 @@ def after_the_first(think: Callable[[], Awaitable[None]]) -> Callable[[], Awaita
 
 
 def ready(strategy: AnyRetryStrategy) -> Recorded:
-    """Return a client with this strategy, after one write."""
+    """Return a client with this strategy after a first write."""
     simulation = Recorded(options=client_options(retry_strategy=strategy))
     simulation.result(upsert())
     return simulation
 
 
 def test_each_operation_records_one_token() -> None:
-    """Each operation acquires one token from the cluster's strategy and records its success."""
+    """Each operation acquires one token from the client's strategy, and records its success with it."""
     book = TokenBook()
     simulation = ready(book)
     simulation.result(get())
@@ -69,7 +69,7 @@ def test_each_operation_records_one_token() -> None:
 
 @pytest.mark.parametrize("where", ["cluster", "call"])
 def test_a_cluster_and_a_call_accept_scopes(where: str) -> None:
-    """A ``TokenScope`` of the cluster or of a call passes its scope with each token."""
+    """The ``TokenScope`` of a cluster or of a call passes its scope to the strategy with each token."""
     book = TokenBook()
     scoped = TokenScope(book, "orders")
     options: dict[str, Any] = {"retry_strategy": scoped} if where == "cluster" else {}
@@ -80,7 +80,7 @@ def test_a_cluster_and_a_call_accept_scopes(where: str) -> None:
 
 
 def test_the_strategy_gets_errors_and_sets_delays() -> None:
-    """The strategy gets each error with its reason and Smithy attributes, and sets the delay of each retry."""
+    """The strategy receives each error with its reason and its Smithy attributes, and sets the delay of the retry."""
     book = TokenBook(delay=0.3)
     simulation = ready(book)
     simulation.node.faults.next(Opcode.GET, faults.temporary_failure(), times=2)
@@ -99,7 +99,7 @@ def test_the_strategy_gets_errors_and_sets_delays() -> None:
 
 
 def test_a_refusal_fails_with_the_quota_text() -> None:
-    """A refused retry raises the exception of the status, with the text of the strategy."""
+    """If the strategy refuses a retry, the exception is that of the status, with the text of the strategy."""
     simulation = ready(StandardRetryStrategy(rng=Fixed(), quota_capacity=3))
     simulation.node.faults.next(Opcode.GET, faults.temporary_failure())
     error = simulation.failure(errors.TemporaryFailureException, get())
@@ -109,7 +109,7 @@ def test_a_refusal_fails_with_the_quota_text() -> None:
 
 
 def test_always_retried_reasons_need_no_quota() -> None:
-    """An always retried reason does not consult the strategy, and the operation keeps its token."""
+    """If the reason is always retried, the strategy is not consulted, and the operation keeps its token."""
     book = TokenBook(retries=0)
     simulation = ready(book)
     simulation.node.faults.next(Opcode.GET, faults.not_my_vbucket(), times=3)
@@ -119,7 +119,7 @@ def test_always_retried_reasons_need_no_quota() -> None:
 
 
 def test_a_terminal_reason_releases_the_token() -> None:
-    """A terminal reason fails the operation without consulting the strategy, and releases the token."""
+    """If the reason is terminal, the operation fails without consulting the strategy, and its token is released."""
     book = TokenBook()
     wrong = PasswordAuthenticator("Administrator", "wrong")
     simulation = Recorded(options=client_options(authenticator=wrong, retry_strategy=book))
@@ -130,7 +130,7 @@ def test_a_terminal_reason_releases_the_token() -> None:
 
 
 def test_an_applied_write_is_not_sent_again() -> None:
-    """A write that may have been applied is not retried and the strategy is not consulted; a read is retried."""
+    """If a write may have been applied, the strategy is not consulted and the write fails; a read is retried."""
     book = TokenBook()
     simulation = ready(book)
     simulation.node.faults.next(Opcode.SET, faults.hang_up_after_applying())
@@ -146,7 +146,7 @@ def test_an_applied_write_is_not_sent_again() -> None:
 
 
 def test_an_unsafe_retry_takes_no_quota() -> None:
-    """A write that may have been applied takes no retry from the strategy."""
+    """If a write may have been applied, it takes no retry from the quota of the strategy."""
     book = TokenBook()
     simulation = ready(book)
     simulation.node.faults.next(Opcode.SET, faults.hang_up_after_applying())
@@ -156,7 +156,7 @@ def test_an_unsafe_retry_takes_no_quota() -> None:
 
 
 def test_a_delay_beyond_the_deadline_releases_the_token() -> None:
-    """If the delay reaches the deadline, the token is released immediately and the operation times out."""
+    """If the delay reaches the deadline, the operation releases its token immediately and times out."""
     book = TokenBook(delay=60.0, retries=1)
     simulation = ready(book)
     simulation.node.faults.always(Opcode.GET, faults.temporary_failure())
@@ -172,7 +172,7 @@ def test_a_delay_beyond_the_deadline_releases_the_token() -> None:
 
 
 def test_a_missing_document_records_a_success() -> None:
-    """A missing document counts as a success of the node, so that the quota of a cache fills again."""
+    """If a document is missing, the operation records a success, so that the quota of a cache fills again."""
     book = TokenBook()
     simulation = ready(book)
     simulation.failure(errors.DocumentNotFoundException, get("absent"))
@@ -182,7 +182,7 @@ def test_a_missing_document_records_a_success() -> None:
 
 @pytest.mark.parametrize("answer", [Status.INTERNAL_ERROR, Status.RATE_LIMITED_MAX_COMMANDS, 0x7FFF])
 def test_an_error_of_the_node_records_nothing(answer: int) -> None:
-    """An internal error, a limit or an unknown status records no success."""
+    """After an internal error, a limit or an unknown status, the operation records no success."""
     book = TokenBook()
     simulation = ready(book)
     simulation.node.faults.next(Opcode.GET, faults.status(answer))
@@ -193,7 +193,7 @@ def test_an_error_of_the_node_records_nothing(answer: int) -> None:
 
 
 def test_abandoning_an_unsent_operation_releases_its_token() -> None:
-    """An operation that is abandoned before its connection is open releases its token."""
+    """If an operation is abandoned before its connection is open, it releases its token."""
     book = TokenBook()
     simulation = Recorded(options=client_options(retry_strategy=book))
     token = simulation.submit(get())
@@ -203,7 +203,7 @@ def test_abandoning_an_unsent_operation_releases_its_token() -> None:
 
 
 def test_abandoning_in_flight_keeps_the_token() -> None:
-    """An operation that is abandoned in flight does not release its token."""
+    """If an operation is abandoned in flight, it does not release its token."""
     book = TokenBook()
     simulation = ready(book)
     token, _ = simulation.submit_in_flight(get())
@@ -213,7 +213,7 @@ def test_abandoning_in_flight_keeps_the_token() -> None:
 
 
 def test_abandoning_a_delayed_retry_releases_its_token() -> None:
-    """An operation that is abandoned during a delay releases the token of the retry."""
+    """If an operation is abandoned during the delay of a retry, it releases the token of the retry."""
     book = TokenBook(delay=1.0, retries=1)
     simulation = ready(book)
     simulation.node.faults.always(Opcode.GET, faults.temporary_failure())
@@ -225,7 +225,7 @@ def test_abandoning_a_delayed_retry_releases_its_token() -> None:
 
 
 def test_an_unsent_retry_releases_its_token() -> None:
-    """A retry that waits for its connection at the deadline releases its token."""
+    """If a retry still waits for its connection at the deadline, it releases its token."""
     book = TokenBook(delay=0.2, retries=1)
     simulation = ready(book)
     simulation.node.faults.next(Opcode.GET, faults.hang_up_after_applying())
@@ -237,7 +237,7 @@ def test_an_unsent_retry_releases_its_token() -> None:
 
 @pytest.mark.parametrize("delay", [0.25, 1.0])
 def test_a_token_delays_the_first_attempt(delay: float) -> None:
-    """The delay of the token delays the first attempt of its operation, and no other operation."""
+    """A delay of the first token delays only the first attempt of its operation."""
     book = TokenBook(first_delay=delay)
     simulation = Recorded()
     simulation.result(upsert())
@@ -255,7 +255,7 @@ def test_a_token_delays_the_first_attempt(delay: float) -> None:
 
 
 def test_a_first_delay_beyond_the_deadline() -> None:
-    """A first attempt whose delay exceeds the deadline releases its token immediately and times out unsent."""
+    """If the first token's delay exceeds the deadline, the token is released and the operation times out unsent."""
     book = TokenBook(first_delay=60.0)
     simulation = Recorded()
     simulation.result(upsert())
@@ -272,7 +272,7 @@ def test_a_first_delay_beyond_the_deadline() -> None:
 
 
 def test_an_adaptive_strategy_delays_first_attempts() -> None:
-    """After a throttling error, an adaptive strategy lowers its rate and delays first attempts."""
+    """After a throttling error, an adaptive strategy lowers its rate, which delays first attempts."""
     simulation = Recorded()
     simulation.result(upsert())
     strategy = AdaptiveRetryStrategy(rng=Fixed(), clock=lambda: simulation.now)
@@ -290,15 +290,15 @@ def test_an_adaptive_strategy_delays_first_attempts() -> None:
 
 
 class Refusing(TokenBook):
-    """Strategy without initial tokens."""
+    """Strategy that provides no initial tokens."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:  # type: ignore[override]
-        """Raise."""
+        """Raise an error instead of returning a token."""
         raise self.raises or RetryError("none")
 
 
 def test_without_a_token_there_is_one_attempt() -> None:
-    """Without a token, only always retried reasons are retried."""
+    """If an operation has no token, it is retried only for reasons that are always retried."""
     simulation = Recorded()
     simulation.result(upsert())
     simulation.node.faults.next(Opcode.GET, faults.not_my_vbucket())
@@ -308,7 +308,7 @@ def test_without_a_token_there_is_one_attempt() -> None:
 
 
 def test_a_strategy_that_breaks_at_first() -> None:
-    """A strategy that raises before the first attempt fails the operation unsent and is the cause of its error."""
+    """If a strategy raises before the first attempt, the operation fails unsent, with that exception as cause."""
     broken = ZeroDivisionError("a strategy with a defect")
     simulation = Recorded()
     simulation.result(upsert())
@@ -320,7 +320,7 @@ def test_a_strategy_that_breaks_at_first() -> None:
 
 
 def test_an_invalid_first_delay_releases_the_token() -> None:
-    """An invalid delay of the first token fails the operation and releases the token."""
+    """If the delay of the first token is invalid, the operation fails and releases the token."""
     book = TokenBook(first_delay=-1.0)
     error = ready(TokenBook()).failure(errors.RequestCanceledException, get(), retry_strategy=book)
 
@@ -329,7 +329,7 @@ def test_an_invalid_first_delay_releases_the_token() -> None:
 
 
 def test_a_strategy_that_breaks_at_a_success() -> None:
-    """A strategy that raises at a success is reported, and the operation keeps its result."""
+    """If a strategy raises when a success is recorded, the log reports this, and the operation keeps its result."""
     broken = ZeroDivisionError("a strategy with a defect")
     simulation = Recorded()
     simulation.result(upsert(), retry_strategy=TokenBook(raises=broken))
@@ -338,27 +338,27 @@ def test_a_strategy_that_breaks_at_a_success() -> None:
 
 
 class Asked:
-    """Driver of an asynchronous strategy."""
+    """Simulation with an asynchronous strategy, which the test awaits in place of a driver."""
 
     def __init__(self, book: TokenBook, simulation: Recorded | None = None) -> None:
         self.strategy = AwaitedBook(book, nothing)
         self.simulation = simulation if simulation is not None else Recorded()
 
     def answer(self) -> None:
-        """Let the strategy decide on the oldest action."""
+        """Let the strategy decide on the oldest action that awaits a decision."""
         consulted = self.simulation.consulted.pop(0)
         self.simulation.feed(neutral.StrategyDecided(consulted.token, completed(asking(consulted))))
 
 
 def asking(consulted: neutral.AcquirePermit | neutral.ConsultStrategy) -> Callable[[], object]:
-    """Return the function that the driver awaits."""
+    """Return the function of the strategy that the driver awaits for this action."""
     if isinstance(consulted, neutral.AcquirePermit):
         return consulted.permit.acquire
     return partial(consulted.strategy.retry_after, consulted.request, consulted.reason)
 
 
 def completed(ask: Callable[[], object]) -> RetryAction:
-    """Return the result of an awaitable that does not suspend."""
+    """Run an awaitable that does not suspend, and return its result."""
     try:
         ask().send(None)  # type: ignore[attr-defined]
     except StopIteration as end:
@@ -368,8 +368,8 @@ def completed(ask: Callable[[], object]) -> RetryAction:
 
 
 def test_an_asynchronous_strategy_decides_each_attempt() -> None:
-    """An asynchronous strategy is awaited before each attempt; its success is recorded before the result, without
-    waiting.
+    """An asynchronous strategy is awaited before each attempt. The operation completes without waiting for the strategy
+    to record the success.
     """
     book = TokenBook()
     simulation = Recorded()
@@ -404,7 +404,7 @@ def test_an_asynchronous_strategy_decides_each_attempt() -> None:
 
 @pytest.mark.parametrize("is_retry", [False, True])
 def test_a_late_token_is_released(is_retry: bool) -> None:
-    """A token that the strategy returns after the operation was abandoned is released."""
+    """If an operation is abandoned while its strategy provides a token, the token is released."""
     book = TokenBook(retries=1)
     asked = Asked(book)
     asked.strategy = AwaitedBook(book, moment) if not is_retry else AwaitedBook(book, after_the_first(moment))
@@ -425,7 +425,7 @@ def test_a_late_token_is_released(is_retry: bool) -> None:
 
 
 def test_an_invalid_delay_releases_an_awaited_token() -> None:
-    """An invalid delay of an asynchronous strategy's first token fails the operation and releases the token."""
+    """If the first token of an asynchronous strategy has an invalid delay, the operation fails and releases it."""
     book = TokenBook(first_delay=-1.0)
     asked = Asked(book)
     token = asked.simulation.submit(get(), retry_strategy=asked.strategy)
@@ -439,7 +439,7 @@ def test_an_invalid_delay_releases_an_awaited_token() -> None:
 
 @pytest.mark.parametrize("raised", [None, ZeroDivisionError("a strategy with a defect")])
 def test_an_asynchronous_strategy_without_a_token(raised: Exception | None) -> None:
-    """An asynchronous strategy that provides no token fails the operation unsent; its exception is the cause."""
+    """If an asynchronous strategy raises instead of providing a token, the operation fails unsent with this cause."""
     asked = Asked(TokenBook())
     token = asked.simulation.submit(get(), retry_strategy=asked.strategy)
     asked.simulation.feed(neutral.StrategyDecided(token, None if raised else RetryAction.no_retry(), raised))
@@ -449,7 +449,7 @@ def test_an_asynchronous_strategy_without_a_token(raised: Exception | None) -> N
 
 
 def test_a_slow_asynchronous_strategy_times_out() -> None:
-    """If an asynchronous strategy is too slow, the operation times out and names the strategy."""
+    """If an asynchronous strategy is too slow, the operation times out, and the error names the strategy."""
     asked = Asked(TokenBook())
     token = asked.simulation.submit(upsert(), retry_strategy=asked.strategy)
     asked.simulation.run()
@@ -461,7 +461,7 @@ def test_a_slow_asynchronous_strategy_times_out() -> None:
 @rows("is_async", [False, True])
 @rows("end", ["success", "refused", "abandoned", "deadline"])
 def test_unawaited_operations_take_no_permit(is_async: bool, end: str) -> None:
-    """An operation that is not awaited is sent without a permit, so nothing is recorded or released at its end."""
+    """The client sends an operation that no caller awaits without a permit, so its end records and releases nothing."""
     book = TokenBook()
     simulation = Recorded(options=client_options(timeouts=TimeoutOptions(kv_scan=TIMEOUT)))
     simulation.result(upsert())

@@ -1,4 +1,4 @@
-"""Telemetry of operations: durations of all, and slow operations and orphans."""
+"""Telemetry of operations: the durations of all, the slow ones, and the orphans."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ALL_ON = client_options(
 
 
 def test_a_slow_operation_its_duration_and_its_orphan() -> None:
-    """An operation that times out is slow; its late response is an orphan with the node's processing time."""
+    """If an operation times out, it counts as slow; its late response is an orphan with the node's processing time."""
     simulation = ready(options=ALL_ON)
     simulation.node.faults.next(Opcode.GET, delay(TIMEOUT + 1))
     simulation.submit(get())
@@ -57,14 +57,14 @@ def test_a_slow_operation_its_duration_and_its_orphan() -> None:
 
 
 def recorded_by(simulation: Recorded) -> dict[couchbase.TelemetryKind, Any]:
-    """Return the last reports of the client as data."""
+    """Return the last reports of the client as parsed JSON."""
     return {report.kind: json.loads(report.text) for report in simulation.clients[0].last_reports()}
 
 
 @pytest.mark.parametrize("reason", [couchbase.AbandonReason.TIMEOUT, couchbase.AbandonReason.CANCELLED])
 @pytest.mark.parametrize("retries", [0, 1])
 def test_an_abandoned_operation_is_measured(reason: couchbase.AbandonReason, retries: int) -> None:
-    """A slow operation that is abandoned is in the threshold log with the reason, and in the meter."""
+    """If a slow operation is abandoned, the threshold log has it with the reason, and the meter has it too."""
     simulation = ready(options=ALL_ON)
     if retries:
         simulation.node.faults.next(Opcode.GET, temporary_failure(), times=retries)
@@ -82,7 +82,7 @@ def test_an_abandoned_operation_is_measured(reason: couchbase.AbandonReason, ret
 
 
 def test_a_fast_abandoned_operation_is_only_counted() -> None:
-    """An operation that is abandoned below the threshold is in the meter, and not in the threshold log."""
+    """If an operation is abandoned before the threshold, only the meter has it."""
     simulation = ready(options=ALL_ON)
     simulation.node.faults.always(Opcode.GET, drop_response())
     token = simulation.submit(get())
@@ -96,7 +96,7 @@ def test_a_fast_abandoned_operation_is_only_counted() -> None:
 
 
 def test_an_operation_that_was_never_sent_is_measured() -> None:
-    """An operation that is abandoned while it waits for its connection is measured from its submission."""
+    """If an operation is abandoned while it waits for its connection, its duration starts at its submission."""
     simulation = Recorded(options=ALL_ON)
     token = simulation.submit(get())
     simulation.now += 0.75
@@ -108,7 +108,7 @@ def test_an_operation_that_was_never_sent_is_measured() -> None:
 
 
 def test_an_unneeded_operation_is_not_measured() -> None:
-    """An operation whose result is not needed is not in any report."""
+    """If the result of an operation is not needed, no report has the operation."""
     simulation = ready(options=ALL_ON)
     simulation.node.faults.always(Opcode.GET, drop_response())
     token = simulation.submit(get())
@@ -128,7 +128,7 @@ def test_an_unneeded_operation_is_not_measured() -> None:
 def test_late_unneeded_responses_are_not_orphans(
     operation: Operation, reason: couchbase.AbandonReason, orphans: int
 ) -> None:
-    """A late response is not an orphan if the result of its operation is not needed."""
+    """If the result of an operation is not needed, its late response is not an orphan."""
     simulation = ready(options=ALL_ON)
     simulation.node.faults.next(operation.opcode, delay(0.5))
     token = simulation.submit(operation)
@@ -142,7 +142,7 @@ def test_late_unneeded_responses_are_not_orphans(
 
 @pytest.mark.parametrize("is_late", [False, True])
 def test_parts_of_a_call_count_once(is_late: bool) -> None:
-    """The meter has one value for a call with several operations, for any end of the operations."""
+    """If a call consists of several operations, the meter has one value for the call, however the operations end."""
     simulation = ready(options=ALL_ON)
     for number, operation in enumerate((get(), get("b"), upsert("c"), CREATE)):
         if is_late:
@@ -160,7 +160,7 @@ def test_parts_of_a_call_count_once(is_late: bool) -> None:
 
 
 def test_a_call_is_not_counted_without_a_meter() -> None:
-    """A client without a meter reports nothing at the end of a call."""
+    """If the client has no meter, it reports nothing at the end of a call."""
     simulation = ready()
     simulation.feed(couchbase.CallEnded(WrappingCall.RANGE_SCAN, 0.25))
 
@@ -168,7 +168,7 @@ def test_a_call_is_not_counted_without_a_meter() -> None:
 
 
 def test_an_abandoned_operation_is_measured_once() -> None:
-    """A completed operation and one that is abandoned twice count once each."""
+    """An operation that is abandoned after its end, or twice, counts once."""
     simulation = ready(options=ALL_ON)
     answered = simulation.submit(get())
     simulation.live(0.1)
@@ -181,7 +181,7 @@ def test_an_abandoned_operation_is_measured_once() -> None:
 
 
 def test_fast_operations_are_only_counted() -> None:
-    """Fast operations are counted by kind, and appear in no other report."""
+    """Fast operations are counted by their kind and do not appear in the other reports."""
     simulation = ready(options=ALL_ON)
     for operation in (get(), upsert(), upsert()):
         simulation.submit(operation)
@@ -194,9 +194,7 @@ def test_fast_operations_are_only_counted() -> None:
 
 
 def test_only_traced_attempts_are_reported() -> None:
-    """The attempt of a traced operation is reported before it is sent and at its response; that of an untraced one is
-    not.
-    """
+    """An attempt is reported before it is sent and at its response, but only if its operation is traced."""
     simulation = ready()
     simulation.feed(couchbase.OperationSubmitted(Token(101), get(), is_traced=True))
     simulation.feed(couchbase.OperationSubmitted(Token(102), get("other")))
@@ -212,7 +210,7 @@ def test_only_traced_attempts_are_reported() -> None:
 @pytest.mark.parametrize("leaves", [False, True])
 @pytest.mark.parametrize("operation", [get(), CREATE])
 def test_late_answer_to_traced_operation_counts_once(operation: Operation, leaves: bool) -> None:
-    """The late response to a traced, slow operation is one orphan in statistics and log, and ends no attempt."""
+    """The late response of a traced slow operation is one orphan in statistics and log, and ends no traced attempt."""
     simulation = ready(options=replace(ALL_ON, timeouts=TimeoutOptions(kv_scan=TIMEOUT)))
     simulation.node.faults.next(operation.opcode, delay(TIMEOUT + 1))
     simulation.feed(couchbase.OperationSubmitted(Token(101), operation, is_traced=True))
@@ -245,12 +243,12 @@ ENDS: Mapping[str, Callable[[Recorded, Frame], object]] = {
     "abandoned": lambda simulation, request: simulation.abandon(Token(2)),
     "deadline": lambda simulation, request: simulation.advance(TIMEOUT),
 }
-"""Ends of an attempt or its operation."""
+"""Functions that end an attempt, its operation or both."""
 
 
 @rows("end", sorted(ENDS))
 def test_an_attempt_ends_with_its_answer(end: str) -> None:
-    """A response or a lost stream ends a traced attempt; a deadline or an abandonment does not."""
+    """A response or a lost stream ends a traced attempt; a deadline or an abandonment of its operation does not."""
     simulation = ready()
     simulation.is_traced = True
     token, request = simulation.submit_in_flight(get())

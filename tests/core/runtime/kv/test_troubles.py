@@ -1,4 +1,4 @@
-"""Faults of clusters: the client survives each, or reports an error that names it."""
+"""Faults of clusters: the client continues to work after each, or raises an error that names the fault."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_NODES: Mapping[str, Any] = {
 
 
 def two_seeds() -> Recorded:
-    """Return a client of two nodes, of which the first is not a Couchbase node."""
+    """Return a client with two seeds, of which the first is not a Couchbase node."""
     nodes = FakeNodes(node_options(), nodes=[("a.example", 1), ("b.example", 2)])
     nodes.remove_node(0)
     nodes[0].faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
@@ -40,7 +40,7 @@ def two_seeds() -> Recorded:
 
 
 def test_a_seed_that_is_not_couchbase() -> None:
-    """A seed that is not a Couchbase node is skipped, and operations succeed through the other seed."""
+    """If one seed is not a Couchbase node, operations succeed through the other seed."""
     simulation = two_seeds()
     simulation.result(upsert())
 
@@ -49,7 +49,7 @@ def test_a_seed_that_is_not_couchbase() -> None:
 
 
 def test_seeds_of_which_none_is_couchbase() -> None:
-    """If no seed is a Couchbase node, operations fail immediately, also during a later attempt, with advice."""
+    """If no seed is a Couchbase node, operations fail immediately with advice, even while the client connects again."""
     simulation = two_seeds()
     simulation.nodes[1].faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
     early = simulation.failure(errors.UnsupportedOperationException, get())
@@ -64,7 +64,7 @@ def test_seeds_of_which_none_is_couchbase() -> None:
 
 
 def test_half_a_cluster_down_at_start() -> None:
-    """Documents of reachable nodes are available; errors for the others name their node, until it is back."""
+    """If half of the nodes are down at the start, only their documents are unavailable until they are back."""
     simulation = Recorded(
         nodes_of(4, IMPLEMENTED_FEATURES), client_options("couchbase://127.0.0.1:11210,127.0.0.1:11216")
     )
@@ -88,7 +88,7 @@ def test_half_a_cluster_down_at_start() -> None:
 
 
 def test_a_whole_cluster_down_at_start() -> None:
-    """If all nodes are down, the error lists the attempts; the client recovers with the cluster."""
+    """If all nodes are down at the start, the error lists the attempts; the client recovers when the nodes are back."""
     simulation = RecordedCluster()
     for place in range(3):
         simulation.nodes.kill(place)
@@ -103,7 +103,7 @@ def test_a_whole_cluster_down_at_start() -> None:
 
 
 def test_a_first_map_with_zero_nodes() -> None:
-    """With a first map without nodes, operations time out with that reason, until the next map arrives."""
+    """If the first map has no nodes, operations time out with this reason until the next map arrives."""
     simulation = RecordedCluster(1)
     simulation.node.faults.next(
         Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NO_NODES).encode()), times=2
@@ -118,7 +118,7 @@ def test_a_first_map_with_zero_nodes() -> None:
 
 
 def test_a_map_with_zero_nodes_that_is_lost() -> None:
-    """If the only node with an empty map is lost, the client returns to its seeds and uses their map."""
+    """If the only node had a map without nodes and is lost, the client returns to its seeds and uses their map."""
     simulation = RecordedCluster(1)
     simulation.node.faults.next(
         Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NO_NODES).encode()), times=2
@@ -132,7 +132,7 @@ def test_a_map_with_zero_nodes_that_is_lost() -> None:
 
 
 def test_a_memcached_bucket() -> None:
-    """A memcached bucket is rejected immediately, with advice, and without further attempts."""
+    """If the bucket is a memcached bucket, operations fail immediately with advice; the client stops its attempts."""
     simulation = Recorded()
     bucket = {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(bucket).encode()))
@@ -151,9 +151,7 @@ def test_a_memcached_bucket() -> None:
 
 
 def test_a_memcached_bucket_without_a_config() -> None:
-    """A memcached bucket without a config is rejected after ``NO_CONFIG_SECONDS``, and tried again only for new
-    operations.
-    """
+    """If a memcached bucket has no config, operations fail after ``NO_CONFIG_SECONDS``; new ones cause new attempts."""
     simulation = Recorded(buckets=("beer",), memcached_buckets=("travel",))
     error = simulation.failure(errors.UnsupportedOperationException, upsert())
     opened = len(simulation.opened_at)
@@ -169,7 +167,7 @@ def test_a_memcached_bucket_without_a_config() -> None:
 
 
 def test_a_memcached_bucket_after_a_long_outage() -> None:
-    """A long backoff does not delay the rejection of a memcached bucket."""
+    """If the backoff was long before, a memcached bucket is still rejected after ``NO_CONFIG_SECONDS``."""
     simulation = Recorded(buckets=(), memcached_buckets=("travel",))
     simulation.node.kill()
     simulation.submit(get())
@@ -183,7 +181,7 @@ def test_a_memcached_bucket_after_a_long_outage() -> None:
 
 
 def test_a_bucket_that_was_created_a_moment_ago() -> None:
-    """A new bucket whose config arrives in time is not rejected, and a known bucket is never rejected."""
+    """If a new bucket gets its config in time, it is not rejected; a bucket that had a config never is."""
     simulation = Recorded()
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.KEY_NOT_FOUND))
     token = simulation.submit(upsert())
@@ -200,7 +198,7 @@ def test_a_bucket_that_was_created_a_moment_ago() -> None:
 
 @pytest.mark.parametrize("vbuckets", [{"serverList": [], "vBucketMap": []}, None])
 def test_a_first_config_without_vbuckets(vbuckets: object) -> None:
-    """An operation waits until a new bucket has vbuckets; its timeout names the missing vbuckets."""
+    """While a new bucket has no vbuckets, operations wait; the error of a timeout has this reason."""
     config = json.dumps({"rev": 1, "name": "travel", "nodeLocator": "vbucket", "vBucketServerMap": vbuckets}).encode()
     simulation = Recorded()
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, config))
@@ -216,7 +214,7 @@ def test_a_first_config_without_vbuckets(vbuckets: object) -> None:
 
 
 def test_a_later_config_without_vbuckets() -> None:
-    """A known map stays in use when a new stream brings a config without vbuckets."""
+    """If a new stream receives a config without vbuckets, the client continues to use the map that it knows."""
     simulation = Recorded()
     simulation.result(upsert())
     config = status(Status.SUCCESS, json.dumps({"rev": 99, "revEpoch": 99, "name": "travel"}).encode())
@@ -232,7 +230,7 @@ def test_a_later_config_without_vbuckets() -> None:
 
 @pytest.mark.parametrize("opcode", [Opcode.GET_CLUSTER_CONFIG, Opcode.SELECT_BUCKET])
 def test_a_bucket_that_one_node_lacks(opcode: Opcode) -> None:
-    """A bucket is not rejected while another node responds differently."""
+    """If one node has no config of the bucket and another responds differently, the bucket is not rejected."""
     simulation = two_seeds()
     simulation.nodes[0].faults.clear()
     simulation.nodes[0].faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.KEY_NOT_FOUND))
@@ -243,7 +241,7 @@ def test_a_bucket_that_one_node_lacks(opcode: Opcode) -> None:
 
 
 def test_a_bucket_beside_a_dead_node() -> None:
-    """Unreachable nodes do not count when a bucket without a config is rejected."""
+    """If one node is unreachable and the other has no config of the bucket, the bucket is rejected."""
     simulation = Recorded(
         FakeNodes(
             FakeNodeOptions(buckets=(), memcached_buckets=("travel",)), nodes=[("a.example", 1), ("b.example", 2)]
@@ -256,7 +254,7 @@ def test_a_bucket_beside_a_dead_node() -> None:
 
 
 def test_a_recreated_bucket() -> None:
-    """A rejected bucket works again once it is recreated as a supported type."""
+    """If a rejected bucket is created again as a supported type, operations on it succeed."""
     simulation = Recorded()
     bucket = {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(bucket).encode()))
@@ -269,7 +267,7 @@ def test_a_recreated_bucket() -> None:
 
 @pytest.mark.parametrize("hours", [1.0, 24.0 * 365])
 def test_a_clock_that_jumps_forward(hours: float) -> None:
-    """After a jump of the clock, open operations time out, and the client recovers."""
+    """If the clock jumps forward, open operations time out, and the client recovers."""
     simulation = RecordedCluster()
     simulation.write()
     token, _ = simulation.submit_in_flight(upsert(KEYS[0]))

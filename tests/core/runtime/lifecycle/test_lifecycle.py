@@ -1,4 +1,4 @@
-"""Life cycle with a carrier that sends nothing: permits and stages."""
+"""Life cycle of operations with a carrier that sends nothing: permits and stages."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from triclinium_core.testing.simulation import MIDPOINT
 
 
 class Forgetful(TokenBook):
-    """Strategy that fails to provide the first token."""
+    """Strategy that raises an error when an operation acquires its first token."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> BookedToken:
-        """Raise."""
+        """Raise an error instead of returning a token."""
         raise KeyError("lost")
 
 
 async def nothing() -> None:
-    """Return immediately."""
+    """Return without waiting."""
 
 
 class Sink:
-    """Carrier that records the calls, and dispatches with a given result."""
+    """Carrier that records all calls, and whose dispatch returns a result that the test sets."""
 
     def __init__(self) -> None:
         self.lifecycle: Lifecycle | None = None
@@ -49,18 +49,18 @@ class Sink:
         self.failures: list[errors.CouchbaseException] = []
 
     def dispatch(self, live: LiveOperation, now: float) -> Undispatched | None:
-        """Record the time."""
+        """Record the time, and return the result that the test has set."""
         self.dispatched.append(now)
         if self.undispatched is None:
             live.stage = Stage.IN_FLIGHT
         return self.undispatched
 
     def leave(self, live: LiveOperation, departure: Departure, now: float) -> None:
-        """Record the departure."""
+        """Record why the operation leaves the carrier."""
         self.departures.append(departure)
 
     def fail(self, live: LiveOperation, error: errors.CouchbaseException, now: float) -> None:
-        """Record the failure and complete the operation."""
+        """Record the failure, and complete the operation."""
         assert self.lifecycle is not None
         self.failures.append(error)
         self.lifecycle.forget(live)
@@ -73,7 +73,7 @@ class Sink:
 
 
 class Scene:
-    """Life cycle with one operation."""
+    """Life cycle that has one operation."""
 
     def __init__(self, permit: AnyPermit | None = None, *, deadline: float = 1.0) -> None:
         self.actions: list[Action] = []
@@ -98,7 +98,7 @@ class Scene:
 
 @pytest.mark.parametrize(("delay", "dispatched"), [(0.0, [0.0]), (0.5, [0.5]), (2.0, [])])
 def test_a_permit_delays_the_first_attempt(delay: float, dispatched: list[float]) -> None:
-    """The first attempt is sent after the delay of the permit; one after the deadline is not sent."""
+    """The first attempt waits for the delay of the permit; if the delay reaches the deadline, nothing is dispatched."""
     scene = Scene(Permit(TokenBook(first_delay=delay), None))
     scene.lifecycle.begin(scene.live, 0.0)
     scene.pass_time(0.5)
@@ -108,7 +108,7 @@ def test_a_permit_delays_the_first_attempt(delay: float, dispatched: list[float]
 
 
 def test_a_strategy_that_fails_fails_the_operation() -> None:
-    """An operation without a permit fails with the exception of the strategy as its cause."""
+    """If the strategy raises instead of providing a token, the operation fails with that exception as cause."""
     scene = Scene(Permit(Forgetful(), None))
     scene.lifecycle.begin(scene.live, 0.0)
 
@@ -134,7 +134,7 @@ def awaited(book: TokenBook) -> AsyncPermit:
 def test_an_awaited_permit_is_acquired_by_the_driver(
     answer: couchbase.RetryAction | None, raised: Exception | None, dispatched: list[float]
 ) -> None:
-    """The driver awaits the strategy, whose decision begins or fails the operation."""
+    """A driver awaits the permit; the operation then begins, or fails with the exception of the strategy."""
     permit = awaited(TokenBook())
     scene = Scene(permit)
     scene.lifecycle.begin(scene.live, 0.0)
@@ -151,7 +151,7 @@ def test_an_awaited_permit_is_acquired_by_the_driver(
 
 
 def test_a_permit_ends_once() -> None:
-    """A success is recorded; any other end returns the permit. A later end changes nothing."""
+    """The first end of a permit counts: a success is recorded, and any other end releases the permit."""
     book = TokenBook()
     for succeeded in (True, False):
         scene = Scene(Permit(book, None))
@@ -163,7 +163,7 @@ def test_a_permit_ends_once() -> None:
 
 
 def test_an_exception_of_an_ending_permit_is_reported() -> None:
-    """An exception of the strategy at the end does not reach the caller; the log reports it."""
+    """If the strategy raises at the end of a permit, the exception is reported and not raised."""
     error = ValueError("full")
     scene = Scene(Permit(TokenBook(raises=error), None))
     scene.lifecycle.begin(scene.live, 0.0)
@@ -173,7 +173,7 @@ def test_an_exception_of_an_ending_permit_is_reported() -> None:
 
 
 def test_the_driver_records_an_asynchronous_success() -> None:
-    """The driver records the success with an asynchronous strategy."""
+    """If the strategy is asynchronous, the driver records the success."""
     permit = awaited(TokenBook())
     scene = Scene(permit)
     scene.lifecycle.begin(scene.live, 0.0)
@@ -186,7 +186,7 @@ def test_the_driver_records_an_asynchronous_success() -> None:
 
 
 def test_a_dispatch_that_fails_is_retried() -> None:
-    """A dispatch that fails for an always retried reason is retried and counted."""
+    """If a dispatch fails for a reason that is always retried, it is retried and the retry is counted."""
     scene = Scene(deadline=math.inf)
     scene.carrier.undispatched = couchbase.DispatchFailed(couchbase.RetryReason.KV_NOT_MY_VBUCKET)
     scene.lifecycle.begin(scene.live, 0.0)
@@ -202,7 +202,7 @@ def test_a_dispatch_that_fails_is_retried() -> None:
 
 
 def test_a_refused_dispatch_fails() -> None:
-    """A dispatch that cannot succeed fails without consulting the strategy."""
+    """If a dispatch is refused, the operation fails without consulting the strategy."""
     scene = Scene()
     scene.carrier.undispatched = Refused(errors.DocumentNotFoundException, "gone")
     scene.lifecycle.begin(scene.live, 0.0)
@@ -220,7 +220,7 @@ def test_a_refused_dispatch_fails() -> None:
     ],
 )
 def test_an_abandoned_operation_leaves_its_carrier(reason: AbandonReason, departure: Departure) -> None:
-    """An abandoned operation leaves its carrier once, and is forgotten."""
+    """If an operation is abandoned, it leaves its carrier once, and the life cycle forgets it."""
     scene = Scene()
     scene.lifecycle.begin(scene.live, 0.0)
     for _ in range(2):
@@ -232,7 +232,7 @@ def test_an_abandoned_operation_leaves_its_carrier(reason: AbandonReason, depart
 
 
 def reachable(stage: Stage, next_of: Callable[[Stage], frozenset[Stage]]) -> frozenset[Stage]:
-    """Return the stages that can follow ``stage``, directly or indirectly."""
+    """Return all stages that can follow ``stage``, directly or after other stages."""
     found, unseen = set[Stage](), [stage]
     while unseen:
         for each in next_of(unseen.pop()) - found:
@@ -242,14 +242,14 @@ def reachable(stage: Stage, next_of: Callable[[Stage], frozenset[Stage]]) -> fro
 
 
 def test_each_stage_leads_to_the_end() -> None:
-    """Each stage is reachable from the first, each leads to the last, and nothing follows the last."""
+    """An operation can reach each stage from the first, and the last stage from each; no stage follows the last."""
     assert set(Stage) == reachable(Stage.WAITING, NEXT_STAGES.__getitem__)
     assert all(Stage.SETTLED in reachable(stage, NEXT_STAGES.__getitem__) for stage in set(Stage) - {Stage.SETTLED})
     assert frozenset() == NEXT_STAGES[Stage.SETTLED]
 
 
 def test_a_wrong_stage_fails_each_test() -> None:
-    """Assigning a stage that the table does not list raises in each run of the tests."""
+    """While the tests run, an operation raises if it gets a stage that the table does not permit."""
     scene = Scene()
 
     with pytest.raises(AssertionError, match="from WAITING to HELD"):

@@ -1,4 +1,4 @@
-"""Facts of an operation, computed from its measurements."""
+"""Facts about an operation for telemetry, which its measurements yield."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINK = Link(1, "a:11210", "10.0.0.1:5000", "10.0.0.2:11210", "0a/0b")
 
 
 def measured() -> Measured:
-    """Return an operation that was submitted at 1 s, with a finished attempt of half a second and one in flight."""
+    """Return an operation submitted at 1 s, with an attempt that took half a second and another in flight."""
     return Measured(
         service=Service.KV,
         name="lookup_in_replica",
@@ -31,7 +31,7 @@ def measured() -> Measured:
 
 
 def test_an_attempt_that_has_just_ended() -> None:
-    """The attempt in flight counts as the last one and in the sums; a second call returns the same facts."""
+    """An attempt in flight counts as the last one and adds to the sums; computing the facts twice changes nothing."""
     operation = measured()
     expected = OperationFacts(
         service=Service.KV,
@@ -53,7 +53,7 @@ def test_an_attempt_that_has_just_ended() -> None:
 
 
 def test_encoding_time_counts() -> None:
-    """The encoding time counts towards the total duration, because the caller has waited for it."""
+    """The total duration includes the encoding time, because the caller has waited for the encoding."""
     operation = replace(measured(), began_at=0.75, encode_seconds=0.25)
     facts = operation.facts(3.0, 0.125)
 
@@ -62,7 +62,7 @@ def test_encoding_time_counts() -> None:
 
 
 def test_facts_of_an_unsent_operation() -> None:
-    """The facts of an operation without an attempt and without a timeout contain neither."""
+    """If an operation was never sent and has no timeout, its facts contain neither an attempt nor a timeout."""
     operation = Measured(
         service=Service.QUERY,
         name="query",

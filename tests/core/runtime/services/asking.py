@@ -1,4 +1,4 @@
-"""Simulation whose users send requests to the query service, with a log of the requests that its nodes receive."""
+"""Simulation whose users send requests to the query service, with a record of the requests that its nodes receive."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def asking(statement: str = STATEMENT, **options: Any) -> QueryRequest:
 
 
 class Asking(Simulation):
-    """Simulation of a client and of nodes whose query service knows one statement."""
+    """Simulation of a client, and of nodes whose query service knows one statement."""
 
     def __init__(
         self,
@@ -59,17 +59,17 @@ class Asking(Simulation):
         )
 
     def feed(self, event: Event) -> list[Action]:
-        """Feed an event, and keep the resulting actions."""
+        """Feed an event, and record the resulting actions."""
         actions = list(super().feed(event))
         self.actions += actions
         return actions
 
     def deliver(self, stream: StreamId, size: int | None = RECEIVE_SIZE) -> None:
-        """Deliver the next piece to the client, as large as a driver reads."""
+        """Deliver at most as many bytes to the client as a driver reads at a time."""
         super().deliver(stream, size)
 
     def live(self, seconds: float) -> None:
-        """Let everything flow for ``seconds``, even after all requests have completed."""
+        """Let ``seconds`` pass and all bytes flow, even after all requests have completed."""
         end = self.now + seconds
         self.flow()
         while (instant := self.wakeup) <= end:
@@ -78,14 +78,14 @@ class Asking(Simulation):
         self.now = end
 
     def finish(self, request: ServiceRequest, **options: Any) -> Token:
-        """Submit a request, run it to its end, and return its token."""
+        """Submit a request, run the simulation until it completes, and return its token."""
         token = self.request(request, **options)
         self.run()
         assert token in self.settled_at
         return token
 
     def failure(self, kind: type[E], request: ServiceRequest, **options: Any) -> E:
-        """Return the error of a request that must fail with exactly this class."""
+        """Run a request that must fail with exactly this class, and return its error."""
         error = self.errors[self.finish(request, **options)]
         assert type(error) is kind, repr(error)
         assert isinstance(error, kind)
@@ -93,9 +93,9 @@ class Asking(Simulation):
 
     @property
     def asked(self) -> list[LoggedRequest]:
-        """HTTP requests that the nodes have received, by time."""
+        """HTTP requests that the nodes have received, ordered by time."""
         return sorted((each for node in self.nodes for each in node.request_log), key=lambda each: each.now)
 
     def count(self, *kinds: type[Action]) -> int:
-        """Return the number of actions of these kinds."""
+        """Return the number of actions of these types."""
         return sum(type(action) in kinds for action in self.actions)

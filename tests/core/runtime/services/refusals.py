@@ -1,4 +1,4 @@
-"""Helper for rejected arguments."""
+"""Helper that checks how an argument is rejected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core import errors
 
 
 def refused(parameter: str, make: Callable[..., object], *arguments: Any, **options: Any) -> None:
-    """Expect an error whose ``parameter`` and message name the rejected argument."""
+    """Check that the block raises an error whose ``parameter`` and message name the rejected argument."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make(*arguments, **options)
     assert parameter == caught.value.parameter

@@ -1,4 +1,4 @@
-"""Helpers of several tests of requests over HTTP."""
+"""Helpers that several tests of HTTP requests share."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryReque
 
 
 class Later:
-    """Asynchronous strategy, whose decisions the simulation makes."""
+    """Asynchronous strategy, for which the tests decide."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Raise, because the simulation decides instead."""
+        """Raise, because a test decides instead."""
         raise AssertionError("the simulation decides")
 
 
 class Never:
-    """Strategy that retries nothing."""
+    """Strategy that refuses every retry."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Refuse the retry."""
@@ -24,9 +24,9 @@ class Never:
 
 
 def refusals(simulation: Asking) -> list[couchbase.ReportRefusal]:
-    """Return the refusals that the client reported."""
+    """Return the refusals that the client has reported."""
     return [action for action in simulation.actions if isinstance(action, couchbase.ReportRefusal)]
 
 
 BASIC = "QWRtaW5pc3RyYXRvcjpwYXNzd29yZA=="
-"""Credentials of ``Asking`` in the form that its requests carry."""
+"""Credentials of ``Asking``, encoded as its requests carry them."""

@@ -1,4 +1,4 @@
-"""Abandoned requests: each is measured once, and its error context shows whether it may have been applied."""
+"""Abandoned requests: the reports have each once, and its error context shows whether it may have been applied."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 
 def test_an_abandoned_request_names_its_obstacle() -> None:
-    """A request that is abandoned before a connection is open has the missing connection in its context."""
+    """While a request has no connection, its error context names the missing connection."""
     simulation = Asking()
     simulation.run()
     simulation.feed(RequestSubmitted(Token(1), asking()))
@@ -30,7 +30,7 @@ def test_an_abandoned_request_names_its_obstacle() -> None:
 
 
 def test_the_caller_leaves_in_the_middle() -> None:
-    """Abandoning a request in flight closes its connection, so the service notices; other requests go on."""
+    """If a request in flight is abandoned, its connection closes, so the service notices; others continue."""
     simulation = Asking()
     simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1] * 10, seconds_between_rows=1.0))
     token, other = simulation.request(asking("SELECT slow")), simulation.request(asking())
@@ -46,7 +46,7 @@ def test_the_caller_leaves_in_the_middle() -> None:
 
 @pytest.mark.parametrize("readonly", [True, False])
 def test_request_with_unread_rows_may_be_applied(readonly: bool) -> None:
-    """A request that writes may have been applied even if its response is complete and only its rows are unread."""
+    """While rows are unread, a request that writes counts as ambiguous, even if its response is complete."""
     simulation = Asking()
     simulation.takes_rows = False
     token = simulation.request(asking(readonly=readonly))
@@ -57,7 +57,7 @@ def test_request_with_unread_rows_may_be_applied(readonly: bool) -> None:
 
 
 def recorded_by(simulation: Asking) -> dict[couchbase.TelemetryKind, Any]:
-    """Return the last reports of the client as data."""
+    """Return the last reports of the client as parsed JSON."""
     return {report.kind: json.loads(report.text) for report in simulation.clients[0].last_reports()}
 
 
@@ -73,7 +73,7 @@ def recorded_by(simulation: Asking) -> dict[couchbase.TelemetryKind, Any]:
 def test_an_abandoned_request_is_measured(
     answer: FakeAnswer, *, takes_rows: bool, reason: couchbase.AbandonReason
 ) -> None:
-    """A slow request that is abandoned before its complete response is in both reports; a failure gives its reason."""
+    """If a slow request is abandoned during its response, both reports have it, with the reason of a failure."""
     simulation = Asking(tracer=ThresholdLoggingTracer(), meter=LoggingMeter())
     simulation.takes_rows = takes_rows
     simulation.nodes.script.answer("SELECT slow", answer)
@@ -91,7 +91,7 @@ def test_an_abandoned_request_is_measured(
 
 
 def test_time_of_a_reader_is_not_measured() -> None:
-    """The time for which a reader keeps the rows of a complete response does not count, even if the reader leaves."""
+    """The duration of a request excludes the time after its complete response, even if it is abandoned later."""
     simulation = Asking(tracer=ThresholdLoggingTracer(), meter=LoggingMeter())
     simulation.takes_rows = False
     token = simulation.request(asking())
@@ -105,7 +105,7 @@ def test_time_of_a_reader_is_not_measured() -> None:
 
 
 def test_abandoning_a_complete_response_keeps_the_connection() -> None:
-    """Abandoning a request whose response is complete does not close its connection."""
+    """If a request is abandoned after its complete response, its connection stays open."""
     simulation = Asking()
     simulation.takes_rows = False
     token = simulation.request(asking())
@@ -118,7 +118,7 @@ def test_abandoning_a_complete_response_keeps_the_connection() -> None:
 
 
 def test_error_context_of_a_running_request() -> None:
-    """The context of a running request has its state and its obstacle, and only a request in flight is ambiguous."""
+    """The context of an open request has its state and its obstacle; the request is ambiguous only while in flight."""
     simulation = Asking(max_http_connections=1)
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1], seconds=60.0))
     early = simulation.request(asking())

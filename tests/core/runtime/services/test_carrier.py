@@ -1,4 +1,4 @@
-"""Requests over HTTP from submission to completion, against the fake cluster's query service."""
+"""HTTP requests from submission to completion, sent to the query service of the fake cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 
 def test_one_connection_carries_one_request_after_the_other() -> None:
-    """Consecutive requests share one connection, which is closed after a second of idle time."""
+    """One connection carries consecutive requests, and is closed after it was idle for a second."""
     simulation = Asking()
     for _ in range(3):
         simulation.finish(asking())
@@ -38,7 +38,7 @@ def test_one_connection_carries_one_request_after_the_other() -> None:
 
 
 def test_requests_share_the_permitted_connections() -> None:
-    """Requests that exceed the maximum number of connections are queued, and all complete in order."""
+    """If there are more requests than permitted connections, they are queued, and all complete in order."""
     simulation = Asking(max_http_connections=2)
     simulation.run()
     before = simulation.count(neutral.OpenStream)
@@ -51,7 +51,7 @@ def test_requests_share_the_permitted_connections() -> None:
 
 
 def test_requests_wait_for_the_first_config() -> None:
-    """A request waits for the first config; without a reachable node, the error of the request gives the reason."""
+    """A request waits for the first config; if no node is reachable, its error has this reason."""
     simulation = Asking()
     token = simulation.request(asking())
     assert not simulation.asked
@@ -66,7 +66,7 @@ def test_requests_wait_for_the_first_config() -> None:
 
 
 def test_no_node_has_the_service() -> None:
-    """While no node has the service, the request is retried; it succeeds as soon as a node has it."""
+    """While no node has the service, a request is retried; it succeeds as soon as a node has the service."""
     simulation = Asking()
     simulation.run()
     simulation.nodes.set_services(0, {Service.KV})
@@ -84,7 +84,7 @@ def test_no_node_has_the_service() -> None:
 
 
 def test_the_next_attempt_avoids_a_failed_endpoint() -> None:
-    """If one node refuses connections, requests succeed on the other."""
+    """If one node refuses connections, requests succeed at the other node."""
     simulation = Asking(nodes=2)
     simulation.run()
     simulation.nodes.kill(0)
@@ -97,7 +97,7 @@ def test_the_next_attempt_avoids_a_failed_endpoint() -> None:
 @pytest.mark.parametrize("readonly", [True, False])
 @pytest.mark.parametrize("fault", [hang_up(), faults.cut_body(bytes_sent=10)], ids=repr)
 def test_a_connection_lost_in_flight(fault: Fault, readonly: bool) -> None:
-    """If a connection is lost in flight, a read-only request is retried and any other fails."""
+    """If a connection is lost in flight, a read-only request is retried, and any other request fails."""
     simulation = Asking()
     simulation.nodes[0].faults.next(Service.QUERY, fault)
 
@@ -113,7 +113,7 @@ def test_a_connection_lost_in_flight(fault: Fault, readonly: bool) -> None:
 
 
 def test_refused_connections_are_backed_off_from() -> None:
-    """Requests that find no free connection are retried with backoff, not in a busy loop."""
+    """If requests find no free connection and no new one opens, they are retried with backoff."""
     simulation = Asking()
     simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1] * 10, seconds_between_rows=1.0))
     slow = simulation.request(asking("SELECT slow"))
@@ -132,7 +132,7 @@ def test_refused_connections_are_backed_off_from() -> None:
 
 
 def test_an_unsent_request_is_sent_again() -> None:
-    """A request is retried if its stream is lost before the driver has written a byte of it."""
+    """If a stream is lost before the driver has written a byte of a request, the request is sent again."""
     simulation = Asking()
     simulation.finish(asking())
     token = simulation.request(asking())
@@ -146,7 +146,7 @@ def test_an_unsent_request_is_sent_again() -> None:
 
 
 def test_an_error_without_rows() -> None:
-    """The service's error code selects the exception; its context has the codes and the statement."""
+    """If the response is an error, its code selects the exception, whose context has the codes and the statement."""
     simulation = Asking()
 
     error = simulation.failure(errors.ParsingFailureException, asking("SELEC"))
@@ -156,7 +156,7 @@ def test_an_error_without_rows() -> None:
 
 
 def test_a_retryable_error_without_rows() -> None:
-    """A retryable error is retried by the strategy until a response succeeds."""
+    """If the response is a retryable error, the strategy retries the request until a response succeeds."""
     simulation = Asking()
     failing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
     simulation.nodes.script.answer(STATEMENT, failing, failing, ANSWER)
@@ -171,7 +171,7 @@ def test_a_retryable_error_without_rows() -> None:
     ("readonly", "kind"), [(True, errors.UnambiguousTimeoutException), (False, errors.AmbiguousTimeoutException)]
 )
 def test_a_request_times_out_without_a_response(readonly: bool, kind: type[errors.CouchbaseException]) -> None:
-    """Without a response, the deadline ends the request and its connection; only a read-only request is unambiguous."""
+    """Without a response, the deadline ends a request and its connection; only a read-only request is unambiguous."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
 
@@ -183,7 +183,7 @@ def test_a_request_times_out_without_a_response(readonly: bool, kind: type[error
 
 
 def test_a_timeout_before_sending_is_unambiguous() -> None:
-    """A request that waits for a connection until its deadline times out unambiguously and names the obstacle."""
+    """If a request waits for a connection until its deadline, it times out as unambiguous and names the obstacle."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0), max_http_connections=1)
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1], seconds=60.0))
     simulation.run()
@@ -197,7 +197,7 @@ def test_a_timeout_before_sending_is_unambiguous() -> None:
 
 @pytest.mark.parametrize("status", [200, 404, 503])
 def test_the_breaker_opens_and_closes_again(status: int) -> None:
-    """Timeouts open the circuit breaker and requests are not sent; any response to its canary ping closes it."""
+    """Timeouts open the circuit breaker, which refuses requests until its canary ping gets any response."""
     simulation = Asking(timeouts=TimeoutOptions(query=1.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response(), times=20)
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(status))
@@ -226,7 +226,7 @@ def test_the_breaker_opens_and_closes_again(status: int) -> None:
 def test_the_breaker_counts_overdue_responses(
     failures: int, time_of: Callable[[neutral.StreamId], neutral.TimePassed]
 ) -> None:
-    """A timeout counts against the endpoint only if the request was sent and its stream was read."""
+    """A timeout is a failure of the endpoint only if the request was sent and the client has read its stream."""
     simulation = Asking(timeouts=TimeoutOptions(query=1.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
     token = simulation.request(asking())
@@ -242,7 +242,7 @@ def test_the_breaker_counts_overdue_responses(
 
 
 def test_an_invalid_request_is_not_submitted() -> None:
-    """Submitting something other than a request raises and changes nothing."""
+    """If something other than a request is submitted, the submission raises and changes nothing."""
     simulation = Asking()
     token = simulation.request(asking())
 
@@ -254,7 +254,7 @@ def test_an_invalid_request_is_not_submitted() -> None:
 
 
 def test_encoding_times_of_all_attempts_are_reported() -> None:
-    """The report adds up the encoding times of all attempts; a request without a payload has no encoding time."""
+    """The reported encoding time is the sum of all attempts; a request without a payload has none."""
     everything = ThresholdLoggingTracer(query_threshold=0, management_threshold=0)
     simulation = Asking(tracer=everything, meter=None)
     failing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
@@ -282,7 +282,7 @@ def test_encoding_times_of_all_attempts_are_reported() -> None:
     ("is_abandoned", "expected"), [(False, [couchbase.ReportAnswer, couchbase.ReportEnd]), (True, [])]
 )
 def test_traced_request_without_an_answer(is_abandoned: bool, expected: list[type[couchbase.Action]]) -> None:
-    """A deadline ends the attempt of a traced request and then the request; an abandoned request reports neither."""
+    """A traced request reports the end of its attempt and its own at its deadline, and neither if it is abandoned."""
     simulation = Asking(timeouts=TimeoutOptions(query=1.0))
     simulation.is_traced = True
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
@@ -302,7 +302,7 @@ def test_traced_request_without_an_answer(is_abandoned: bool, expected: list[typ
 
 
 def test_an_asynchronous_strategy_is_consulted() -> None:
-    """An asynchronous strategy decides each retry; a decision after the end of the request is ignored."""
+    """An asynchronous strategy decides on each retry; its decision after the end of the request is ignored."""
     simulation = Asking()
     simulation.nodes[0].faults.next(Service.QUERY, faults.cut_body(bytes_sent=1), times=3)
     token = simulation.request(asking(readonly=True), retry_strategy=Later())
@@ -318,7 +318,7 @@ def test_an_asynchronous_strategy_is_consulted() -> None:
 
 
 def test_a_slow_asynchronous_strategy() -> None:
-    """If the deadline passes while an asynchronous strategy decides, the timeout has the reason of the retry."""
+    """If an asynchronous strategy has not decided by the deadline, the timeout has the reason of the retry."""
     simulation = Asking(timeouts=TimeoutOptions(query=1.0))
     stale = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
     simulation.nodes.script.answer(STATEMENT, stale)
@@ -333,7 +333,7 @@ def test_a_slow_asynchronous_strategy() -> None:
 
 
 def test_other_credentials() -> None:
-    """New credentials close idle connections immediately and a busy one after its response; requests then succeed."""
+    """If credentials change, idle connections close immediately and a busy one after its response; requests succeed."""
     simulation = Asking()
     simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1], seconds=1.0))
     simulation.request(asking("SELECT slow"))
@@ -352,7 +352,7 @@ def test_other_credentials() -> None:
 
 
 def test_a_connection_that_does_not_open_in_time() -> None:
-    """A stream that does not open within the connect timeout is abandoned, and the strategy decides."""
+    """If a stream does not open within the connect timeout, it is abandoned, and the strategy decides."""
     simulation = Asking(timeouts=TimeoutOptions(connect=1.0))
     simulation.run()
     token = simulation.request(asking(), retry_strategy=Never())
@@ -363,7 +363,7 @@ def test_a_connection_that_does_not_open_in_time() -> None:
 
 
 def test_a_removed_node_gets_no_canary() -> None:
-    """An open circuit breaker of a node that has left every topology sends no canary, and the node is forgotten."""
+    """If a node is in no topology, its open circuit breaker sends no canary, and the client forgets the node."""
     simulation = Asking(nodes=2, timeouts=TimeoutOptions(query=1.0))
     simulation.run()
     simulation.nodes.set_services(0, {Service.KV})
@@ -381,7 +381,7 @@ def test_a_removed_node_gets_no_canary() -> None:
 
 
 def test_other_credentials_while_a_stream_is_opened() -> None:
-    """New credentials replace a stream that is opening, because it may have sent the old certificate."""
+    """If credentials change while a stream opens, another stream replaces it: it may have sent the old certificate."""
     simulation = Asking()
     simulation.run()
     token = simulation.request(asking())
@@ -396,7 +396,7 @@ def test_other_credentials_while_a_stream_is_opened() -> None:
 
 @pytest.mark.parametrize("cause", [neutral.LossCause.END_OF_STREAM, neutral.LossCause.TRUNCATED])
 def test_truncation_fails_a_response_without_a_length(cause: neutral.LossCause) -> None:
-    """A response without a length succeeds if the stream ends properly; after a truncation, the request fails (D80)."""
+    """If a response has no length, its request succeeds at the end of the stream and fails if it is truncated (D80)."""
     simulation = Asking()
     simulation.run()
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())

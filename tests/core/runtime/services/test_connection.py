@@ -1,4 +1,4 @@
-"""HTTP/1.1 connection: the bytes it sends, and the events from bytes it receives."""
+"""HTTP/1.1 connection: the bytes that it sends, and the events that received bytes yield."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 
 def asked(request: HttpRequest = QUESTION) -> HttpConnection:
-    """Return a connection that waits for a response."""
+    """Return a connection that has sent a request and awaits its response."""
     connection = HttpConnection("127.0.0.1:8093", (("authorization", "Basic x"),))
     connection.send(request)
     return connection
 
 
 def pieces(data: bytes, size: int) -> list[bytes]:
-    """Return bytes cut into pieces."""
+    """Return ``data`` cut into pieces of equal size."""
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 
 def summary(news: list[HttpNews]) -> tuple[list[int], bytes, list[bool]]:
-    """Return the status, the complete body, and whether the connection is reusable."""
+    """Return the statuses, the complete body, and for each end of a response whether the connection is reusable."""
     return (
         [each.status for each in news if isinstance(each, AnswerBegan)],
         b"".join(each.data for each in news if isinstance(each, BodyReceived)),
@@ -53,7 +53,7 @@ def summary(news: list[HttpNews]) -> tuple[list[int], bytes, list[bool]]:
 
 
 def test_bytes_of_a_request() -> None:
-    """A request has its host, credentials, length and body, and does not accept compression."""
+    """A request has a host, credentials, a length and a body, and accepts no compression."""
     connection = HttpConnection("127.0.0.1:8093", (("authorization", "Basic x"),))
 
     head, _, body = connection.send(QUESTION).partition(b"\r\n\r\n")
@@ -72,7 +72,7 @@ def test_bytes_of_a_request() -> None:
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
 def test_a_request_without_a_body(method: str) -> None:
-    """A request without a body is complete immediately, and its response is read."""
+    """If a request has no body, its head completes it, and the connection reads the response."""
     connection = asked(HttpRequest(method, "/"))
 
     assert ([200], b"hello", [True]) == summary(connection.receive(ANSWER))
@@ -88,7 +88,7 @@ def test_a_request_without_a_body(method: str) -> None:
     ],
 )
 def test_an_answer_in_any_pieces(answer: bytes, size: int) -> None:
-    """A response in pieces of any size has the same result, and the connection sends the next request."""
+    """A response yields the same result in pieces of any size, and the connection can send the next request."""
     connection = asked()
 
     news = [each for piece in pieces(answer, size) for each in connection.receive(piece)]
@@ -99,7 +99,7 @@ def test_an_answer_in_any_pieces(answer: bytes, size: int) -> None:
 
 
 def test_an_answer_that_ends_with_the_stream() -> None:
-    """The end of the stream completes a response without a length, and cuts one whose length is not reached."""
+    """The end of the stream completes a response without a length, but not one that is shorter than its length."""
     endless, cut = asked(), asked()
     endless.receive(b"HTTP/1.1 200 OK\r\n\r\nhel")
     cut.receive(ANSWER[:-1])
@@ -109,7 +109,7 @@ def test_an_answer_that_ends_with_the_stream() -> None:
 
 
 def test_an_answer_after_which_the_node_closes() -> None:
-    """A connection is not reusable after a response with ``Connection: close``."""
+    """After a response with ``Connection: close``, the connection is not reusable."""
     connection = asked()
 
     news = connection.receive(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello")
@@ -131,7 +131,7 @@ def test_an_answer_after_which_the_node_closes() -> None:
     ids=lambda data: repr(data[:30]),
 )
 def test_malformed_bytes(nonsense: bytes) -> None:
-    """Malformed bytes yield one ``AnswerBroken``, and the connection is not busy afterwards."""
+    """Malformed bytes yield one ``AnswerBroken`` event, after which the connection is not busy."""
     connection = asked()
 
     (broken,) = [each for each in connection.receive(nonsense) if not isinstance(each, AnswerBegan)]
@@ -141,7 +141,7 @@ def test_malformed_bytes(nonsense: bytes) -> None:
 
 
 def test_an_empty_read_changes_nothing() -> None:
-    """An empty read is not the end of the stream and yields no events."""
+    """An empty piece yields no events and is not the end of the stream."""
     connection = asked()
 
     assert ([], ([200], b"hello", [True])) == (connection.receive(b""), summary(connection.receive(ANSWER)))
@@ -161,7 +161,7 @@ def test_an_empty_read_changes_nothing() -> None:
     ],
 )
 def test_an_early_response_to_a_large_request(expected: bool, status: int, size: int) -> None:
-    """An error before a large request is read makes the connection unusable; a success does so only above a size."""
+    """If a response precedes the end of a large request, an error prevents reuse; a success does only above a size."""
     connection = asked(HttpRequest("POST", "/query/service", b"x" * size))
     answer = b"HTTP/1.1 %d Said\r\nContent-Length: 5\r\n\r\nhello" % status
 
@@ -169,7 +169,7 @@ def test_an_early_response_to_a_large_request(expected: bool, status: int, size:
 
 
 def test_an_unsolicited_response() -> None:
-    """Bytes before a request break the connection; bytes after a response make it unusable for the next request."""
+    """Bytes before any request break the connection; bytes after a response prevent its reuse."""
     idle, busy = HttpConnection("127.0.0.1:8093", ()), asked()
 
     assert [AnswerBroken] == [type(each) for each in idle.receive(ANSWER)]
@@ -177,7 +177,7 @@ def test_an_unsolicited_response() -> None:
 
 
 def test_how_much_of_a_request_was_handed_over() -> None:
-    """Bytes of earlier requests do not count; an unknown count means that the complete request was handed over."""
+    """The byte count covers only the current request; None means that the driver handed over the whole request."""
     connection = HttpConnection("127.0.0.1:8093", ())
     first = len(connection.send(QUESTION))
     connection.receive(ANSWER)
@@ -197,7 +197,7 @@ def test_how_much_of_a_request_was_handed_over() -> None:
 
 @given(st.lists(st.binary(max_size=200) | st.sampled_from([ANSWER, ANSWER[:30], b"\r\n\r\n", b"HTTP/1.1 200 OK\r\n"])))
 def test_any_bytes(received: list[bytes]) -> None:
-    """Any received bytes yield events and never raise."""
+    """Received bytes yield events and never raise."""
     connection = asked()
 
     for data in received:
@@ -209,7 +209,7 @@ def test_any_bytes(received: list[bytes]) -> None:
 
 @pytest.mark.parametrize("host", ["bücher.example", "a\r\nb", "h\x00", " "], ids=repr)
 def test_a_host_that_no_header_can_hold(host: str) -> None:
-    """A host name that is invalid in a header is percent-encoded and adds no header."""
+    """If a host name is not valid in a header, it is percent-encoded and cannot add another header."""
     sent = HttpConnection(f"{host}:8093", ()).send(HttpRequest("GET", "/"))
 
     named, *others = [line for line in sent.split(b"\r\n") if line][1:]
@@ -218,7 +218,7 @@ def test_a_host_that_no_header_can_hold(host: str) -> None:
 
 
 def test_chunks_in_one_piece() -> None:
-    """Chunks that arrive together yield one ``BodyReceived``."""
+    """If several chunks arrive together, one ``BodyReceived`` event has their content."""
     head, chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n" * 1000
 
     news = asked().receive(head + chunks + b"0\r\n\r\n")
@@ -227,7 +227,7 @@ def test_chunks_in_one_piece() -> None:
 
 
 def test_chunks_before_malformed_bytes() -> None:
-    """Chunks before malformed bytes are reported first."""
+    """If malformed bytes follow valid chunks, the event for the chunks comes first."""
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
     began, body, broken = asked().receive(head + b"1\r\na\r\n1\r\nb\r\nno chunk\r\n")
@@ -237,7 +237,7 @@ def test_chunks_before_malformed_bytes() -> None:
 
 
 def test_a_request_without_credentials() -> None:
-    """A request without credentials lacks only the ``authorization`` header, and the next request has it again."""
+    """A request without credentials omits only the ``authorization`` header, which the next request has again."""
     connection = HttpConnection("127.0.0.1:8093", (("authorization", "Basic x"), ("user-agent", "test")))
 
     ping = connection.send(HttpRequest("GET", "/", carries_credentials=False))
@@ -250,7 +250,7 @@ def test_a_request_without_credentials() -> None:
 
 @pytest.mark.parametrize("end", [b"0\r\n\r\n", b"0;last\r\nDigest: x\r\n\r\n"])
 def test_an_empty_answer_before_more_bytes(end: bytes) -> None:
-    """If bytes follow an empty response or the last chunk, the connection is not used again."""
+    """If bytes follow an empty response or its last chunk, the connection is not reusable."""
     empty, chunked = asked(), asked()
 
     news = empty.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" + ANSWER)
@@ -262,7 +262,7 @@ def test_an_empty_answer_before_more_bytes(end: bytes) -> None:
 
 @pytest.mark.parametrize("status", [204, 304])
 def test_a_bodiless_status_that_announces_chunks(status: int) -> None:
-    """A response that cannot have a body ends with its head, even if it announces chunks."""
+    """If the status permits no body, the response ends with its head, even if the head announces chunks."""
     news = asked().receive(b"HTTP/1.1 %d Said\r\nTransfer-Encoding: chunked\r\n\r\n" % status)
 
     assert ([status], b"", [True]) == summary(news)
@@ -271,7 +271,7 @@ def test_a_bodiless_status_that_announces_chunks(status: int) -> None:
 @pytest.mark.parametrize("interim", [b"", b"HTTP/1.1 100 Continue\r\n\r\n"])
 @pytest.mark.parametrize("size", [1, 10_000])
 def test_a_head_of_too_many_lines(interim: bytes, size: int) -> None:
-    """If all heads of a response together have more lines than the limit, the response is broken."""
+    """If the heads of a response have too many lines in total, the response is broken."""
     head = interim + b"HTTP/1.1 200 OK\r\n" + b"a:b\r\n" * HEAD_LINES_MAX + b"\r\n"
 
     connection = asked()
@@ -281,7 +281,7 @@ def test_a_head_of_too_many_lines(interim: bytes, size: int) -> None:
 
 
 def test_chunks_of_a_piece_are_counted() -> None:
-    """The count of chunks covers the newest bytes only."""
+    """The number of chunks counts only those in the newest piece."""
     connection = asked()
     connection.receive(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 5)
     first = connection.chunk_count
@@ -294,7 +294,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def decoded(body: bytes, size: int) -> tuple[bytes, bytes | None, bool]:
-    """Decode a body in pieces of ``size``. Return its content, the bytes after it, and whether it is malformed."""
+    """Decode a body in pieces of ``size``; return its content, the bytes after it, and whether it is malformed."""
     decoder, content, rest = ChunkDecoder(), b"", None
     for start in range(0, len(body), size):
         piece = body[start : start + size]
@@ -321,7 +321,7 @@ def decoded(body: bytes, size: int) -> tuple[bytes, bytes | None, bool]:
     ids=repr,
 )
 def test_chunked_bodies(content: bytes, rest: bytes | None, body: bytes, size: int) -> None:
-    """Content and end of a body are the same for pieces of any size; an incomplete body has no end."""
+    """A body yields the same content and end for pieces of any size; an incomplete body has no end."""
     assert (content, rest, False) == decoded(body, size)
 
 
@@ -346,7 +346,7 @@ def test_chunked_bodies(content: bytes, rest: bytes | None, body: bytes, size: i
     ids=lambda fault: repr(fault[:20]),
 )
 def test_faults_of_chunks(fault: bytes, size: int) -> None:
-    """A body with an invalid part or a part above its limit is malformed; the content before the fault is returned."""
+    """If a part of a body is invalid or exceeds its limit, the body is malformed; earlier content is returned."""
     content, rest, is_malformed = decoded(b"2\r\nhe\r\n" + fault, size)
 
     assert (None, True) == (rest, is_malformed)
@@ -356,7 +356,7 @@ def test_faults_of_chunks(fault: bytes, size: int) -> None:
 @given(st.lists(st.sampled_from([b"1\r\nx\r\n", b"a\r\n0123456789\r\n", b"0\r\n\r\n", b"0", b"\r\n", b"x", b";e"])))
 @example([b"0", b"1\r\nx\r\n", b"0\r\n\r\n"])
 def test_the_decoder_agrees_with_h11(parts: list[bytes]) -> None:
-    """The decoder returns the same content as h11 for every body that h11 reads to its end."""
+    """For every body that h11 reads to its end, the decoder returns the same content."""
     theirs = h11.Connection(h11.CLIENT)
     theirs.send(h11.Request(method="GET", target="/", headers=[("host", "a")]))
     theirs.send(h11.EndOfMessage())

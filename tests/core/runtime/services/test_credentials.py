@@ -1,4 +1,4 @@
-"""Headers that carry the credentials."""
+"""Headers with the credentials of requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from triclinium_core.runtime.services.credentials import headers_of
 
 
 def test_each_kind_of_authenticator() -> None:
-    """A password is sent as Basic in UTF-8, a token as Bearer; a certificate adds no header."""
+    """A password is sent as Basic in UTF-8 and a token as Bearer; a certificate adds no header."""
     password, token = PasswordAuthenticator("ada", "pä:ss"), JwtAuthenticator("a.b.c")
 
     assert ("authorization", "Basic YWRhOnDDpDpzcw==") == headers_of(password, "test")[1]
@@ -16,6 +16,6 @@ def test_each_kind_of_authenticator() -> None:
 
 
 def test_a_name_that_no_header_can_have() -> None:
-    """Invalid characters of the client's name are replaced, so that a line break adds no header."""
+    """If the client's name has a character that a header cannot have, such as a line break, it is replaced."""
     assert (("user-agent", "a??b: c?"),) == headers_of(None, "a\r\nb: cä")
     assert (("user-agent", "triclinium"),) == headers_of(None, " ")

@@ -1,4 +1,4 @@
-"""Responses to other requests: none is taken for the response to the next request."""
+"""Responses that belong to other requests: the client uses none of them for the next request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HITS: Sequence[dict[str, object]] = [{"index": "i", "id": each, "score": 1.0} fo
 
 
 class Pair(NamedTuple):
-    """Pair of requests to one service, with different responses."""
+    """Two requests to one service, which have different responses."""
 
     service: Service
     first: ServiceRequest | Ping
@@ -99,7 +99,7 @@ class Twice(Asking):
         self.run()
 
     def feed(self, event: Event) -> list[Action]:
-        """Feed an event, and submit the second request immediately if the event has completed the first."""
+        """Feed an event; if it completes the first request, submit the second one immediately."""
         actions = super().feed(event)
         if self.first in self.settled_at and self.second is None:
             self.second = neutral.Token(0)
@@ -107,17 +107,17 @@ class Twice(Asking):
         return actions
 
     def deliver(self, stream: neutral.StreamId, size: int | None = None) -> None:
-        """Deliver the next piece to the client."""
+        """Deliver at most ``size`` bytes to the client."""
         super().deliver(stream, self.size)
 
     def answer_size(self) -> int:
-        """Return the size in bytes of one complete response to the first request."""
+        """Return the size in bytes of one response to the first request."""
         return self.asked[0].bytes_sent // 2
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: str(pair.service))
 def test_a_repeated_response_misses_the_next_request(pair: Pair) -> None:
-    """After a repeated response, the next request gets its own response, for reads of every size."""
+    """If a node sends its response twice, the next request still gets its own response, for reads of any size."""
     whole = Twice(pair, 64 * 1024).answer_size()
     sizes = {size for size in range(1, whole + 1) if whole % size in (0, 1, size - 1)} | {2 * whole}
     for size in sorted(sizes):
@@ -133,7 +133,7 @@ def test_a_repeated_response_misses_the_next_request(pair: Pair) -> None:
 
 
 def test_requests_are_sent_to_silent_connections_only() -> None:
-    """Each request over HTTP, including the first of a connection, is sent with ``unless_readable``."""
+    """Each HTTP request is sent with ``unless_readable``, even the first one on a connection."""
     simulation = Asking()
     simulation.finish(asking())
     simulation.finish(asking())
@@ -146,7 +146,7 @@ def test_requests_are_sent_to_silent_connections_only() -> None:
 
 
 def unsolicited(simulation: Asking, data: bytes) -> neutral.StreamId:
-    """Put unread bytes on the only open connection to a service, and return its stream."""
+    """Let the node send bytes on the only open connection to a service, and return its stream."""
     [stream] = simulation.nodes[0].request_log[-1:]
     simulation.links[neutral.StreamId(stream.connection)].incoming += data
     return neutral.StreamId(stream.connection)
@@ -154,7 +154,7 @@ def unsolicited(simulation: Asking, data: bytes) -> neutral.StreamId:
 
 @pytest.mark.parametrize("readonly", [True, False])
 def test_unread_bytes_move_a_request_to_another_connection(readonly: bool) -> None:
-    """A connection with unread bytes is lost with nothing handed over, and even a request that writes is retried."""
+    """If a connection has unread bytes, the request is not sent on it, and is retried even if it writes."""
     simulation = Asking()
     simulation.finish(asking())
     stream = unsolicited(simulation, b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -168,7 +168,7 @@ def test_unread_bytes_move_a_request_to_another_connection(readonly: bool) -> No
 
 
 def test_bytes_in_front_of_the_first_request() -> None:
-    """Bytes that wait on a new connection are not taken for the response to its first request."""
+    """If bytes arrive on a new connection before its first request, they are not used as the response."""
     simulation = Asking()
     simulation.run()
     before = set(simulation.links)
@@ -182,7 +182,7 @@ def test_bytes_in_front_of_the_first_request() -> None:
 
 
 def test_a_kept_connection_that_the_node_has_closed() -> None:
-    """If the node has closed a kept connection, a request for it was not sent, and is retried even if it writes."""
+    """If the node has closed a kept connection, the request was not sent on it, and is retried even if it writes."""
     simulation = Asking()
     simulation.finish(asking())
     simulation.links[neutral.StreamId(simulation.asked[-1].connection)].is_hung_up = True
@@ -205,7 +205,7 @@ def test_a_kept_connection_that_the_node_has_closed() -> None:
     ],
 )
 def test_a_foreign_response_closes_the_connection(request: ServiceRequest, body: bytes) -> None:
-    """A response to another request closes its connection, and a request that writes fails as in flight."""
+    """If a response names another request, its connection closes, and a request that writes fails as in flight."""
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(body=body.decode()), service=request.service)
 
@@ -224,7 +224,7 @@ def test_a_foreign_response_closes_the_connection(request: ServiceRequest, body:
 
 
 def test_a_foreign_response_retries_a_readonly_request() -> None:
-    """A read-only request is sent again under another id, on another connection."""
+    """If a response names another request, a read-only request is sent again with a new id, on a new connection."""
     simulation = Asking()
     simulation.nodes.script.answer("SELECT 1", FOREIGN, FOREIGN, FakeAnswer(rows=[1]))
 
@@ -236,7 +236,7 @@ def test_a_foreign_response_retries_a_readonly_request() -> None:
 
 
 def test_rows_before_a_foreign_id() -> None:
-    """If rows were handed out before the foreign id arrives, the request fails after them and is not retried."""
+    """If a response names another request after some rows, the request fails after these rows, without a retry."""
     simulation = Asking()
     answer = msgspec.structs.replace(FOREIGN, rows=["theirs", "too"], seconds_between_rows=0.1)
     simulation.nodes.script.answer("SELECT 1", answer)
@@ -249,12 +249,12 @@ def test_rows_before_a_foreign_id() -> None:
 
 
 def ids_of(simulation: Asking) -> list[str]:
-    """Return the client context id of each request that the nodes have received."""
+    """Return the client context id in each request that the nodes have received."""
     return [str(msgspec.json.decode(each.body)["client_context_id"]) for each in simulation.asked]
 
 
 def test_each_attempt_has_its_own_id() -> None:
-    """The client's PREPARE, the execution and each retry have distinct ids, and the error names the first id."""
+    """The PREPARE, the execution and each retry have ids that differ; the error has the first of them."""
     simulation = Asking(enhanced=False)
     refused = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
     simulation.nodes.script.answer(STATEMENT, refused, refused, FakeAnswer(errors=[{"code": 3000, "msg": "no"}]))
@@ -268,7 +268,7 @@ def test_each_attempt_has_its_own_id() -> None:
 
 
 def test_a_given_id_is_that_of_all_attempts() -> None:
-    """If the user passes an id, the PREPARE, the execution and each retry send it."""
+    """If the caller passes an id, the PREPARE, the execution and each retry have this id."""
     simulation = Asking(enhanced=False)
     simulation.nodes[0].faults.next(Service.QUERY, faults.cut_body(bytes_sent=5))
 
@@ -279,7 +279,7 @@ def test_a_given_id_is_that_of_all_attempts() -> None:
 
 
 def test_a_plan_of_another_request() -> None:
-    """A PREPARE whose response names another request is sent again, and the plan in that response is not stored."""
+    """If the response to a PREPARE names another request, the client drops its plan and sends the PREPARE again."""
     simulation = Asking(enhanced=False)
     plan = b'{"clientContextID":"another","results":[{"name":"theirs"}],"status":"success"}'
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(200, plan))

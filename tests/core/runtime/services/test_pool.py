@@ -1,4 +1,4 @@
-"""Warning of a client that sends credentials over plain HTTP, and endpoints of removed nodes."""
+"""Endpoints of services: the warning about credentials over plain HTTP, the choice of one, and removed nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triclinium_core.testing.simulation import MIDPOINT
 
 
 def warnings(simulation: Asking) -> list[str]:
-    """Return the node of each warning that recommends ``couchbases://``."""
+    """Return the node in each warning that recommends ``couchbases://``."""
     return [
         action.node
         for action in simulation.actions
@@ -38,7 +38,7 @@ def warnings(simulation: Asking) -> list[str]:
     ids=["basic", "bearer"],
 )
 def test_credentials_over_plain_http(authenticator: Authenticator) -> None:
-    """A single warning names the first node that receives credentials, for any number of requests and nodes."""
+    """For any number of requests and nodes, one warning names the first node that receives credentials."""
     simulation = Asking(hosts=["a.example", "b.example"], tokens=("a.b.c",), authenticator=authenticator)
     for _ in range(10):
         simulation.request(asking())
@@ -50,7 +50,7 @@ def test_credentials_over_plain_http(authenticator: Authenticator) -> None:
 
 
 def test_pings_alone_cause_no_warning() -> None:
-    """A key-value program that pings all services sends no credentials over HTTP and gets no warning."""
+    """If a program uses key-value and only pings other services, it sends no credentials and gets no warning."""
     simulation = Asking(hosts=["a.example"])
     simulation.inquire(Ping(None, "i"))
     simulation.run()
@@ -61,7 +61,7 @@ def test_pings_alone_cause_no_warning() -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "localhost", "LocalHost."])
 def test_credentials_on_loopback(host: str) -> None:
-    """Credentials that stay on this machine cause no warning."""
+    """If the node is on loopback, credentials over plain HTTP cause no warning."""
     simulation = Asking(hosts=[host])
     simulation.finish(asking())
 
@@ -70,7 +70,7 @@ def test_credentials_on_loopback(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["10.0.0.5", "fd00::1", "127.evil.example", "localhost.evil.example", "128.0.0.1"])
 def test_hosts_that_are_not_loopback(host: str) -> None:
-    """Names and addresses that only resemble loopback cause the warning."""
+    """A name or address that only resembles loopback causes the warning."""
     simulation = Asking(hosts=[host])
     simulation.finish(asking())
 
@@ -78,7 +78,7 @@ def test_hosts_that_are_not_loopback(host: str) -> None:
 
 
 class Changing:
-    """Pool of a cluster with one node, whose address changes."""
+    """Pool of a cluster with one node, which a test can replace."""
 
     def __init__(self) -> None:
         options = ClientOptions(connection_string="couchbase://a.example", authenticator=ADMINISTRATOR)
@@ -88,7 +88,7 @@ class Changing:
         self.pool = pool.Pool(self.topologies, tools, tls=False)
 
     def move(self, number: int) -> None:
-        """Replace the node by another."""
+        """Replace the node by another one."""
         self.topologies[None] = self._topology(number)
 
     def _topology(self, number: int) -> Topology:
@@ -96,7 +96,7 @@ class Changing:
 
 
 def test_endpoints_of_nodes_that_left_are_forgotten() -> None:
-    """A client that is never idle keeps the endpoints of current nodes only."""
+    """Even if a client is never idle, it keeps only the endpoints of nodes in the topology."""
     changing = Changing()
     (endpoint,) = changing.pool.endpoints_of(Service.QUERY)
     for number in range(1, 100):
@@ -110,7 +110,7 @@ def test_endpoints_of_nodes_that_left_are_forgotten() -> None:
 
 
 def test_an_endpoint_in_use_is_kept() -> None:
-    """An endpoint with a queued request outlives its node until the request has ended."""
+    """If an endpoint has a queued request when its node leaves, the endpoint is kept until the request has ended."""
     changing = Changing()
     (used,) = changing.pool.endpoints_of(Service.QUERY)
     used.waiting[1] = None
@@ -126,7 +126,7 @@ def test_an_endpoint_in_use_is_kept() -> None:
 
 
 def endpoint(host: str, waiting: int = 0) -> pool.Endpoint:
-    """Return the query service of a node with ``waiting`` queued requests."""
+    """Return the query endpoint of a node with this number of queued requests."""
     options = CircuitBreakerOptions(volume_threshold=1)
     made = pool.Endpoint(Service.QUERY, Address(host, 8093), connections_max=1, circuit_breaker=options)
     made.waiting.update(dict.fromkeys(range(waiting)))
@@ -134,7 +134,7 @@ def endpoint(host: str, waiting: int = 0) -> pool.Endpoint:
 
 
 def test_the_endpoint_with_the_least_to_do() -> None:
-    """The least loaded endpoint with a closed circuit breaker is chosen, and the one that failed before only last."""
+    """The pool chooses the endpoint with the least load and a closed breaker; an avoided one is chosen only last."""
     busy, free, broken = endpoint("a", 2), endpoint("b", 1), endpoint("c")
     broken.breaker.handle(BreakerEvent.OPERATION_TIMED_OUT, 0.0)
 
@@ -145,7 +145,7 @@ def test_the_endpoint_with_the_least_to_do() -> None:
 
 
 def test_streams_as_many_as_are_needed() -> None:
-    """An endpoint needs a stream while it has more queued requests than free or opening streams."""
+    """An endpoint needs a new stream if it has more queued requests than streams that are free or opening."""
     crowded, alone = endpoint("a", 3), endpoint("b", 0)
 
     assert crowded.needs_stream
@@ -163,7 +163,7 @@ HOTELS = Topology("hotels", (1, 9), (A, QUERY_ONLY))
 
 
 def by_bucket(*topologies: Topology) -> Mapping[str | None, Topology]:
-    """Return topologies by their buckets."""
+    """Return topologies by bucket name."""
     return {topology.bucket: topology for topology in topologies}
 
 
@@ -178,12 +178,12 @@ def by_bucket(*topologies: Topology) -> Mapping[str | None, Topology]:
         ((), Service.QUERY, None, []),
     ])  # fmt: skip
 def test_nodes(known: Sequence[Topology], service: Service, bucket: str | None, hosts: list[str]) -> None:
-    """The nodes are those of the bucket, of the cluster if the bucket is not open, or of the newest topology."""
+    """The pool uses the nodes of the bucket, else those of the cluster, else those of the newest topology."""
     assert hosts == [each.host for each in pool.addresses_of(service, by_bucket(*known), bucket=bucket, tls=False)]
 
 
 def test_tls() -> None:
-    """With TLS, only nodes with a TLS port for the service are used."""
+    """With TLS, the pool uses only nodes that have a TLS port for the service."""
     assert (Address("10.0.0.1", 18092),) == pool.addresses_of(Service.VIEWS, by_bucket(CLUSTER), bucket=None, tls=True)
     assert (Address("10.0.0.1", 8092), Address("10.0.0.2", 8092)) == pool.addresses_of(
         Service.VIEWS, by_bucket(CLUSTER), bucket=None, tls=False
@@ -191,7 +191,7 @@ def test_tls() -> None:
 
 
 def test_nodes_in_no_network_of_the_client() -> None:
-    """A node outside the client's network gets no requests, because its address may be another machine there."""
+    """The pool sends nothing to a node outside the client's network, where its address may be another machine."""
     elsewhere = TopologyNode("10.0.0.2", PORTS, is_reached=False)
 
     assert (Address("10.0.0.1", 8093),) == pool.addresses_of(
@@ -228,14 +228,14 @@ INSIDE = TopologyNode("ext.example", {"kv": 31210}, is_reached=True)
 def test_why_a_service_is_reached_nowhere(
     nodes: tuple[TopologyNode, ...], tls: bool, reason: RetryReason, text: str
 ) -> None:
-    """The obstacle is that no node has the service, or that its nodes have no address in the client's network."""
+    """The obstacle is that no node has the service, or that no node with it is in the client's network."""
     known = by_bucket(Topology("travel", (1, 5), nodes, None, "external", ("default", "other")))
 
     assert (reason, text) == pool.obstacle_of(Service.QUERY, known, bucket="travel", tls=tls)
 
 
 def test_nodes_outside_the_network() -> None:
-    """Unreached nodes with the service are listed with their own addresses."""
+    """Nodes with the service outside the client's network are listed with their default addresses."""
     nodes = (OUTSIDE, INSIDE, A, TopologyNode("b", {"kv": 1}, is_reached=False))
     known = by_bucket(Topology(None, (1, 5), nodes, None, "external"))
     reported = "10.0.0.1:8093: the node has no address in network 'external'"
@@ -246,7 +246,7 @@ def test_nodes_outside_the_network() -> None:
 
 
 def test_nothing_is_known() -> None:
-    """Without a topology, the obstacle is that no node has the service."""
+    """If there is no topology, the obstacle is that no node has the service."""
     assert (RetryReason.SERVICE_NOT_AVAILABLE, "no node has the query service") == pool.obstacle_of(
         Service.QUERY, {}, bucket=None, tls=True
     )

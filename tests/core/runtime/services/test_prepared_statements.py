@@ -1,4 +1,4 @@
-"""Messages for prepared statements, and the cache of plans."""
+"""Requests for prepared statements, and the cache of their plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def key(statement: str, context: str = "", *, flex_index: bool = False) -> PlanK
 
 
 def test_remembering() -> None:
-    """Plans are stored by statement, scope and flex index; a newer plan replaces an older one."""
+    """The cache stores plans by statement, scope and flex index; a newer plan replaces an older one."""
     plans = prepared_statements.PreparedPlans()
     keys = [key("SELECT 1"), key("SELECT 2"), key("SELECT 1", "default:`b`.`s`"), key("SELECT 1", flex_index=True)]
     for number, each in enumerate(keys):
@@ -33,7 +33,7 @@ def test_remembering() -> None:
 
 
 def test_count() -> None:
-    """A full cache drops the least recently used plan."""
+    """If the cache is full, it drops the plan that was used least recently."""
     plans = prepared_statements.PreparedPlans(count_max=2)
     plans.remember(key("a"), PreparedPlan("a"))
     plans.remember(key("b"), PreparedPlan("b"))
@@ -44,7 +44,7 @@ def test_count() -> None:
 
 
 def test_size() -> None:
-    """The size of the cache is limited, but the newest plan is always kept."""
+    """The cache drops plans to stay below its maximum size, but always keeps the newest plan."""
     plans = prepared_statements.PreparedPlans(size_max=100)
     plans.remember(key("a"), PreparedPlan("a", "x" * 60))
     plans.remember(key("a"), PreparedPlan("a", "y" * 60))
@@ -58,7 +58,7 @@ def test_size() -> None:
 
 
 def test_repr_of_a_plan() -> None:
-    """The repr of a plan has its name and not the encoded plan."""
+    """The repr of a plan contains its name but not the encoded plan."""
     assert "PreparedPlan('p1')" == repr(PreparedPlan("p1", "x" * 5000))
 
 
@@ -67,20 +67,20 @@ PLAN = HttpResponse(200, b'{"results":[{"name":"p1","encoded_plan":"abc"}]}')
 
 
 def prepared() -> prepared_statements.PreparedStatements:
-    """Return prepared statements that know the plan of the query."""
+    """Return prepared statements with a stored plan of the query."""
     statements = prepared_statements.PreparedStatements(KnownConfigs())
     statements.learn(statements.message(QUERY), PLAN)
     return statements
 
 
 def test_a_statement_is_planned_once() -> None:
-    """Without enhanced prepared statements, a PREPARE is sent first, and then the statement with its plan."""
+    """Without enhanced prepared statements, the client sends a PREPARE and then the statement with its plan."""
     assert PrepareRequest(query=QUERY) == prepared_statements.PreparedStatements(KnownConfigs()).message(QUERY)
     assert QUERY.with_plan(PreparedPlan("p1", "abc")) == prepared().message(QUERY)
 
 
 def test_an_adhoc_query_is_not_prepared() -> None:
-    """An ad hoc query is sent unchanged, and its response yields no plan."""
+    """The client sends an ad hoc query unchanged and stores no plan from its response."""
     statements, adhoc = prepared_statements.PreparedStatements(KnownConfigs()), QueryRequest(statement="SELECT 1")
     statements.learn(adhoc, HttpResponse(200, b'{"prepared":"p1"}'))
 
@@ -89,7 +89,7 @@ def test_an_adhoc_query_is_not_prepared() -> None:
 
 
 def test_an_enhanced_preparation_yields_a_plan() -> None:
-    """The response to an enhanced preparation yields the plan if it names one."""
+    """If the response to an enhanced preparation names a plan, the client stores the plan."""
     statements, enhanced = prepared_statements.PreparedStatements(KnownConfigs()), QUERY.preparation(enhanced=True)
     statements.learn(enhanced, HttpResponse(200, b"{}"))
     before = statements.message(QUERY)
@@ -101,7 +101,7 @@ def test_an_enhanced_preparation_yields_a_plan() -> None:
 
 @pytest.mark.parametrize("reason", RetryReason)
 def test_reasons_that_forget_a_plan(reason: RetryReason) -> None:
-    """Only the reasons in ``REASONS_TO_PREPARE_AGAIN`` forget the plan."""
+    """The client forgets a plan only after a failure with a reason in ``REASONS_TO_PREPARE_AGAIN``."""
     statements = prepared()
     statements.failed(QUERY, reason)
 
@@ -111,7 +111,7 @@ def test_reasons_that_forget_a_plan(reason: RetryReason) -> None:
 
 
 def test_an_invalid_plan() -> None:
-    """An invalid plan raises, and is not stored."""
+    """An invalid plan in a response raises and is not stored."""
     statements = prepared_statements.PreparedStatements(KnownConfigs())
 
     with pytest.raises(MalformedAnswer):

@@ -1,4 +1,4 @@
-"""Preparing a statement once, and again if a node has lost its plan."""
+"""Preparation of a statement: once, and again after a node has lost the plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 
 def test_a_statement_is_prepared_once() -> None:
-    """The first execution prepares the statement; the next ones send the plan."""
+    """The first execution of a statement prepares it; later executions send the plan."""
     simulation = Asking()
 
     for _ in range(3):
@@ -26,7 +26,7 @@ def test_a_statement_is_prepared_once() -> None:
 
 @pytest.mark.parametrize("code", [4040, 4050, 4070])
 def test_a_stale_plan_is_prepared_again(code: int) -> None:
-    """If a plan is stale, the strategy decides, the plan is forgotten, and the statement is prepared again."""
+    """If a plan is stale and the strategy permits it, the client forgets the plan and prepares the statement again."""
     simulation = Asking()
     simulation.finish(asking(adhoc=False))
     simulation.nodes.plans.go_stale(code)
@@ -41,7 +41,7 @@ def test_a_stale_plan_is_prepared_again(code: int) -> None:
 
 
 def test_a_plan_with_a_missing_index() -> None:
-    """A plan whose index is missing is prepared again, because it would miss the same index."""
+    """If the index of a plan is missing, the client prepares the statement again, because this plan needs the index."""
     simulation = Asking()
     simulation.finish(asking(adhoc=False))
     missing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
@@ -56,7 +56,7 @@ def test_a_plan_with_a_missing_index() -> None:
 
 @pytest.mark.parametrize("decision", [RetryAction.after(0.1), RetryAction.no_retry()])
 def test_plan_is_kept_until_the_strategy_decides(decision: RetryAction) -> None:
-    """A stale plan is still sent while an asynchronous strategy is consulted, and forgotten when it has decided."""
+    """A stale plan is sent until the asynchronous strategy has decided, and is then forgotten."""
     simulation = Asking()
     simulation.finish(asking(adhoc=False))
     missing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
@@ -75,7 +75,7 @@ def test_plan_is_kept_until_the_strategy_decides(decision: RetryAction) -> None:
 
 
 def test_a_cluster_that_cannot_read_from_replicas() -> None:
-    """A query that reads from replicas fails without a request if the cluster does not support that."""
+    """If the cluster does not support reads from replicas, a query that needs them fails unsent."""
     simulation = Asking()
 
     simulation.failure(errors.FeatureNotAvailableException, asking(use_replica=True))
@@ -84,7 +84,7 @@ def test_a_cluster_that_cannot_read_from_replicas() -> None:
 
 
 def test_a_cluster_without_enhanced_prepared_statements() -> None:
-    """Without enhanced prepared statements, a PREPARE is sent first, and each execution carries the plan."""
+    """Without enhanced prepared statements, the client sends a PREPARE once, and the plan with each execution."""
     simulation = Asking(enhanced=False)
 
     tokens = [simulation.finish(asking(adhoc=False)) for _ in range(2)]
@@ -96,7 +96,7 @@ def test_a_cluster_without_enhanced_prepared_statements() -> None:
 
 @pytest.mark.parametrize("end", ["deadline", "refused"])
 def test_prepared_statement_that_cannot_be_executed(end: str) -> None:
-    """A prepared statement that waits for a connection fails once, at its deadline or when no connection opens."""
+    """If a prepared statement gets no connection, it fails once: at its deadline, or when no connection opens."""
     simulation = Asking(enhanced=False, max_http_connections=1, timeouts=TimeoutOptions(query=2.0))
     simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1], seconds=60.0))
     simulation.run()

@@ -1,4 +1,4 @@
-"""Rows of a response: they leave when their reader wants them, and an error follows the rows before it."""
+"""Rows of a response, which the client hands out when their reader wants them; an error follows the rows before it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGE_ROW = "x" * 1000
 
 
 class ReadingOn(Asking):
-    """Driver that does not pause."""
+    """Simulation whose driver ignores requests to pause reading."""
 
     def _carry_out(self, action: couchbase.Action) -> None:
         if not isinstance(action, neutral.PauseReading):
@@ -29,7 +29,7 @@ class ReadingOn(Asking):
 
 
 def test_rows_and_then_the_metadata() -> None:
-    """A request hands out its rows, each once and in order, and ends with the metadata."""
+    """A request hands out each row once and in order, and ends with the metadata."""
     simulation = Asking()
 
     token = simulation.finish(asking())
@@ -40,7 +40,7 @@ def test_rows_and_then_the_metadata() -> None:
 
 
 def test_handed_out_rows_prevent_a_retry() -> None:
-    """If the connection is lost after a row was handed out, even a read-only request fails."""
+    """If the connection is lost after a row was handed out, even a read-only request fails without a retry."""
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{"n": 1}, {"n": 2}], seconds_between_rows=1.0))
     token = simulation.request(asking(readonly=True))
@@ -60,7 +60,7 @@ def test_handed_out_rows_prevent_a_retry() -> None:
 
 
 def test_an_error_after_rows_is_raised_after_them() -> None:
-    """Rows before an error are handed out first, and even a retryable error then ends the request."""
+    """If an error follows rows, they are handed out first; the request then fails, even if the error is retryable."""
     simulation = Asking()
     failing = FakeAnswer(rows=[{"n": 1}], errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
     simulation.nodes.script.answer(STATEMENT, failing)
@@ -76,7 +76,7 @@ def test_an_error_after_rows_is_raised_after_them() -> None:
 
 
 def test_reading_pauses_while_rows_are_not_taken() -> None:
-    """Reading pauses once 256 KiB are held and resumes when the rows are taken; all of them arrive."""
+    """The client pauses reading once it holds 256 KiB of rows, and resumes when the reader has taken them."""
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[LARGE_ROW], repeat=2000))
     simulation.takes_rows = False
@@ -97,7 +97,7 @@ def test_reading_pauses_while_rows_are_not_taken() -> None:
 
 
 def test_a_reader_takes_its_time() -> None:
-    """The time that a reader spends between rows does not count towards the deadline."""
+    """If a reader takes longer than the timeout between rows, the query does not time out."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[LARGE_ROW], repeat=2000))
     simulation.takes_rows = False
@@ -115,7 +115,7 @@ def test_a_reader_takes_its_time() -> None:
     ("readonly", "kind"), [(True, errors.UnambiguousTimeoutException), (False, errors.AmbiguousTimeoutException)]
 )
 def test_a_service_that_falls_silent_between_rows(readonly: bool, kind: type[errors.CouchbaseException]) -> None:
-    """If a service sends no more rows, the query times out and keeps the rows that have arrived."""
+    """If a service sends no more rows, the query times out; the rows that have arrived are kept."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{"n": 1}, {"n": 2}], seconds_between_rows=60.0))
 
@@ -127,7 +127,7 @@ def test_a_service_that_falls_silent_between_rows(readonly: bool, kind: type[err
 
 
 def test_silence_between_rows_is_no_earlier_failure() -> None:
-    """The timeout of a query that was retried and then stalls between rows does not name the reason of the retry."""
+    """If a query was retried and later stalls between rows, the error of its timeout omits the reason of the retry."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     stalling = FakeAnswer(rows=[{"n": 1}, {"n": 2}], seconds_between_rows=60.0)
     stale = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
@@ -143,7 +143,7 @@ def test_silence_between_rows_is_no_earlier_failure() -> None:
 
 
 def test_an_error_behind_rows_waits_for_their_reader() -> None:
-    """A request that fails behind rows has no deadline; its reader gets the rows and then the error."""
+    """If a request fails after rows that wait for their reader, it has no deadline; the error follows the rows."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     body = b'{"results":[' + b",".join([b'"%s"' % LARGE_ROW.encode()] * 200) + b",oops"
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode()
@@ -163,7 +163,7 @@ def test_an_error_behind_rows_waits_for_their_reader() -> None:
 
 
 def test_tokens_of_operations_are_unknown_to_readers() -> None:
-    """A reader that names the token of an operation changes nothing."""
+    """If a reader uses the token of an operation, nothing changes."""
     simulation = Asking()
     simulation.run()
     token = simulation.submit(upsert("k"))
@@ -174,7 +174,7 @@ def test_tokens_of_operations_are_unknown_to_readers() -> None:
 
 
 def test_a_driver_without_pauses_fails_the_request() -> None:
-    """If the driver does not pause, the request fails once the held rows reach a limit."""
+    """If the driver does not pause reading, a request fails once its held rows reach a limit."""
     simulation = ReadingOn()
     size = HELD_SIZE_BYTES_MAX * 2 // len(LARGE_ROW)
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[LARGE_ROW], repeat=size))
@@ -191,7 +191,7 @@ def test_a_driver_without_pauses_fails_the_request() -> None:
 
 
 def test_rows_that_hold_the_credentials() -> None:
-    """Rows that contain the credentials arrive unchanged, because they are data of the service."""
+    """If rows contain the credentials, they are handed out unchanged, because they are data."""
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{"n": BASIC}]))
 
@@ -199,7 +199,7 @@ def test_rows_that_hold_the_credentials() -> None:
 
 
 def test_an_error_with_many_rows() -> None:
-    """The rows of an error are discarded, so the response is read to its end without a pause."""
+    """If an error response has rows, the client drops them and reads to the end without a pause."""
     simulation = Asking()
     size = 2 * HELD_SIZE_BYTES // len(LARGE_ROW)
     syntax = FakeAnswer(http_status=400, rows=[LARGE_ROW], repeat=size, errors=[{"code": 3000, "msg": "syntax"}])
@@ -211,7 +211,7 @@ def test_an_error_with_many_rows() -> None:
 
 
 def test_a_complete_response_has_no_obstacle() -> None:
-    """The context of a query whose rows are not taken yet has no obstacle and no reason of a retry."""
+    """If a response is complete and its rows are not taken, the context has no obstacle and no retry reason."""
     simulation = Asking()
     simulation.takes_rows = False
     token = simulation.request(asking())
@@ -223,7 +223,7 @@ def test_a_complete_response_has_no_obstacle() -> None:
 
 
 def test_wanting_rows_again_and_again() -> None:
-    """Repeated requests for the same rows do not extend the deadline."""
+    """If a reader requests the same rows repeatedly, the deadline is not extended."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
     token = simulation.request(asking())

@@ -1,4 +1,4 @@
-"""Requests over HTTP under a token strategy: the same tokens, from the first attempt to the last row."""
+"""HTTP requests under a token strategy: a token is acquired before the first attempt and ends with the last row."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from triclinium_core.testing.fakes.faults import drop_response, hang_up
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 FAILING = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
-"""Response that is retried."""
+"""Error response that the strategies retry."""
 
 
 def test_a_success_is_recorded_with_its_last_row() -> None:
-    """The token is acquired at submission, with its scope, and recorded as a success with the last row."""
+    """A request acquires its token at submission, with the scope, and records the success with its last row."""
     book = TokenBook()
     simulation = Asking(retry_strategy=TokenScope(book, "reports"))
     token = simulation.request(asking())
@@ -39,7 +39,7 @@ def test_a_success_is_recorded_with_its_last_row() -> None:
 
 
 def test_the_strategy_gets_errors_and_sets_delays() -> None:
-    """The strategy of a call replaces that of the cluster, gets the error of the attempt and sets the delay."""
+    """The strategy of a call replaces that of the client; it receives the error of the attempt and sets the delay."""
     book = TokenBook(delay=0.3)
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FAILING, ANSWER)
@@ -55,14 +55,14 @@ def test_the_strategy_gets_errors_and_sets_delays() -> None:
 
 
 class Empty(TokenBook):
-    """Strategy with a length of 0."""
+    """Strategy that is false as a condition, because its length is 0."""
 
     def __len__(self) -> int:
         return 0
 
 
 def test_a_falsy_strategy_is_used() -> None:
-    """A call's strategy is used even if it is false as a condition."""
+    """A call uses its strategy even if the strategy is false as a condition."""
     book = Empty()
     Asking().finish(asking(), retry_strategy=book)
 
@@ -70,7 +70,7 @@ def test_a_falsy_strategy_is_used() -> None:
 
 
 def test_an_empty_quota_fails_the_request() -> None:
-    """With an empty quota, the request fails with its own error, which mentions the quota."""
+    """If the quota is empty, the request fails with the error of its response, whose text mentions the quota."""
     simulation = Asking(retry_strategy=StandardRetryStrategy(rng=Fixed(), quota_capacity=0))
     simulation.nodes.script.answer(STATEMENT, FAILING, ANSWER)
     error = simulation.failure(errors.IndexNotFoundException, asking())
@@ -79,7 +79,7 @@ def test_an_empty_quota_fails_the_request() -> None:
 
 
 def test_a_token_does_not_permit_an_unsafe_retry() -> None:
-    """A request that may have changed data is not sent again, and the strategy is not consulted."""
+    """If a request may have changed data, it is not sent again, and the strategy is not consulted."""
     book = TokenBook()
     simulation = Asking(retry_strategy=book)
     simulation.nodes[0].faults.next(Service.QUERY, hang_up())
@@ -95,7 +95,7 @@ def test_a_token_does_not_permit_an_unsafe_retry() -> None:
 def test_an_error_of_the_user_records_a_success(
     code: int, kind: type[errors.CouchbaseException], end: str | None
 ) -> None:
-    """A syntax error records a success; an internal error of the service does not."""
+    """After a syntax error the request records a success; after an internal error of the service it does not."""
     book = TokenBook()
     simulation = Asking(retry_strategy=book)
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(errors=[{"code": code, "msg": "no"}]))
@@ -106,7 +106,7 @@ def test_an_error_of_the_user_records_a_success(
 
 @pytest.mark.parametrize(("takes_rows", "end"), [(True, "recorded"), (False, "recorded")])
 def test_abandoning_after_rows_records_a_success(takes_rows: bool, end: str) -> None:
-    """A request that is abandoned after rows have arrived records a success, whether or not they were taken."""
+    """If a request is abandoned after rows have arrived, it records a success, even if no row was taken."""
     book = TokenBook()
     simulation = Asking(retry_strategy=book)
     simulation.takes_rows = takes_rows
@@ -119,7 +119,7 @@ def test_abandoning_after_rows_records_a_success(takes_rows: bool, end: str) -> 
 
 
 def test_abandoning_an_unsent_request_releases_its_token() -> None:
-    """An abandoned request releases its token only if it was not sent."""
+    """If a request is abandoned, it releases its token only if it was not sent."""
     book = TokenBook()
     simulation = Asking(retry_strategy=book)
     simulation.nodes[0].faults.always(Service.QUERY, drop_response())
@@ -133,7 +133,7 @@ def test_abandoning_an_unsent_request_releases_its_token() -> None:
 
 
 def test_a_delay_beyond_the_deadline_releases_the_token() -> None:
-    """If the delay reaches the deadline, the token is released immediately and the request times out."""
+    """If the delay reaches the deadline, the request releases its token immediately and times out."""
     book = TokenBook(delay=600.0, retries=1)
     simulation = Asking(retry_strategy=book, timeouts=TimeoutOptions(query=2.0))
     simulation.nodes.script.answer(STATEMENT, FAILING, ANSWER)
@@ -150,7 +150,7 @@ def test_a_delay_beyond_the_deadline_releases_the_token() -> None:
 
 @pytest.mark.parametrize(("delay", "ends"), [(0.5, ["recorded"]), (600.0, ["abandoned"])])
 def test_the_first_attempt_is_held_back(delay: float, ends: list[str]) -> None:
-    """The strategy delays the first attempt; if the delay exceeds the deadline, the request times out unsent."""
+    """The strategy delays the first attempt; if its delay exceeds the deadline, the request times out unsent."""
     book = TokenBook(first_delay=delay)
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     began = simulation.now
@@ -166,7 +166,7 @@ def test_the_first_attempt_is_held_back(delay: float, ends: list[str]) -> None:
 
 
 def test_a_broken_strategy() -> None:
-    """A strategy that breaks before the first attempt fails the request; one that breaks at a success is reported."""
+    """An invalid first delay of the strategy fails the request; an exception at a success is only reported."""
     broken = ZeroDivisionError("a strategy with a defect")
     simulation = Asking()
     token = simulation.finish(asking(), retry_strategy=TokenBook(raises=broken))
@@ -182,7 +182,7 @@ def test_a_broken_strategy() -> None:
 
 
 def test_an_asynchronous_strategy_records_the_success() -> None:
-    """An asynchronous strategy records the success in the background, after the last row."""
+    """If the strategy is asynchronous, it records the success in the background, after the last row."""
     book = TokenBook()
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FAILING, ANSWER)
@@ -205,7 +205,7 @@ def test_an_asynchronous_strategy_records_the_success() -> None:
 
 
 def test_a_broken_asynchronous_strategy_fails_the_request() -> None:
-    """An asynchronous strategy that raises before the first attempt is the cause of the request's error."""
+    """If an asynchronous strategy raises before the first attempt, the request fails with this exception as cause."""
     broken = ZeroDivisionError("a strategy with a defect")
     simulation = Asking()
     token = simulation.request(asking(), retry_strategy=AwaitedBook(TokenBook(), nothing))

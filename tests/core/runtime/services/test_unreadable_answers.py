@@ -1,4 +1,4 @@
-"""Unreadable responses: each fails its own request only, and its error has no credentials."""
+"""Unreadable responses: each fails only its own request, and no error contains credentials."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 
 def test_an_unreadable_first_answer_names_its_node() -> None:
-    """The error of a first attempt whose rows are malformed has the node of the attempt in its context."""
+    """If the rows of a first attempt are malformed, the context of the error has the node of this attempt."""
     simulation = Asking()
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n"
     simulation.nodes[0].faults.always(Service.QUERY, faults.raw_answer(head + b'{"results":[1,oops'))
@@ -35,7 +35,7 @@ def test_an_unreadable_first_answer_names_its_node() -> None:
 @pytest.mark.parametrize("readonly", [True, False])
 @pytest.mark.parametrize("body", ["", "[]", '{"results": [1', '{"metrics": 7, "results": []}'])
 def test_an_answer_that_cannot_be_read(body: str, *, readonly: bool) -> None:
-    """The error for an unreadable response states whether the statement may have been applied."""
+    """If a response is unreadable, the error states whether the statement may have been applied."""
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(body=body))
 
@@ -63,7 +63,7 @@ def test_an_answer_that_cannot_be_read(body: str, *, readonly: bool) -> None:
     ],
 )
 def test_a_malformed_response_fails_only_its_request(fault: Fault, kind: type[errors.CouchbaseException]) -> None:
-    """A malformed response fails its request with a specific error; the concurrent and the next request succeed."""
+    """If a response is malformed, its request fails with a specific error; a concurrent and a later request succeed."""
     simulation = Asking(timeouts=TimeoutOptions(query=5.0))
     simulation.nodes[0].faults.next(Service.QUERY, fault)
 
@@ -96,7 +96,7 @@ def _answer(status: str, kind: str, body: str) -> bytes:
     ],
 )
 def test_an_answer_that_repeats_the_credentials(answer: bytes) -> None:
-    """If a response repeats the credentials, the error, its context and connection events have no part of them."""
+    """If a response repeats the credentials, no part of them is in the error, its context or the connection reports."""
     simulation = Asking(timeouts=TimeoutOptions(query=5.0))
     simulation.nodes[0].faults.always(Service.QUERY, faults.raw_answer(answer))
     token = simulation.finish(asking())
@@ -110,7 +110,7 @@ def test_an_answer_that_repeats_the_credentials(answer: bytes) -> None:
 
 
 def test_a_password_in_a_request_that_is_repeated() -> None:
-    """If a management service repeats a request with a new password, the error does not contain the password."""
+    """If a management service repeats a request that has a new password, the error does not contain the password."""
     simulation = Asking()
     echo = _answer("400 Bad Request", "text/plain", "name=&roles=&password=correct%20horse%20battery")
     simulation.nodes[0].faults.always(Service.MANAGEMENT, faults.raw_answer(echo))
@@ -127,9 +127,7 @@ def test_a_password_in_a_request_that_is_repeated() -> None:
     ],
 )
 def test_nothing_queues_behind_a_half_sent_request(answer: bytes, is_used: bool) -> None:
-    """If a response to a large request arrives before the request is written, it counts, and the next request uses
-    another connection.
-    """
+    """If a response precedes the end of its large request, it counts, and the next request uses another connection."""
     simulation = Asking(max_http_connections=1)
     simulation.finish(asking())
     large = simulation.request(asking("x" * 1_000_000))
@@ -148,7 +146,7 @@ def test_nothing_queues_behind_a_half_sent_request(answer: bytes, is_used: bool)
 
 
 def test_a_second_response_is_discarded() -> None:
-    """A second response is not taken for that of the next request, and its connection is closed."""
+    """If a node sends a second response, it is not used for the next request, and its connection closes."""
     simulation = Asking()
     simulation.nodes[0].faults.next(Service.QUERY, faults.answer_twice())
 
@@ -160,7 +158,7 @@ def test_a_second_response_is_discarded() -> None:
 
 
 def test_a_redirect_is_not_followed() -> None:
-    """A redirect fails the request, so credentials are not sent to another host."""
+    """If a response is a redirect, the request fails, and no credentials are sent to another host."""
     simulation = Asking()
     simulation.nodes[0].faults.next(Service.QUERY, faults.redirect("http://127.0.0.2:8093/query/service"))
 
@@ -172,7 +170,7 @@ def test_a_redirect_is_not_followed() -> None:
 
 @pytest.mark.parametrize("body", ['{"results":[1', '{"results":[1,]}', '{"results":[1],"status":7}', "[]", ""])
 def test_an_invalid_body(body: str) -> None:
-    """An invalid body fails its request, and the next request succeeds."""
+    """If the body of a response is invalid, its request fails, and the next request succeeds."""
     simulation = Asking()
     simulation.nodes.script.answer("SELECT odd", FakeAnswer(body=body))
 
@@ -195,7 +193,7 @@ def test_an_invalid_body(body: str) -> None:
     ],
 )
 def test_undecodable_answer_has_http_status(request_: ServiceRequest, body: bytes) -> None:
-    """A response with status 200 that cannot be decoded fails its request with that status in the context."""
+    """If a response with status 200 cannot be decoded, its request fails, and the context has this status."""
     simulation = Asking(enhanced=False)
     simulation.nodes[0].faults.next(request_.service, faults.http_status(200, body=body))
 
@@ -206,7 +204,7 @@ def test_undecodable_answer_has_http_status(request_: ServiceRequest, body: byte
 
 @pytest.mark.parametrize("enhanced", [False, True])
 def test_an_unreadable_plan_has_changed_nothing(enhanced: bool) -> None:
-    """The error of a statement states that it may have been applied, except if only its plan was requested."""
+    """If a response is unreadable, the error says that the statement may have been applied, except for a PREPARE."""
     simulation = Asking(enhanced=enhanced)
     body = b'{"results":[{"name":7}],"status":7}'
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(200, body=body))
@@ -217,7 +215,7 @@ def test_an_unreadable_plan_has_changed_nothing(enhanced: bool) -> None:
 
 
 def test_an_answer_without_a_head_has_no_status() -> None:
-    """The error of a statement whose response has no status line does not have the status of its plan."""
+    """If the response of a statement has no status line, the error does not have the status of its PREPARE."""
     simulation = Asking(enhanced=False)
     plan = b'{"results":[{"name":"p","encoded_plan":"x"}],"status":"success"}'
     for fault in (faults.http_status(200, body=plan), faults.raw_answer(b"nonsense\r\n\r\n")):
@@ -230,7 +228,7 @@ def test_an_answer_without_a_head_has_no_status() -> None:
 
 
 def test_a_list_with_unreadable_rows() -> None:
-    """Unreadable rows are left out of a list, and one warning gives their number."""
+    """If rows of a list are unreadable, the list omits them, and one warning has their number."""
     simulation = Asking()
     body = '[{"name":"a","quota":{}},{"name":7},null]'
     simulation.nodes.script.answer("GET /pools/default/buckets", FakeAnswer(body=body), service=Service.MANAGEMENT)

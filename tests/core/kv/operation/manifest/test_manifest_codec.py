@@ -1,4 +1,4 @@
-"""Manifest of a bucket's collections on the wire."""
+"""Manifest of a bucket's collections: its request and its response on the wire."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ NO_NUMBERS = (b"-1", b"+1", b" 1", b"1_1", b"0x", b"x1", b"\xd9\xa1", b"1" * 500
 
 
 def test_request() -> None:
-    """A manifest request is a header only."""
+    """A manifest request consists of a header only."""
     wire = encode_operation(QUESTION, COLLECTIONS, opaque=0x11, vbucket=0, prefix=b"")
 
     assert bytes.fromhex("80ba 0000 00 00 0000 00000000 00000011 0000000000000000") == wire
 
 
 def test_a_server_that_knows_no_collections() -> None:
-    """A server without collections gets no manifest request."""
+    """For a server without collections, encoding a manifest request raises."""
     with pytest.raises(
         errors.FeatureNotAvailableException, match="get_collections_manifest needs the feature COLLECTIONS"
     ):
@@ -42,13 +42,13 @@ def test_a_server_that_knows_no_collections() -> None:
 
 
 def test_a_plain_memcached() -> None:
-    """A plain memcached gets no manifest request."""
+    """For a plain memcached server, encoding a manifest request raises."""
     with pytest.raises(errors.FeatureNotAvailableException, match="plain memcached .*get_collections_manifest"):
         encode_operation(QUESTION, Dialect(bare=True), opaque=1, vbucket=0, prefix=b"")
 
 
 def test_response() -> None:
-    """Ids are hexadecimal; unknown fields are ignored, and missing ones get defaults."""
+    """The decoder reads ids as hexadecimal numbers, ignores unknown fields, and fills missing ones with defaults."""
     hotel = CollectionSpec(name="hotel", scope_name="inventory", id=10, max_expiry=60, history=True)
     default = CollectionSpec(name="_default", scope_name="_default", id=0)
     scopes = (
@@ -87,7 +87,7 @@ def test_the_range_of_an_id(id_: tuple[bytes, int]) -> None:
     ],
 )
 def test_unknown_values_of_a_collection(collection: str, max_expiry: int | None, history: bool | None) -> None:
-    """An unreadable setting becomes None and a null list an empty one; all other collections are read."""
+    """An unreadable setting becomes None and a null list of collections an empty one; other collections are read."""
     value = f"""{{"uid":"2","scopes":[{{"uid":"0","name":"_default","collections":null,"limits":null}},
         {{"uid":"8","name":"s","collections":[{{"uid":"9","name":"a",{collection}}},{{"uid":"a","name":"b"}}]}}]}}"""
     found = decode_response(QUESTION, response(value=value.encode()), vbucket=0)
@@ -100,7 +100,7 @@ def test_unknown_values_of_a_collection(collection: str, max_expiry: int | None,
 
 
 def test_no_scopes() -> None:
-    """A null list of scopes is empty."""
+    """If the list of scopes is null, the manifest has no scopes."""
     found = decode_response(QUESTION, response(value=b'{"uid":"2","scopes":null}'), vbucket=0)
 
     assert CollectionsManifest(uid=2, scopes=()) == found
@@ -126,6 +126,6 @@ def test_no_scopes() -> None:
     ],
 )
 def test_malformed_manifests(value: bytes) -> None:
-    """A manifest that is not JSON, or has invalid types or numbers, is malformed, with a short reason."""
+    """A manifest that is not JSON, or has invalid types or numbers, raises MalformedResponse with a short reason."""
     with pytest.raises(MalformedResponse, match="manifest: .{,300}$"):
         decode_response(QUESTION, response(value=value), vbucket=0)

@@ -1,4 +1,4 @@
-"""Reads of all copies of a document: their operations, their results, and the errors if no copy exists."""
+"""Reads of all copies of a document: the operations, the results, and the errors if no copy exists."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ ABSENT = (errors.DocumentNotFoundException, errors.DocumentUnretrievableExceptio
 
 
 def found(copy: int) -> GetReplicaResult:
-    """Return the result of reading a copy."""
+    """Return the result of a successful read of this copy."""
     return GetReplicaResult(Cas(5), 7, b"%d" % copy, RAW, is_replica=copy > 0)
 
 
 def read(
     outcomes: Sequence[Exception], *, first_only: bool, replicas: int | None = 3
 ) -> ReplicaReads[GetReplicaResult]:
-    """Return reads that failed with ``outcomes``, in order."""
+    """Return reads of all copies, which failed with ``outcomes`` in the order of the copies."""
     reads = whole_document_reads(TRAVEL, "ada", RAW, first_only=first_only)
     for operation, outcome in zip(reads.next_operations(0.0), outcomes, strict=True):
         reads.settled(operation, outcome, vbuckets=128, replicas=replicas)
@@ -46,7 +46,7 @@ def read(
 
 
 def test_all_possible_copies_are_read() -> None:
-    """The active copy and all possible replicas are read immediately, in order and once."""
+    """The first operations read the active copy and all possible replicas, in order and once each."""
     reads = whole_document_reads(TRAVEL, "ada", RAW)
     asked = reads.next_operations(0.0)
 
@@ -57,7 +57,7 @@ def test_all_possible_copies_are_read() -> None:
 
 @pytest.mark.parametrize("replicas", [0, 1, 3])
 def test_missing_replicas_are_not_read(replicas: int) -> None:
-    """Only existing copies are read and awaited, if their number is known."""
+    """If the number of replicas is known, only existing copies are read, and the reads end with the last of them."""
     reads = whole_document_reads(TRAVEL, "ada", RAW, first_only=True)
     asked = reads.next_operations(0.0, replicas=replicas)
     for operation in asked:
@@ -70,7 +70,7 @@ def test_missing_replicas_are_not_read(replicas: int) -> None:
 
 
 def test_results_have_is_replica() -> None:
-    """The results of the active copy and of a replica have ``is_replica``."""
+    """The result of a read has ``is_replica``: False for the active copy and True for a replica."""
     reads = whole_document_reads(TRAVEL, "ada", RAW)
     active, replica, *_ = reads.next_operations(0.0)
     reads.settled(replica, found(1), vbuckets=128, replicas=3)
@@ -80,7 +80,7 @@ def test_results_have_is_replica() -> None:
 
 
 def test_parts_of_all_copies() -> None:
-    """A sub-document lookup reads all copies, with results that have ``is_replica``."""
+    """A sub-document lookup in all copies sends one operation per copy; each result has ``is_replica``."""
     reads = partial_reads(TRAVEL, "ada", SPECS, RAW)
     asked = reads.next_operations(0.0)
     result = LookupInResult(Cas(5), SPECS, ((0, b"1"),), RAW, ErrorContext(), is_deleted=True)
@@ -93,7 +93,7 @@ def test_parts_of_all_copies() -> None:
 
 
 def test_no_copy_has_it() -> None:
-    """If no copy exists, reading any copy fails with the context of the active read."""
+    """If no copy exists, a read of any copy fails with the context of the read of the active copy."""
     reported = read([MISSING, NOWHERE, NOWHERE, NOWHERE], first_only=True).failure
 
     assert isinstance(reported, errors.DocumentUnretrievableException)
@@ -103,7 +103,7 @@ def test_no_copy_has_it() -> None:
 
 @pytest.mark.parametrize(("replicas", "missed"), [(None, 4), (0, 1), (1, 2), (3, 4)])
 def test_missing_copies_in_errors(replicas: int | None, missed: int) -> None:
-    """The errors are those of the active copy and of each replica that the bucket has or may have."""
+    """``errors`` has one error for the active copy and one for each replica that the bucket has or may have."""
     reads = read([MISSING, NOWHERE, NOWHERE, NOWHERE], first_only=False, replicas=replicas)
 
     assert (MISSING, NOWHERE, NOWHERE, NOWHERE)[:missed] == reads.errors
@@ -116,7 +116,7 @@ OUTCOMES = st.sampled_from([None, None, MISSING, NOWHERE, LATE, LOST, CLOSED])
 def test_any_outcomes_in_any_order(
     order: list[int], outcomes: list[Exception | None], first_only: bool, data: st.DataObject
 ) -> None:
-    """Each copy is returned once, in order of arrival; the reads fail without a copy or if the driver closes."""
+    """Each copy is returned once, in order of arrival; the reads fail if no copy exists or the driver is closed."""
     reads: FanOut[GetReplicaResult] = whole_document_reads(TRAVEL, "ada", RAW, first_only=first_only)
     asked = reads.next_operations(0.0)
     taken: list[GetReplicaResult] = []

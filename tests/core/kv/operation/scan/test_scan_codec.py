@@ -1,4 +1,4 @@
-"""Operations of a scan on the wire, byte by byte."""
+"""Operations of a scan on the wire, compared byte by byte."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ META = struct.Struct(">IIQQB")
 
 
 def sent(operation: Operation, *, prefix: bytes = b"\0", dialect: Dialect = JSON) -> Frame:
-    """Return a request as a frame."""
+    """Encode a request, and return its frame."""
     data = encode_operation(operation, dialect, opaque=7, vbucket=3, prefix=prefix)
     (frame,) = FrameBuffer(SERVER_ACCEPTS).receive(data)
     return frame
 
 
 def decoded(operation: Operation, *, status: int = 0, extras: bytes = b"", value: bytes = b"") -> results.Result:
-    """Return the result in a response."""
+    """Return the result of a response with these parts."""
     data = encode_response(operation.opcode, opaque=7, status=status, extras=extras, value=value)
     (frame,) = FrameBuffer(CLIENT_ACCEPTS).receive(data)
     return decode_response(operation, frame, vbucket=3)
 
 
 def piece(data: bytes) -> bytes:
-    """Return bytes preceded by their length."""
+    """Return the length of ``data`` followed by ``data``."""
     return encode_unsigned(len(data)) + data
 
 
 def document(key: bytes, value: bytes, datatype: int = 0, expiry: int = 0) -> bytes:
-    """Return a document of a page."""
+    """Return a document as a page contains it."""
     return META.pack(JSON_FLAGS, expiry, 5, 9, datatype) + piece(key) + piece(value)
 
 
@@ -91,7 +91,7 @@ def document(key: bytes, value: bytes, datatype: int = 0, expiry: int = 0) -> by
     ids=lambda value: value.name if isinstance(value, Operation) else "",
 )
 def test_opening(operation: Operation, prefix: bytes, expected: dict[str, object]) -> None:
-    """A request that opens a scan is uncompressed JSON with the hexadecimal collection id, without key and extras."""
+    """The request that opens a scan is uncompressed JSON with a hexadecimal collection id, without key and extras."""
     frame = sent(operation, prefix=prefix)
 
     assert expected == json.loads(frame.value)
@@ -99,7 +99,7 @@ def test_opening(operation: Operation, prefix: bytes, expected: dict[str, object
 
 
 def test_opening_needs_json() -> None:
-    """Without the JSON feature, opening a scan raises."""
+    """If the JSON feature was not negotiated, a request that opens a scan raises."""
     with pytest.raises(errors.FeatureNotAvailableException, match="scan needs the feature JSON"):
         sent(RangeScanCreate(TRAVEL, 3, Bounds()), dialect=Dialect())
 
@@ -120,19 +120,19 @@ def test_continue_and_cancel() -> None:
     "operation", [RangeScanCreate(TRAVEL, 3, Bounds()), GO_ON, RangeScanCancel(TRAVEL, 3, SCAN_ID)]
 )
 def test_a_plain_memcached_scans_nothing(operation: Operation) -> None:
-    """A plain memcached supports no scans."""
+    """For a plain memcached server, encoding a scan request raises."""
     with pytest.raises(errors.FeatureNotAvailableException, match="plain memcached"):
         sent(operation, dialect=Dialect(bare=True))
 
 
 def test_responses_to_open_and_cancel() -> None:
-    """The response to opening a scan has its id; that to a cancellation is empty."""
+    """The response to a request that opens a scan has the scan id; the response to a cancellation is empty."""
     assert results.RangeScanCreated(SCAN_ID) == decoded(RangeScanCreate(TRAVEL, 3, Bounds()), value=SCAN_ID)
     assert results.Done() == decoded(RangeScanCancel(TRAVEL, 3, SCAN_ID))
 
 
 def test_keys() -> None:
-    """Each key follows its length; a key that is not UTF-8 remains distinguishable."""
+    """A page of keys has the length of each key before it; keys that are not UTF-8 remain distinguishable."""
     long = b"k" * 128
     page = decoded(GO_ON, extras=KEYS, value=piece(b"key0") + piece(long) + piece("é".encode()) + piece(b"\xff"))
 
@@ -150,7 +150,7 @@ def test_keys() -> None:
 
 
 def test_documents() -> None:
-    """A document has flags, expiry and CAS, and may be compressed."""
+    """Each document in a page has flags, expiry and CAS; its value may be compressed."""
     deflated = bytes(cramjam.snappy.compress_raw(b"x" * 100))
     value = document(b"a", b"1", expiry=1_750_000_000) + document(b"b", deflated, Datatype.SNAPPY)
     page = decoded(GO_ON, extras=DOCUMENTS, value=value)
@@ -179,7 +179,7 @@ def test_documents() -> None:
 )
 @pytest.mark.parametrize("extras", [b"", KEYS, DOCUMENTS])
 def test_the_end_of_a_page(status: Status, is_complete: bool, extras: bytes) -> None:
-    """The status marks the last page; an empty page needs no extras."""
+    """The status of a response marks the last page; a page without items may lack extras."""
     assert results.ScanPage((), is_complete) == decoded(GO_ON, status=status, extras=extras)
 
 
@@ -201,13 +201,13 @@ def test_the_end_of_a_page(status: Status, is_complete: bool, extras: bytes) -> 
     ],
 )
 def test_malformed_pages(extras: bytes, value: bytes) -> None:
-    """Invalid pages are malformed."""
+    """A page with invalid bytes raises MalformedResponse."""
     with pytest.raises(MalformedResponse):
         decoded(GO_ON, extras=extras, value=value)
 
 
 def test_a_page_with_too_many_items() -> None:
-    """A page with too many items is read up to the first excess item."""
+    """If a page has more items than requested, the decoder stops at the first excess item."""
     page = decoded(GO_ON, extras=KEYS, value=piece(b"a") * 10_000)
 
     assert isinstance(page, results.ScanPage)
@@ -215,7 +215,7 @@ def test_a_page_with_too_many_items() -> None:
 
 
 def test_large_documents_are_inflated_when_they_are_read() -> None:
-    """A page inflates documents up to a total size; later ones are inflated when they are read."""
+    """The decoder inflates documents of a page up to a total size, and each later one when the caller reads it."""
     half = bytes(INFLATED_SIZE_BYTES_MAX // 2)
     deflated = bytes(cramjam.snappy.compress_raw(half))
     page = decoded(GO_ON, extras=DOCUMENTS, value=document(b"a", deflated, Datatype.SNAPPY) * 4)
@@ -226,7 +226,7 @@ def test_large_documents_are_inflated_when_they_are_read() -> None:
 
 
 def test_a_large_document_that_cannot_be_inflated() -> None:
-    """A corrupt block fails reading its document; a block with an excessive size fails the page."""
+    """A corrupt block raises when the caller reads its document; a block of an excessive size fails its page."""
     half = bytes(cramjam.snappy.compress_raw(bytes(INFLATED_SIZE_BYTES_MAX)))
     broken = half[:1000] + b"\xff" * (len(half) - 1000)
     pieces = document(b"a", half, Datatype.SNAPPY)
@@ -243,14 +243,14 @@ def test_a_large_document_that_cannot_be_inflated() -> None:
 
 @pytest.mark.parametrize("size", [0, 15, 17])
 def test_an_id_of_another_size(size: int) -> None:
-    """A scan id of another size is malformed."""
+    """A scan id that does not have 16 bytes raises MalformedResponse."""
     with pytest.raises(MalformedResponse):
         decoded(RangeScanCreate(TRAVEL, 3, Bounds()), value=bytes(size))
 
 
 @given(st.sampled_from([b"", KEYS, DOCUMENTS]), st.binary(max_size=200))
 def test_hostile_pages(extras: bytes, value: bytes) -> None:
-    """Arbitrary pages yield a page or MalformedResponse."""
+    """Arbitrary bytes yield a page or raise MalformedResponse."""
     try:
         page = decoded(GO_ON, status=Status.RANGE_SCAN_MORE, extras=extras, value=value)
     except MalformedResponse:

@@ -1,4 +1,4 @@
-"""Scan as a machine: the next request of each vbucket, the order of vbuckets, read-ahead and cleanup."""
+"""Scan as a machine: requests of each vbucket, order of the vbuckets, backpressure and cleanup."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ LETTERS, ALL = RangeScan("a", "z"), RangeScan()
 
 
 def scan_of(scan_type: ScanType = LETTERS) -> scan_machine.VBucketScan:
-    """Return a scan of the fourth vbucket."""
+    """Return a scan of vbucket 3."""
     options = ScanOptions(TRAVEL, scan_type)
     return scan_machine.VBucketScan(options, 3, options.selection(77))
 
 
 def opened(scan_type: ScanType = LETTERS) -> scan_machine.VBucketScan:
-    """Return an open scan."""
+    """Return a scan that the node has opened."""
     scan = scan_of(scan_type)
     scan.next_request()
     scan.succeeded(OPENED)
@@ -41,14 +41,14 @@ def opened(scan_type: ScanType = LETTERS) -> scan_machine.VBucketScan:
 
 
 def items(*ids: str) -> tuple[ScanResult, ...]:
-    """Return documents."""
+    """Return the items of a page that has these ids."""
     return tuple(ScanResult(each, JSON_TRANSCODER) for each in ids)
 
 
 def error(
     status: int | None = None, kind: type[errors.CouchbaseException] = errors.CouchbaseException
 ) -> errors.CouchbaseException:
-    """Return the exception of a status."""
+    """Return an exception whose context has this status."""
     return kind("failed", ErrorContext(status=status))
 
 
@@ -59,7 +59,7 @@ REFUSED = errors.RequestCanceledException("refused", ErrorContext(refused_reason
 
 
 def test_page_by_page() -> None:
-    """A scan is opened, continued while there are pages, and complete with the last page."""
+    """A scan opens, continues until the node marks a page as the last one, and is then complete."""
     token = MutationToken("travel", 3, 1, 2)
     options = ScanOptions(TRAVEL, PrefixScan("p"), True, 7, 8, {3: token, 4: MutationToken("travel", 4, 1, 2)})
     scan = scan_machine.VBucketScan(options, 3, options.selection(77))
@@ -79,7 +79,7 @@ def test_page_by_page() -> None:
 
 @pytest.mark.parametrize(("seed", "expected"), [(None, 77), (0, 0), (5, 5)])
 def test_samples(seed: int | None, expected: int) -> None:
-    """Each vbucket requests the size of the complete sample; the seed is that of the user if given."""
+    """Each vbucket requests a sample of the complete size, with the seed of the caller if there is one."""
     assert (
         scan_requests.RangeScanCreate(TRAVEL, 3, Sample(9, expected)) == scan_of(SamplingScan(9, seed)).next_request()
     )
@@ -90,7 +90,7 @@ GONE = [error(Status.NOT_MY_VBUCKET), error(Status.KEY_NOT_FOUND), error(Status.
 
 @pytest.mark.parametrize("failure", GONE, ids=["moved", "forgotten", "cancelled", "lost"])
 def test_a_lost_scan_restarts_behind_the_last_document(failure: errors.CouchbaseException) -> None:
-    """After a loss, another scan is opened behind the last delivered key, and no item is delivered twice."""
+    """After a loss, the vbucket opens another scan after the last delivered key, so no item is delivered twice."""
     scan = opened()
     scan.succeeded(ScanPage(items("b", "c\udcff"), is_complete=False))
 
@@ -101,7 +101,7 @@ def test_a_lost_scan_restarts_behind_the_last_document(failure: errors.Couchbase
     request = scan.next_request()
     assert isinstance(request, scan_requests.RangeScanContinue)
     assert OTHER_ID == request.scan_id
-    # No document follows the last one.
+    # The node has no document after the last delivered one.
     scan.failed(failure)
     assert scan.failed(error(Status.KEY_NOT_FOUND, errors.DocumentNotFoundException)) is None
     assert scan.is_done
@@ -109,7 +109,7 @@ def test_a_lost_scan_restarts_behind_the_last_document(failure: errors.Couchbase
 
 @pytest.mark.parametrize("failure", GONE, ids=["moved", "forgotten", "cancelled", "lost"])
 def test_a_lost_sample_is_not_restarted(failure: errors.CouchbaseException) -> None:
-    """A lost sample of a vbucket is not restarted, because a sample may be incomplete."""
+    """If the sample of a vbucket is lost, the vbucket is done without a restart, because a sample may be incomplete."""
     scan = opened(SamplingScan(9))
     scan.succeeded(ScanPage(items("b"), is_complete=False))
 
@@ -131,7 +131,7 @@ def test_a_lost_sample_is_not_restarted(failure: errors.CouchbaseException) -> N
 @rows("is_open", [False, True])
 @rows("scan_type", [RangeScan(), SamplingScan(5)])
 def test_errors_that_end_the_scan(failure: errors.CouchbaseException, is_open: bool, scan_type: ScanType) -> None:
-    """Other errors end the scan, and an open scan on the node can still be cancelled."""
+    """After any other error the scan fails; if it is open on the node, it can still be cancelled."""
     scan = opened(scan_type) if is_open else scan_of(scan_type)
 
     assert failure is scan.failed(failure)
@@ -139,7 +139,7 @@ def test_errors_that_end_the_scan(failure: errors.CouchbaseException, is_open: b
 
 
 def test_restarts_are_limited() -> None:
-    """Restarts back off and fail after a limit; a page resets the count."""
+    """Restarts of a vbucket back off up to a limit, after which the scan fails; a page resets the count."""
     scan = scan_of()
     for is_last in (False, True):
         pauses = []
@@ -157,7 +157,7 @@ def test_restarts_are_limited() -> None:
 
 
 def test_an_older_server_refuses_a_large_sample() -> None:
-    """A server that refuses a large sample is scanned completely instead; for a range, the refusal is an error."""
+    """If a server refuses a large sample, the vbucket is scanned completely; if it refuses a range, the scan fails."""
     scan, refused = scan_of(SamplingScan(9)), error(Status.RANGE_ERROR, errors.InvalidArgumentException)
 
     assert scan.failed(refused) is None
@@ -182,7 +182,7 @@ def test_an_older_server_refuses_a_large_sample() -> None:
     ids=str,
 )
 def test_wrong_options(arguments: dict[str, object], parameter: str) -> None:
-    """Invalid options are rejected by the names that users know."""
+    """An invalid option raises an error with the public name of the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         ScanOptions(**{"keyspace": TRAVEL, "scan_type": ALL, **arguments})  # type: ignore[arg-type]
 
@@ -190,7 +190,7 @@ def test_wrong_options(arguments: dict[str, object], parameter: str) -> None:
 
 
 def test_a_page_without_a_limit_of_items() -> None:
-    """A limit of 0 requests pages of the client's maximum."""
+    """If the caller's item limit is 0, a page has the maximum number of items."""
     scan = scan_machine.VBucketScan(ScanOptions(TRAVEL, ALL, item_limit=0), 3, Bounds())
     scan.succeeded(RangeScanCreated(bytes(16)))
     request = scan.next_request()
@@ -200,7 +200,7 @@ def test_a_page_without_a_limit_of_items() -> None:
 
 
 def test_the_newest_mutation_of_each_vbucket() -> None:
-    """The newest token of each vbucket counts; tokens of other buckets are ignored, and invalid ones rejected."""
+    """The newest token of each vbucket is used; tokens of other buckets are ignored, and an invalid token raises."""
     tokens = [MutationToken(bucket, vbucket, 1, number) for bucket in ("travel", "hotels") for vbucket, number in
               [(1, 5), (1, 7), (1, 6), (2, 1)]]  # fmt: skip
 
@@ -210,14 +210,14 @@ def test_the_newest_mutation_of_each_vbucket() -> None:
     assert "consistent_with" == caught.value.parameter
 
 
-# All vbuckets.
+# Mapping with the same ids for all vbuckets.
 
 FOUR = {vbucket: [f"{vbucket}{letter}" for letter in "abc"] for vbucket in range(4)}
 FORBIDDEN, CLOSED = error(Status.NO_ACCESS), RuntimeError("the driver is closed")
 
 
 class Nodes:
-    """Vbuckets with their ids and open scans, and the driver of one scan, which checks its limits."""
+    """Nodes that store ids by vbucket, with the driver of one scan, which checks the limits of the scan."""
 
     def __init__(
         self, stored: Mapping[int, Sequence[str]], scan_type: ScanType = ALL, concurrency: int = 1, page_size: int = 1
@@ -228,16 +228,16 @@ class Nodes:
         self.now = 100.0
         self.open: list[Operation] = []
         self.asked: list[Operation] = []
-        """All submitted operations."""
+        """Operations that the scan has submitted so far."""
         self.ready: list[int] = []
-        """Vbuckets with pages that are not taken yet."""
+        """Vbuckets that have pages which the caller has not taken yet."""
         self.scans: dict[bytes, list[str]] = {}
-        """Remaining ids of each open scan."""
+        """Ids that each open scan has yet to return."""
         self._stored, self._concurrency, self._page_size = stored, concurrency, page_size
         self._numbers = count()
 
     def submit(self) -> Sequence[Operation]:
-        """Submit the due operations, and return them."""
+        """Submit the operations that the scan has due, and return them."""
         operations = self.scan.next_operations(self.now)
         self.open += operations
         self.asked += operations
@@ -246,14 +246,14 @@ class Nodes:
         return operations
 
     def take(self) -> list[str]:
-        """Take the available ids, and submit further operations."""
+        """Take the available ids, submit the operations that follow, and return the ids."""
         ids = [item.id for item in self.scan.take()]
         del self.ready[: bool(ids)]
         self.submit()
         return ids
 
     def settle(self, operation: Operation, failure: Exception | None = None) -> None:
-        """Complete an operation, and submit further ones."""
+        """Complete an operation, and submit the operations that follow."""
         self.open.remove(operation)
         if failure is LOST and isinstance(operation, scan_requests.RangeScanContinue):
             del self.scans[operation.scan_id]
@@ -268,12 +268,12 @@ class Nodes:
         self.submit()
 
     def settle_all(self) -> None:
-        """Complete all operations that can complete without a further take."""
+        """Complete operations until none is open; ``take`` submits the next ones."""
         while self.open:
             self.settle(self.open[0])
 
     def close(self) -> None:
-        """Close the scan, and drop the cancelled scans."""
+        """Close the scan, and remove each open scan that it cancels."""
         for operation in self.scan.close():
             assert isinstance(operation, scan_requests.RangeScanCancel)
             del self.scans[operation.scan_id]
@@ -299,14 +299,14 @@ class Nodes:
 
 
 def begun(nodes: Nodes) -> Nodes:
-    """Return nodes after the first take and the completion of its operations."""
+    """Take once, complete all operations that this submits, and return ``nodes``."""
     assert [] == nodes.take()
     nodes.settle_all()
     return nodes
 
 
 def test_requests_follow_the_reader() -> None:
-    """Before the first take nothing is sent; then the map and one page of each concurrent vbucket."""
+    """Before the first take, nothing is sent; then a request for the map, and one page of each concurrent vbucket."""
     nodes = Nodes(FOUR, concurrency=2)
 
     assert not nodes.submit()
@@ -318,13 +318,13 @@ def test_requests_follow_the_reader() -> None:
 
 
 def test_where_there_is_no_map() -> None:
-    """Without a map, the first vbucket is scanned, so that the error gives the reason."""
+    """Without a map, the machine scans vbucket 0, so that the error of this request gives the reason."""
     assert scan_requests.RangeScanCreate(TRAVEL, 0, Bounds()) == begun(Nodes({}, concurrency=5)).asked[-1]
 
 
 @rows("failure", [FORBIDDEN, CLOSED])
 def test_the_first_failure_ends_it(failure: Exception) -> None:
-    """The first failure ends the scan behind the available pages; nothing later is delivered or sent."""
+    """The first failure ends the scan after the available pages; later pages are not delivered and nothing is sent."""
     early, nodes = Nodes(FOUR), begun(Nodes(FOUR, concurrency=3))
     early.take()
     early.settle(early.open[0], failure)
@@ -340,7 +340,7 @@ def test_the_first_failure_ends_it(failure: Exception) -> None:
 
 @pytest.mark.parametrize("limit", [3, 4])
 def test_a_sample_that_is_large_enough(limit: int) -> None:
-    """A complete sample drops the rest of its last page, ignores failures, and cancels open scans."""
+    """A complete sample drops the rest of its page, ignores a failure, and cancels the scans that are open."""
     nodes = begun(Nodes(FOUR, SamplingScan(limit), 3, page_size=2))
     sizes = [len(nodes.take())]
     nodes.settle(nodes.open[0], FORBIDDEN)
@@ -354,7 +354,7 @@ def test_a_sample_that_is_large_enough(limit: int) -> None:
 
 
 def test_a_vbucket_backs_off_while_others_continue() -> None:
-    """A vbucket backs off until ``wakeup`` after a failed restart, while others continue."""
+    """After a failed restart, a vbucket waits until ``wakeup``, while other vbuckets continue."""
     nodes, again = Nodes(FOUR, concurrency=2), scan_requests.RangeScanCreate(TRAVEL, 0, Bounds())
     nodes.take()
     nodes.settle(nodes.open[0])
@@ -371,7 +371,7 @@ def test_a_vbucket_backs_off_while_others_continue() -> None:
 
 
 def test_the_order_of_vbuckets() -> None:
-    """Vbuckets are scanned by number; a sample shuffles them by its seed."""
+    """A range scan visits the vbuckets by number; a sampling scan visits them in an order that its seed determines."""
     scan_types: list[ScanType] = [SamplingScan(5), SamplingScan(5, 77), SamplingScan(5, 78), ALL]
     asked = [begun(Nodes(dict.fromkeys(range(64), ()), each)).asked for each in scan_types]
     orders = [[each.vbucket for each in row if isinstance(each, scan_requests.VBucketOperation)] for row in asked]
@@ -390,7 +390,9 @@ STORED = st.lists(st.integers(0, 4), min_size=1, max_size=6).map(
 def test_any_events_in_any_order(
     stored: Mapping[int, Sequence[str]], scan_type: ScanType, concurrency: int, page_size: int, data: st.DataObject
 ) -> None:
-    """Each item is delivered at most once and within the limit, all without failures, and no scan stays open."""
+    """In any order of events, each item is delivered at most once and within the limit, and no scan stays open on a
+    node. Without failures, all items are delivered.
+    """
     nodes = Nodes(stored, scan_type, concurrency, page_size)
     failures: list[errors.CouchbaseException | None] = [
         None,

@@ -1,4 +1,4 @@
-"""Scan types: values that are checked when they are created."""
+"""Scan types, whose constructors check the arguments."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from triclinium_core.kv.operation.scan.scans import Bounds, PrefixScan, RangeSca
     ids=str,
 )
 def test_bounds(scan: RangeScan | PrefixScan, bounds: Bounds) -> None:
-    """The bounds of a scan type are bytes, each inclusive or exclusive, and cover every UTF-8 key by default."""
+    """A bound of a scan is inclusive or exclusive bytes; by default the bounds include every UTF-8 key."""
     assert bounds == scan.bounds
 
 
@@ -59,7 +59,7 @@ def test_bounds(scan: RangeScan | PrefixScan, bounds: Bounds) -> None:
     ],
 )
 def test_wrong_arguments(make: Callable[[], object], parameter: str) -> None:
-    """Invalid arguments are rejected by name."""
+    """An invalid argument raises an error that names the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
@@ -68,7 +68,7 @@ def test_wrong_arguments(make: Callable[[], object], parameter: str) -> None:
 
 
 def test_limits() -> None:
-    """The smallest and the largest values are accepted."""
+    """The constructors accept the smallest and the largest value of each argument."""
     assert [1, 2**64 - 1] == [SamplingScan(limit, 0).limit for limit in (1, 2**64 - 1)]
     assert 2**32 - 1 == SamplingScan(1, 2**32 - 1).seed
     assert "x" * 250 == ScanTerm("x" * 250).term

@@ -18,12 +18,12 @@ GET, EXISTS = LookupInSpec.get("a"), LookupInSpec.exists("b")
 
 
 def found(spec: LookupInSpec, status: int, value: bytes = b"") -> LookupInResult:
-    """Return the result of two specs, of which the second is under test."""
+    """Return the result of two specs; the second one is under test."""
     return LookupInResult(Cas(9), (GET, spec), ((0, b"1"), (status, value)), JSON_TRANSCODER, CONTEXT)
 
 
 def test_values() -> None:
-    """Values are converted to the requested type."""
+    """``content_as`` converts a value to the requested type."""
     result = found(GET, 0, b'{"x":[1]}')
 
     assert 1 == result.content_as(int, 0)
@@ -36,7 +36,7 @@ def test_values() -> None:
 @pytest.mark.parametrize(("status", "expected"), [(0, True), (0xC0, False)])
 @pytest.mark.parametrize("spec", [GET, EXISTS], ids=["get", "exists"])
 def test_existence(spec: LookupInSpec, status: int, expected: bool) -> None:
-    """The status of any spec shows whether its path exists."""
+    """``exists`` derives from the status of a spec whether its path exists."""
     assert expected is found(spec, status).exists(1)
 
 
@@ -57,7 +57,7 @@ def test_the_content_of_a_question(status: int, expected: bool) -> None:
     ],
 )
 def test_failures(status: int, error: type[errors.CouchbaseException]) -> None:
-    """Each failed spec raises its own exception, with its path and index."""
+    """The content of a failed spec raises the exception of its status, with the path and the index."""
     with pytest.raises(error) as caught:
         found(GET, status).content_as(object, 1)
 
@@ -73,7 +73,7 @@ def test_failures(status: int, error: type[errors.CouchbaseException]) -> None:
 
 @pytest.mark.parametrize("spec", [GET, EXISTS], ids=["get", "exists"])
 def test_path_mismatch_is_not_existence(spec: LookupInSpec) -> None:
-    """A path mismatch raises, because it does not show whether the path exists."""
+    """After a path mismatch ``exists`` raises, because the status does not show whether the path exists."""
     with pytest.raises(errors.PathMismatchException):
         found(spec, 0xC1).exists(1)
     with pytest.raises(errors.PathMismatchException):
@@ -85,7 +85,7 @@ CHANGED = MutateInResult(Cas(9), (b"7", None), JSON_TRANSCODER)
 
 @pytest.mark.parametrize("wrong", [-1, 2, 10**30, "0", 0.0, True, None], ids=repr)
 def test_invalid_indexes(wrong: int) -> None:
-    """Indexes that are negative, too large or not integers are rejected."""
+    """An index that is negative, too large or not an integer raises."""
     asks: tuple[Callable[[], object], ...] = (
         lambda: found(GET, 0, b"1").content_as(object, wrong),
         lambda: found(GET, 0, b"1").exists(wrong),
@@ -98,7 +98,7 @@ def test_invalid_indexes(wrong: int) -> None:
 
 
 def test_contents_of_mutations() -> None:
-    """A mutation returns a number or nothing; reading a missing value raises."""
+    """The content of a mutation is a number, if it has one; the content of any other mutation raises."""
     assert 7 == CHANGED.content_as(int, 0)
     assert b"7" == MutateInResult(Cas(9), (b"7",), RawJsonTranscoder()).content_as(bytes, 0)
     with pytest.raises(errors.DecodingFailureException):

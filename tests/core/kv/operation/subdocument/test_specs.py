@@ -1,4 +1,4 @@
-"""Specs as values: their form on the wire, and each invalid argument by name."""
+"""Specs as values: their form on the wire, and the errors for invalid arguments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ X, C, M = F.XATTR, F.CREATE_PARENTS, F.XATTR | F.EXPAND_MACROS
     ids=lambda value: value.opcode.name if isinstance(value, specs.LookupInSpec) else "",
 )
 def test_lookups(spec: specs.LookupInSpec, opcode: PathOpcode, path: str, xattr: bool) -> None:
-    """Each method has its own opcode, and the complete document another one."""
+    """Each lookup method has its opcode; without a path, ``get`` has the opcode of the complete document."""
     assert (opcode, path, xattr) == (spec.opcode, spec.path, spec.xattr)
 
 
@@ -62,7 +62,7 @@ def test_lookups(spec: specs.LookupInSpec, opcode: PathOpcode, path: str, xattr:
         (MutateInSpec.decrement("p", 5, create_parents=True), P.COUNT_BY, C, b"-5"),
     ])  # fmt: skip
 def test_mutations(spec: MutateInSpec, opcode: PathOpcode, flags: PathFlag, value: bytes) -> None:
-    """Each method has its opcode and flags; values are JSON, and several are concatenated."""
+    """Each mutation method has its opcode and flags; several JSON values are joined by commas."""
     path = "p[0]" if opcode is P.ARRAY_INSERT else "p"
 
     assert specs.EncodedMutation(opcode, flags, path, value) == spec.encode(JSON_TRANSCODER)
@@ -80,7 +80,7 @@ def test_mutations(spec: MutateInSpec, opcode: PathOpcode, flags: PathFlag, valu
     ids=lambda value: value.name if isinstance(value, PathOpcode) else "",
 )
 def test_an_empty_path_is_the_document(spec: MutateInSpec, opcode: PathOpcode) -> None:
-    """An empty path is the document, with separate opcodes for replacing and removing it (RFC 0053 "MutateIn")."""
+    """An empty path means the document; replacing and removing it have separate opcodes (RFC 0053 "MutateIn")."""
     assert (opcode, "", F.NONE) == (spec.opcode, spec.path, spec.flags)
 
 
@@ -103,7 +103,7 @@ ALL: tuple[Make, ...] = (
 
 
 def refused(parameter: str, make: Make, *arguments: object, **options: object) -> None:
-    """Expect that an argument is rejected by name."""
+    """Check that an invalid argument raises an error that names the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make(*arguments, **options)
     assert parameter == caught.value.parameter
@@ -113,7 +113,7 @@ def refused(parameter: str, make: Make, *arguments: object, **options: object) -
 @rows("path", [None, 5, b"a", ["a"], "x" * 1025, "é" * 513, "\ud800"])
 @rows("make", ALL)
 def test_wrong_paths(make: Make, path: object) -> None:
-    """A path is a string of at most 1024 bytes."""
+    """A path that is not a string, or is longer than 1024 bytes, is rejected."""
     refused("path", make, path)
 
 
@@ -135,13 +135,13 @@ def test_the_longest_path(make: Make) -> None:
     ],
 )
 def test_an_empty_path(make: Make, arguments: tuple[object, ...]) -> None:
-    """An empty path is rejected by methods that need one."""
+    """A method that needs a path rejects an empty one."""
     refused("path", make, "", *arguments)
 
 
 @pytest.mark.parametrize("make", [specs.LookupInSpec.get, specs.LookupInSpec.count, MutateInSpec.remove])
 def test_attributes_need_a_path(make: Make) -> None:
-    """An extended attribute needs a path."""
+    """A spec of an extended attribute is rejected without a path."""
     refused("path", make, "", xattr=True)
     refused("path", MutateInSpec.replace, "", 1, xattr=True)
     refused("path", MutateInSpec.replace, "", specs.MutationMacro.CAS)
@@ -161,13 +161,13 @@ def test_wrong_flags(wrong: object) -> None:
 @rows("wrong", [0, -1, 2**63, 1.0, True, "1", None, 10**5000])
 @rows("make", [MutateInSpec.increment, MutateInSpec.decrement])
 def test_wrong_deltas(make: Make, wrong: object) -> None:
-    """A delta is an integer from 1 to 2**63 - 1."""
+    """A delta is rejected unless it is an integer from 1 to 2**63 - 1."""
     refused("delta", make, "a", wrong)
 
 
 @pytest.mark.parametrize("make", [MutateInSpec.array_append, MutateInSpec.array_prepend, MutateInSpec.array_insert])
 def test_values_of_arrays(make: Make) -> None:
-    """An array method needs at least one value, and a macro must be the only one."""
+    """An array method rejects a call without values, and a macro beside another value."""
     refused("values", make, "a[0]")
     refused("values", make, "a[0]", 1, specs.MutationMacro.CAS)
     refused("values", make, "a[0]", specs.MutationMacro.CAS, specs.MutationMacro.CAS)
@@ -175,12 +175,12 @@ def test_values_of_arrays(make: Make) -> None:
 
 @pytest.mark.parametrize("wrong", [{}, [], (), set(), frozenset(), specs.MutationMacro.CAS], ids=repr)
 def test_unique_values_are_scalars(wrong: object) -> None:
-    """Only scalars can be added if unique."""
+    """A value that must be unique in its array is rejected unless it is a scalar."""
     refused("value", MutateInSpec.array_add_unique, "a", wrong)
 
 
 def test_values_are_encoded_by_the_transcoder() -> None:
-    """The transcoder encodes values, leaves JSON unchanged, and raises for unsupported ones."""
+    """The transcoder encodes values, leaves JSON unchanged, and raises for a value that it does not support."""
     assert b"[1, 2]" == MutateInSpec.upsert("a", b"[1, 2]").encode(RawJsonTranscoder()).value
     assert b"1,2" == MutateInSpec.array_append("a", "1", b"2").encode(RawJsonTranscoder()).value
     with pytest.raises(errors.EncodingFailureException):
@@ -192,7 +192,7 @@ def test_values_are_encoded_by_the_transcoder() -> None:
 
 
 def test_a_transcoder_that_returns_no_document() -> None:
-    """A transcoder that returns an invalid value is rejected as the caller's fault."""
+    """If a transcoder returns an invalid value, the error names the transcoder, because the caller passed it."""
 
     class Forgetful(RawBinaryTranscoder):
         def encode(self, value: object, /) -> EncodedValue:
@@ -202,7 +202,7 @@ def test_a_transcoder_that_returns_no_document() -> None:
 
 
 def test_the_largest_value() -> None:
-    """A value of 20 MiB is accepted; a longer one, or several that are longer together, are too large."""
+    """A value of 20 MiB is accepted; a longer value, or several values that are longer together, raise."""
     largest = bytes(VALUE_SIZE_MAX)
 
     assert largest == MutateInSpec.upsert("a", largest).encode(RawBinaryTranscoder()).value
@@ -224,7 +224,7 @@ def test_the_largest_value() -> None:
     ],
 )
 def test_specs_made_by_hand(parameter: str, make: Callable[[], object]) -> None:
-    """Specs with invalid fields are rejected by the constructor too."""
+    """The constructor of a spec rejects invalid fields, as the methods do."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 

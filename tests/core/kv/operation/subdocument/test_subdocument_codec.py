@@ -1,4 +1,4 @@
-"""Order of specs on the wire and in results, and malformed bodies."""
+"""Order of specs on the wire and in results, and malformed response bodies."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ MUTATION = MutateIn(
 
 
 def outcome(status: int, value: bytes = b"") -> bytes:
-    """Return the outcome of one spec in a lookup response."""
+    """Return the outcome of a spec, encoded as in a lookup response."""
     return struct.pack(">HI", status, len(value)) + value
 
 
 def returned(index: int, value: bytes, status: int = 0) -> bytes:
-    """Return the outcome of one spec in a mutation response."""
+    """Return the outcome of a spec, encoded as in a mutation response."""
     return struct.pack(">BHI", index, status, len(value)) + value
 
 
 def look_up(body: bytes, status: int = 0) -> LookupInResult:
-    """Return the result of a lookup response with this body."""
+    """Return the result of a lookup whose response has this body."""
     result = decode_response(LOOKUP, response(Opcode.SUBDOC_MULTI_LOOKUP, status=status, cas=9, value=body), vbucket=7)
     assert isinstance(result, LookupInResult)
     return result
 
 
 def mutate(body: bytes, status: int = 0, extras: bytes = b"") -> MutateInResult:
-    """Return the result of a mutation response with this body."""
+    """Return the result of a mutation whose response has this body."""
     frame = response(Opcode.SUBDOC_MULTI_MUTATION, status=status, cas=9, value=body, extras=extras)
     result = decode_response(MUTATION, frame, vbucket=7)
     assert isinstance(result, MutateInResult)
@@ -71,7 +71,7 @@ def mutate(body: bytes, status: int = 0, extras: bytes = b"") -> MutateInResult:
 
 
 def test_the_largest_mutation() -> None:
-    """The largest mutation fits into a frame with all other parts; one more byte is too large."""
+    """A mutation of the maximum size can be encoded with all other parts; one more byte fails its constructor."""
     values = [bytes(VALUE_SIZE_MAX), bytes(MUTATIONS_SIZE_MAX - VALUE_SIZE_MAX - 2 * (MUTATION_SPEC.size + 1))]
     specs = tuple(MutateInSpec.upsert("a", value).encode(RawBinaryTranscoder()) for value in values)
     largest = MutateIn(
@@ -90,7 +90,7 @@ def test_the_largest_mutation() -> None:
 
 
 def test_attributes_are_sent_first() -> None:
-    """Extended attributes are sent first, because the server refuses any other order."""
+    """The codec sends specs of extended attributes first, because the server refuses any other order."""
     assert [1, 3, 0, 2] == wire_order(SPECS) == wire_order(MUTATION.specs)
     value = parts(encode(LOOKUP, EVERYTHING)).value
     assert b"c5040002" + b"7831" + b"d2040002" + b"7832" + b"c5000002" + b"6231" == value.hex().encode()[:-12]
@@ -99,7 +99,7 @@ def test_attributes_are_sent_first() -> None:
 
 
 def test_lookup_results_keep_the_callers_order() -> None:
-    """Lookup results have the caller's order, independent of the order on the wire."""
+    """Lookup results have the order of the caller's specs, whatever the order on the wire is."""
     body = outcome(0, b"1") + outcome(0xC1) + outcome(0, b'"b"') + outcome(0xC0)
     result = look_up(body, 0xCC)
 
@@ -112,12 +112,12 @@ def test_lookup_results_keep_the_callers_order() -> None:
     [(Status.SUCCESS, False), (Status.SUBDOC_SUCCESS_DELETED, True), (0xCC, False), (0xD3, True)],
 )
 def test_deleted_documents(status: int, is_deleted: bool) -> None:
-    """The status shows whether the document is deleted."""
+    """The status of a response shows whether the document is deleted."""
     assert is_deleted is look_up(outcome(0) * 4, status).is_deleted
 
 
 def test_mutation_results_keep_the_callers_order() -> None:
-    """Mutation results have the caller's order, and None for specs without a value."""
+    """Mutation results have the order of the caller's specs; a spec without a value has None."""
     result = mutate(returned(0, b"1") + returned(2, b"-2"), extras=struct.pack(">QQ", 0xAA, 0xBB))
 
     assert (b"-2", b"1", None, None) == result.values
@@ -140,7 +140,7 @@ def test_mutation_results_keep_the_callers_order() -> None:
 )
 @rows("status", [0, 0xCC, 0xCD, 0xD3])
 def test_malformed_lookups(body: bytes, status: int) -> None:
-    """Bodies with too few or too many outcomes, or lengths that exceed them, are malformed."""
+    """A lookup response with too few or too many outcomes, or with an excessive length, raises MalformedResponse."""
     with pytest.raises(MalformedResponse):
         look_up(body, status)
 
@@ -160,20 +160,20 @@ def test_malformed_lookups(body: bytes, status: int) -> None:
     ],
 )
 def test_malformed_mutations(body: bytes) -> None:
-    """Unknown or repeated indexes, failures in a success and wrong lengths are malformed."""
+    """A body with an unknown or repeated index, a failure in a success or a wrong length is malformed."""
     with pytest.raises(MalformedResponse):
         mutate(body)
 
 
 def test_a_malformed_mutation_token() -> None:
-    """A mutation token of another size than 16 bytes is malformed."""
+    """A mutation token that does not have 16 bytes raises MalformedResponse."""
     with pytest.raises(MalformedResponse):
         mutate(b"", extras=b"12345678")
 
 
 @given(st.binary(max_size=80), st.sampled_from([0, 0xCC, 0xCD, 0xD3]), st.binary(max_size=20))
 def test_hostile_bodies(body: bytes, status: int, extras: bytes) -> None:
-    """Arbitrary bodies yield a result or MalformedResponse."""
+    """Arbitrary bodies yield a result or raise MalformedResponse."""
     for operation in (LOOKUP, MUTATION):
         try:
             frame = response(operation.opcode, status=status, value=body, extras=extras)
@@ -185,7 +185,7 @@ def test_hostile_bodies(body: bytes, status: int, extras: bytes) -> None:
 
 @pytest.mark.parametrize("operation", [LOOKUP, MUTATION], ids=lambda operation: operation.name)
 def test_attributes_need_a_feature(operation: LookupIn | MutateIn) -> None:
-    """Without the XATTR feature, extended attributes raise and name it."""
+    """Without the XATTR feature, a spec of an extended attribute raises an error that names the feature."""
     with pytest.raises(errors.FeatureNotAvailableException, match="xattr needs the feature XATTR, which this server"):
         encode(operation, Dialect(ALL_FEATURES - {HelloFeature.XATTR}))
 
@@ -197,7 +197,7 @@ def test_specs_without_attributes_need_no_feature() -> None:
 
 
 def test_creating_as_deleted_needs_a_feature() -> None:
-    """``create_as_deleted`` needs a feature of newer servers."""
+    """Without the feature SUBDOC_CREATE_AS_DELETED, ``create_as_deleted`` raises."""
     operation = MutateIn(
         TRAVEL,
         "ada",

@@ -1,4 +1,4 @@
-"""Fake node of a bootstrap, which parses requests and responds to them one by one."""
+"""Fake node for tests of the bootstrap, which responds to one request at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONFIG = json.dumps({"rev": 5, "name": "travel", "vBucketServerMap": {"serverLis
 
 
 def plan(**changes: Any) -> BootstrapPlan:
-    """Return a plan for the bucket ``travel`` without TLS, with changes."""
+    """Return a plan for the bucket ``travel`` without TLS, with ``changes`` to its fields."""
     defaults: dict[str, Any] = {
         "authenticator": PasswordAuthenticator(USERNAME, PASSWORD),
         "bucket": "travel",
@@ -34,23 +34,23 @@ def plan(**changes: Any) -> BootstrapPlan:
 
 
 class Life:
-    """State of a connection whose stream is open."""
+    """State of a connection, as the transition table determines it after the stream has opened."""
 
     def __init__(self) -> None:
         self.state = ConnectionState.CONNECTING
 
     def move(self, event: ConnectionEvent) -> None:
-        """Apply an event of the transition table."""
+        """Change the state as the transition table requires for this event."""
         self.state = CONNECTION_TRANSITIONS[self.state][event]
 
 
 def bootstrap_of(plan: BootstrapPlan, life: Life | None = None) -> Bootstrap:
-    """Return a bootstrap that has not begun."""
+    """Return a bootstrap that has not started."""
     return Bootstrap(plan, (life or Life()).move)
 
 
 def take_apart(data: bytes) -> list[Frame]:
-    """Return the requests in ``data``, which must not have trailing bytes."""
+    """Return the requests in ``data``; fail if further bytes follow."""
     frames = FrameBuffer(SERVER_ACCEPTS).receive(data)
     size = sum(
         24 + len(frame.framing_extras) + len(frame.extras) + len(frame.key) + len(frame.value) for frame in frames
@@ -67,7 +67,7 @@ def respond(request: Frame, status: int = 0, *, value: bytes = b"", datatype: in
 
 
 def as_frame(data: bytes) -> Frame:
-    """Return a response as a frame of the client's buffer."""
+    """Return a response as the frame that the client receives."""
     (frame,) = FrameBuffer(CLIENT_ACCEPTS).receive(data)
     return frame
 
@@ -78,7 +78,7 @@ def features_value(*features: int) -> bytes:
 
 
 class Answering:
-    """Node that responds to every request of a bootstrap correctly, with exceptions by opcode.
+    """Node that responds correctly to each request of a bootstrap, unless the arguments replace the response.
 
     Args:
         statuses, values: status and value of the response to an opcode, instead of the correct ones.

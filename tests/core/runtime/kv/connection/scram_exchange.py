@@ -1,4 +1,4 @@
-"""Two sides of a SCRAM exchange, whose messages a test can change."""
+"""SCRAM exchange between a client and a server, in which a test can change any message."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make_client(
     nonce: str = CLIENT_NONCE,
     iterations_min: int = SCRAM_ITERATIONS_MIN,
 ) -> scram.ScramClient:
-    """Return a client that has sent nothing."""
+    """Return a client that has not sent its first message."""
     return scram.ScramClient(mechanism, username, password, nonce=nonce, iterations_min=iterations_min)
 
 
@@ -41,7 +41,7 @@ def make_server(
     salt: bytes = SALT,
     iterations: int = ITERATIONS,
 ) -> scram.ScramServer:
-    """Return a server that has received nothing."""
+    """Return a server that has not received a message."""
     return scram.ScramServer(
         mechanism, username=username, password=password, nonce=nonce, salt=salt, iterations=iterations
     )
@@ -53,7 +53,7 @@ def untouched(_step: int, message: bytes) -> bytes:
 
 
 def exchange(client: scram.ScramClient, server: scram.ScramServer, tamper: Tamper = untouched) -> list[bytes]:
-    """Run an exchange until each side has verified the other; return the messages as received."""
+    """Run an exchange until client and server have verified each other; return the messages as received."""
     messages = [tamper(0, client.first())]
     messages.append(tamper(1, server.first(messages[-1])))
     messages.append(tamper(2, client.final(messages[-1])))

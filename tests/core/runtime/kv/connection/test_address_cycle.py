@@ -1,4 +1,4 @@
-"""Addresses of a connection, tried in turn."""
+"""Cycle of the addresses that a connection tries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ A, B, C, D = (Address(host, 11210) for host in "abcd")
 
 
 def test_in_turn() -> None:
-    """Each stream takes the next address, and the first follows the last."""
+    """Each new stream uses the next address; after the last address, the first one follows."""
     addresses = AddressCycle((A, B))
     before = addresses.current
     taken = [addresses.advance() for _ in range(3)]
@@ -19,7 +19,7 @@ def test_in_turn() -> None:
 
 
 def test_replaced() -> None:
-    """New addresses are tried from the one after the current one, or from their first."""
+    """If new addresses contain the current one, the next address after it follows; otherwise the first one does."""
     addresses = AddressCycle((A, B))
     addresses.advance()
     addresses.replace((C, A, D))
@@ -31,7 +31,7 @@ def test_replaced() -> None:
 
 
 def test_replaced_by_the_same() -> None:
-    """Replacing the addresses by equal ones changes nothing."""
+    """If the new addresses equal the old ones, nothing changes."""
     addresses = AddressCycle((A, A, B))
     addresses.advance()
     addresses.advance()
@@ -41,7 +41,7 @@ def test_replaced_by_the_same() -> None:
 
 
 def test_stays() -> None:
-    """A connection that has found its node tries no other address."""
+    """After a connection has found its node, it tries no other address."""
     addresses = AddressCycle((A, B), is_seeking=True)
     addresses.advance()
     addresses.advance()
@@ -51,7 +51,7 @@ def test_stays() -> None:
 
 
 def test_remark() -> None:
-    """A remark explains the address until another one replaces it."""
+    """The remark about an address is kept until another remark replaces it."""
     addresses = AddressCycle((A,))
     addresses.explain("; because")
     explained = addresses.remark

@@ -1,4 +1,4 @@
-"""History of the attempts to reach a node."""
+"""History of a connection's attempts to reach its node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def lose(
     lacks_bucket: bool = False,
     is_of_no_use: bool = False,
 ) -> None:
-    """Start a stream and lose it."""
+    """Begin a stream and lose it, with this failure."""
     history.begun()
     history.lost(
         "gone",
@@ -54,7 +54,7 @@ def test_counts() -> None:
     ],
 )
 def test_the_last_address_decides(kind: FailureKind, expected: StreamEnd) -> None:
-    """A failed bootstrap marks the node as refused or unsupported only after all addresses were tried."""
+    """After a failed bootstrap, a node counts as refused or unsupported only once all addresses were tried."""
     history, failure = AttemptHistory(), BootstrapFailure(kind, "wrong")
     lose(history, failure, address_count=2)
     first = history.last_end
@@ -64,7 +64,7 @@ def test_the_last_address_decides(kind: FailureKind, expected: StreamEnd) -> Non
 
 
 def test_the_pool_knows_more() -> None:
-    """A missing or unsupported bucket marks the end of the stream, independently of the bootstrap."""
+    """If the pool reports a missing or unsupported bucket, the history records it without a failed bootstrap."""
     history = AttemptHistory()
     lose(history, lacks_bucket=True, is_of_no_use=True)
 
@@ -72,7 +72,7 @@ def test_the_pool_knows_more() -> None:
 
 
 def test_ready_ends_it() -> None:
-    """A ready connection has no last error and no earlier failures."""
+    """When a connection becomes ready, its last error is cleared and its earlier failures are no longer counted."""
     history = AttemptHistory(earlier_failures=4)
     lose(history, lacks_bucket=True)
     before = history.last_end.error, history.all_failures
@@ -83,7 +83,7 @@ def test_ready_ends_it() -> None:
 
 
 def test_reasons() -> None:
-    """The unavailability reasons of a refused node, a node reached before and a node never reached differ."""
+    """The unavailability reason differs between a refused node, a node that was reached, and a node that was not."""
     history = AttemptHistory()
     never = history.unavailable_reason
     history.opened()
@@ -96,7 +96,7 @@ def test_reasons() -> None:
 
 
 def test_backoff() -> None:
-    """Streams that end by a decoder fault grow the backoff although they were proven; another close resets it."""
+    """Decoder faults increase the backoff even if the stream had received responses; any other close resets it."""
     history = AttemptHistory()
     counts = []
     for after_fault in (True, True, False):
@@ -108,7 +108,7 @@ def test_backoff() -> None:
 
 
 def test_a_corrupt_map_is_remembered() -> None:
-    """A corrupt error map is remembered for all later streams."""
+    """After a stream had a corrupt error map, the history records this for all later streams."""
     history = AttemptHistory()
     history.map_is_corrupt()
     history.became_ready()

@@ -1,4 +1,4 @@
-"""Bootstrap: its requests in order, and the result of every response, including invalid ones."""
+"""Bootstrap: the order of its requests, and the result of each response, valid or invalid."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HELLO, MAP, LIST, AUTH, STEP, BUCKET, CONFIG_OF = (
 
 
 def play(bootstrap: Bootstrap, node: peer.Answering) -> list[list[Opcode]]:
-    """Let ``node`` respond to all requests in order, and return the opcodes of every write of the client."""
+    """Let ``node`` respond to each request in order, and return the opcodes in each write of the client."""
     writes: list[list[Opcode]] = []
     pending = peer.take_apart(bootstrap.start())
     writes.append([Opcode(request.opcode) for request in pending])
@@ -52,14 +52,14 @@ def play(bootstrap: Bootstrap, node: peer.Answering) -> list[list[Opcode]]:
 
 
 def first_burst(**changes: Any) -> dict[Opcode, Frame]:
-    """Return the requests of the first write, by opcode."""
+    """Return the requests in the first write of the client, by opcode."""
     return {
         Opcode(request.opcode): request for request in peer.take_apart(peer.bootstrap_of(peer.plan(**changes)).start())
     }
 
 
 def failure_of(bootstrap: Bootstrap) -> BootstrapFailure:
-    """Return the failure of a bootstrap that is not done."""
+    """Return the failure of a bootstrap that has failed."""
     assert not bootstrap.is_done
     assert bootstrap.failure is not None
     assert "" != bootstrap.failure.text
@@ -77,22 +77,22 @@ CERTIFICATE = CertificateAuthenticator("ada.pem")
     ("changes", "writes"),
     [
         ({}, [IN_ONE_GO, [STEP], JOINING]),
-        # PLAIN needs no step.
+        # PLAIN has no SASL step.
         ({"tls": True}, [IN_ONE_GO, JOINING]),
-        # Without a bucket, the global config is requested.
+        # Without a bucket, the client requests the global config.
         ({"bucket": None}, [IN_ONE_GO, [STEP], [CONFIG_OF]]),
-        # With ``hello_after_auth``, only SASL precedes authentication.
+        # With ``hello_after_auth``, the client sends only SASL requests before authentication succeeds.
         ({"hello_after_auth": True}, [[LIST, AUTH], [STEP], [HELLO, MAP, *JOINING]]),
-        # Without XERROR, the error map is not requested (RFC 0013 "Negotiation").
+        # Without XERROR, the client does not request the error map (RFC 0013 "Negotiation").
         ({"xerror": False}, [[HELLO, LIST, AUTH], [STEP], JOINING]),
-        # With a certificate, SASL is skipped, and HELLO cannot follow it.
+        # With a certificate, the client uses no SASL, so ``hello_after_auth`` has no effect.
         ({"tls": True, "authenticator": CERTIFICATE}, [[HELLO, MAP], JOINING]),
         ({"tls": True, "authenticator": CERTIFICATE, "bucket": None}, [[HELLO, MAP], [CONFIG_OF]]),
         ({"tls": True, "authenticator": CERTIFICATE, "hello_after_auth": True}, [[HELLO, MAP], JOINING]),
     ],
 )
 def test_bursts(changes: dict[str, Any], writes: list[list[Opcode]]) -> None:
-    """Requests that need no earlier response are sent in one write (decision C26), and the bootstrap completes."""
+    """The client sends all requests that need no earlier response in one write (C26), and the bootstrap completes."""
     bootstrap = peer.bootstrap_of(peer.plan(**changes))
 
     assert writes == play(bootstrap, peer.Answering())
@@ -102,13 +102,13 @@ def test_bursts(changes: dict[str, Any], writes: list[list[Opcode]]) -> None:
 
 
 def wanted(**changes: Any) -> set[int]:
-    """Return the features that HELLO requests."""
+    """Return the features that the client requests in HELLO."""
     value = first_burst(**changes)[HELLO].value
     return {int.from_bytes(value[at : at + 2], "big") for at in range(0, len(value), 2)}
 
 
 def test_requested_features() -> None:
-    """HELLO requests only the features that the client uses; options omit compression and XERROR."""
+    """HELLO requests the features that the client uses; two options leave out compression and XERROR."""
     plain = {0x03, 0x04, 0x07, 0x08, 0x0A, 0x0B, 0x0C, 0x0E, 0x0F, 0x10, 0x11, 0x12, 0x13, 0x14, 0x1D, 0x1E, 0x1F}
     expected = plain | {0x06, 0x17, 0x1C}
 
@@ -119,7 +119,7 @@ def test_requested_features() -> None:
 
 @rows("agent", ["test/1.0", "x" * 500, "ü" * 500, 'quo"te\\\n', "", "\ud800"])
 def test_agent(agent: str) -> None:
-    """HELLO sends 200 characters of the agent at most and the connection id, as compact JSON (SDK-RFC 0035)."""
+    """HELLO contains at most 200 characters of the user agent and the connection id, as compact JSON (SDK-RFC 0035)."""
     key = first_burst(user_agent=agent)[HELLO].key
 
     assert {"a": agent[:200], "i": "0123456789abcdef/fedcba9876543210"} == json.loads(key)
@@ -135,7 +135,7 @@ def test_error_map_version() -> None:
 
 
 def test_negotiated() -> None:
-    """Features, mechanism, error map and config are those of the node's responses."""
+    """After the bootstrap, features, mechanism, error map and config are those in the node's responses."""
     bootstrap = peer.bootstrap_of(peer.plan())
     play(bootstrap, peer.Answering())
     negotiated = bootstrap.negotiated
@@ -155,7 +155,7 @@ def test_negotiated() -> None:
 
 @rows("order", [*permutations(range(4))])
 def test_answers_in_any_order(order: tuple[int, ...]) -> None:
-    """Responses are matched by opaque, and the connection becomes ready with the last of them."""
+    """The client matches responses by opaque in any order, and is ready after the last one."""
     life, node = peer.Life(), peer.Answering()
     bootstrap = peer.bootstrap_of(peer.plan(hello_after_auth=True), life)
     pending = peer.take_apart(bootstrap.start())
@@ -174,7 +174,7 @@ def test_answers_in_any_order(order: tuple[int, ...]) -> None:
 
 
 def test_not_ready_before_hello_is_answered() -> None:
-    """The connection is not ready before the response to HELLO, which decides whether keys have a prefix."""
+    """The connection is not ready before the response to HELLO arrives, which decides whether keys have a prefix."""
     life, node = peer.Life(), peer.Answering()
     bootstrap = peer.bootstrap_of(peer.plan(tls=True), life)
     hello, *others = peer.take_apart(bootstrap.start())
@@ -194,14 +194,14 @@ def test_not_ready_before_hello_is_answered() -> None:
 
 
 def test_plain_message() -> None:
-    """A PLAIN message has an empty authorization identity, user name and password, separated by NUL (RFC 4616)."""
+    """A PLAIN message is an empty authorization identity, user name and password, separated by NUL (RFC 4616)."""
     authenticator = PasswordAuthenticator("ädä", "pässword", ("PLAIN",))
 
     assert "\0ädä\0pässword".encode() == first_burst(authenticator=authenticator)[AUTH].value
 
 
 def test_a_node_with_plain_only_gets_no_password() -> None:
-    """Without TLS, a node that offers only PLAIN does not receive the password."""
+    """Without TLS, the client does not send its password to a node that offers only PLAIN."""
     bootstrap, node = peer.bootstrap_of(peer.plan()), peer.Answering(mechanisms=("PLAIN",))
     sent = bootstrap.start()
     for request in peer.take_apart(sent):
@@ -218,7 +218,7 @@ def test_a_node_with_plain_only_gets_no_password() -> None:
 
 
 def test_fallback_in_order_of_preference() -> None:
-    """The client uses the first mechanism that both sides support, and tries each once."""
+    """If the node does not offer the first mechanism, the client uses the best common one, and tries each once."""
     bootstrap = peer.bootstrap_of(peer.plan(tls=True))
     writes = play(bootstrap, peer.Answering(mechanisms=("SCRAM-SHA1", "SCRAM-SHA256")))
 
@@ -228,7 +228,7 @@ def test_fallback_in_order_of_preference() -> None:
 
 
 def test_fallback_to_plain() -> None:
-    """After a refused SCRAM exchange, the fallback to PLAIN succeeds."""
+    """If a SCRAM exchange is refused, the client falls back to PLAIN and succeeds."""
     authenticator = PasswordAuthenticator(peer.USERNAME, peer.PASSWORD, ("SCRAM-SHA512", "PLAIN"))
     bootstrap = peer.bootstrap_of(peer.plan(authenticator=authenticator))
     play(bootstrap, peer.Answering(mechanisms=("PLAIN",)))
@@ -238,7 +238,7 @@ def test_fallback_to_plain() -> None:
 
 
 def test_fallback_ends() -> None:
-    """If a server refuses the mechanism that it offers, the bootstrap fails."""
+    """If a node refuses the only mechanism that it offers, the bootstrap fails."""
     node = peer.Answering(mechanisms=("SCRAM-SHA1",), statuses={AUTH: Status.NOT_SUPPORTED})
     bootstrap = peer.bootstrap_of(peer.plan())
     writes = play(bootstrap, node)
@@ -262,7 +262,7 @@ def test_fallback_ends() -> None:
     ],
 )
 def test_server_that_cannot_prove_itself(statuses: dict[Opcode, int], values: dict[Opcode, bytes]) -> None:
-    """A server with a wrong or missing signature, or a broken exchange, receives no further requests."""
+    """If a server does not prove that it knows the password, the client sends no further requests."""
     bootstrap = peer.bootstrap_of(peer.plan())
     writes = play(bootstrap, peer.Answering(statuses=statuses, values=values))
     failure = failure_of(bootstrap)
@@ -282,7 +282,7 @@ def test_server_that_cannot_prove_itself(statuses: dict[Opcode, int], values: di
     ],
 )
 def test_exchange_that_cannot_begin(authenticator: PasswordAuthenticator, nonce: str) -> None:
-    """Credentials that are invalid in SCRAM fail the bootstrap with a reason."""
+    """If SCRAM cannot use the credentials or the nonce, the bootstrap fails with the reason."""
     bootstrap = peer.bootstrap_of(peer.plan(authenticator=authenticator, nonce=nonce))
     bootstrap.start()
 
@@ -303,7 +303,7 @@ def test_iterations_by_default(iterations: int, is_done: bool) -> None:
 
 @pytest.mark.parametrize(("least", "is_done"), [(1, True), (2, True), (3, False)])
 def test_iterations_that_the_authenticator_permits(least: int, is_done: bool) -> None:
-    """``scram_iterations_min`` permits that number of iterations, and not one fewer."""
+    """The client accepts ``scram_iterations_min`` iterations, and refuses a smaller number."""
     authenticator = PasswordAuthenticator(peer.USERNAME, peer.PASSWORD, scram_iterations_min=least)
     bootstrap = peer.bootstrap_of(peer.plan(authenticator=authenticator))
     play(bootstrap, peer.Answering(iterations=2))
@@ -312,7 +312,7 @@ def test_iterations_that_the_authenticator_permits(least: int, is_done: bool) ->
 
 
 def test_a_second_mechanism_has_another_nonce() -> None:
-    """After a fallback, the second SCRAM exchange has a different nonce."""
+    """If the client falls back to a second SCRAM mechanism, the nonce of this exchange differs."""
     bootstrap, pending, sent = peer.bootstrap_of(peer.plan()), [], []
     pending += peer.take_apart(bootstrap.start())
     node = peer.Answering(mechanisms=("SCRAM-SHA1",))
@@ -326,7 +326,7 @@ def test_a_second_mechanism_has_another_nonce() -> None:
 
 
 def test_mechanisms_are_unknown() -> None:
-    """Without a list of mechanisms, the first one is used, and its refusal counts as one of the credentials."""
+    """If the node lists no mechanisms, the client uses its best one; AUTH_ERROR then refuses the credentials."""
     taken, refused = peer.bootstrap_of(peer.plan()), peer.bootstrap_of(peer.plan())
     play(taken, peer.Answering(statuses={LIST: Status.UNKNOWN_COMMAND}))
     play(refused, peer.Answering(statuses={LIST: Status.UNKNOWN_COMMAND, AUTH: Status.AUTH_ERROR}))
@@ -337,7 +337,7 @@ def test_mechanisms_are_unknown() -> None:
 
 @pytest.mark.parametrize("value", [b"\xff\xfe SCRAM-SHA512", b"  SCRAM-SHA512  ", b"A " * 100_000, b"A" * 100_000, b""])
 def test_odd_lists(value: bytes) -> None:
-    """Unreadable mechanism names are ignored, and a list is read up to a limit."""
+    """The client ignores mechanism names that it cannot read, and reads a list only up to a limit."""
     bootstrap = peer.bootstrap_of(peer.plan())
     play(bootstrap, peer.Answering(values={LIST: value}))
 
@@ -346,7 +346,7 @@ def test_odd_lists(value: bytes) -> None:
 
 
 def test_mechanisms_with_other_names_are_dropped() -> None:
-    """The client keeps a limited number of mechanism names, and only those in the form of RFC 4422."""
+    """The client keeps a limited number of mechanism names, and only names that have the form of RFC 4422."""
     bootstrap = peer.bootstrap_of(peer.plan())
     listed = b"SCRAM-SHA512 \x1b]0;owned\x07\x1b[2J\x1b[31mFAKE scram-sha1 [red] " + b"Q" * 21 + b" X_1" * 100
     play(bootstrap, peer.Answering(values={LIST: listed}))
@@ -359,7 +359,7 @@ def test_mechanisms_with_other_names_are_dropped() -> None:
 
 @pytest.mark.parametrize("status", [Status.NOT_SUPPORTED, Status.INVALID_ARGUMENTS, Status.TEMPORARY_FAILURE, 0xABCD])
 def test_hello_refused(status: int) -> None:
-    """A refused HELLO is a protocol failure with the status in its text."""
+    """If the node refuses HELLO, the bootstrap fails as a protocol failure whose text has the status."""
     bootstrap = peer.bootstrap_of(peer.plan())
     play(bootstrap, peer.Answering(statuses={HELLO: status}))
     failure = failure_of(bootstrap)
@@ -370,7 +370,7 @@ def test_hello_refused(status: int) -> None:
 
 @rows("size", [0, 2, 8, 1, 3, 21, HELLO_SIZE_MAX + 2])
 def test_features_of_any_size(size: int) -> None:
-    """A HELLO response needs an even number of bytes up to a limit; empty, unknown and repeated features are valid."""
+    """A HELLO response needs an even number of bytes up to a limit, and may have no, unknown or repeated features."""
     bootstrap = peer.bootstrap_of(peer.plan())
     play(bootstrap, peer.Answering(values={HELLO: b"\x7f" * size}))
 
@@ -387,9 +387,7 @@ CORRUPT = (b"", b"\xff", b"[]", b"{", peer.ERROR_MAP.encode()[:-1], b'{"version"
 @rows("renegotiate", [False, True])
 @rows("document", CORRUPT)
 def test_corrupt_error_map(document: bytes, renegotiate: bool) -> None:
-    """With a corrupt error map, the connection continues without it (decision C18), or renegotiates if the option is
-    set.
-    """
+    """If the error map is corrupt, the bootstrap continues without it (C18), or fails if it is set to renegotiate."""
     bootstrap = peer.bootstrap_of(peer.plan(renegotiate_on_corrupt_error_map=renegotiate))
     play(bootstrap, peer.Answering(values={MAP: document}))
 
@@ -404,7 +402,7 @@ def test_corrupt_error_map(document: bytes, renegotiate: bool) -> None:
 @rows("renegotiate", [False, True])
 @rows("status", [Status.UNKNOWN_COMMAND, Status.KEY_NOT_FOUND, 0xABCD])
 def test_no_error_map(status: int, renegotiate: bool) -> None:
-    """A node without an error map does not count as one with a corrupt map."""
+    """If a node has no error map, the bootstrap continues, even with the option to renegotiate after a corrupt one."""
     bootstrap = peer.bootstrap_of(peer.plan(renegotiate_on_corrupt_error_map=renegotiate))
     play(bootstrap, peer.Answering(statuses={MAP: status}))
 
@@ -426,7 +424,7 @@ def test_no_error_map(status: int, renegotiate: bool) -> None:
     ],
 )
 def test_bucket_refused(status: int, words: str) -> None:
-    """A refused bucket keeps its status for the terminal state (decision C7), and the text explains it."""
+    """If the node refuses the bucket, the failure has the status (decision C7) and a text that explains the status."""
     bootstrap = peer.bootstrap_of(peer.plan())
     play(bootstrap, peer.Answering(statuses={BUCKET: status}))
     failure = failure_of(bootstrap)
@@ -439,7 +437,7 @@ def test_bucket_refused(status: int, words: str) -> None:
 
 @pytest.mark.parametrize("status", [Status.KEY_NOT_FOUND, Status.UNKNOWN_COMMAND, Status.NO_BUCKET, 0xABCD])
 def test_no_config(status: int) -> None:
-    """A bucket without a config fails the bootstrap; without a bucket the config is optional."""
+    """If the node sends no config, a bootstrap with a bucket fails, and a bootstrap without a bucket completes."""
     with_bucket, without = peer.bootstrap_of(peer.plan()), peer.bootstrap_of(peer.plan(bucket=None))
     for bootstrap in (with_bucket, without):
         play(bootstrap, peer.Answering(statuses={CONFIG_OF: status}))
@@ -453,7 +451,7 @@ def test_no_config(status: int) -> None:
 
 
 def after(count: int) -> tuple[Bootstrap, list[Frame]]:
-    """Return a bootstrap after ``count`` valid responses, and its unanswered requests."""
+    """Return a bootstrap after ``count`` valid responses, with its unanswered requests."""
     bootstrap, node = peer.bootstrap_of(peer.plan()), peer.Answering()
     pending = peer.take_apart(bootstrap.start())
     for _ in range(count):
@@ -463,7 +461,7 @@ def after(count: int) -> tuple[Bootstrap, list[Frame]]:
 
 @rows("count", range(7))
 def test_at_every_step(count: int) -> None:
-    """Only unanswered requests are awaited, and a response with another opcode fails the bootstrap permanently."""
+    """The bootstrap awaits only unanswered requests; after a response with another opcode it fails and awaits none."""
     bootstrap, pending = after(count)
     awaited = [opaque for opaque in range(bootstrap.last_opaque + 2) if bootstrap.awaits(opaque)]
     bootstrap.receive(Frame(0x81, Opcode.GET, 0, 0, pending[0].opaque, 0, b"", b"", b"", b""))
@@ -480,7 +478,7 @@ def test_at_every_step(count: int) -> None:
     st.binary(max_size=30),
 )
 def test_garbage_at_every_step(count: int, status: int, value: bytes, extras: bytes) -> None:
-    """Any response continues the bootstrap, or fails it with a text of limited length."""
+    """At each step any response continues the bootstrap, or fails it with a text of limited length."""
     bootstrap, pending = after(count)
     data = bootstrap.receive(peer.as_frame(peer.respond(pending[0], status, value=value, extras=extras)))
 

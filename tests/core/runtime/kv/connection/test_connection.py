@@ -1,4 +1,4 @@
-"""Connection over all its streams: every state transition, bytes in any pieces, and every fault of a node."""
+"""One connection and its streams: all state transitions, bytes in pieces of any size, and faults of a node."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OTHER = PasswordAuthenticator(USERNAME, PASSWORD)
 def machine(
     bucket: str | None = "travel", *, bare: bool = False, breaker: CircuitBreakerOptions | None = None
 ) -> Connection:
-    """Return a connection that has not started."""
+    """Return a connection that has not opened a stream."""
     return Connection(
         bucket,
         AddressCycle(ADDRESSES),
@@ -41,7 +41,7 @@ def machine(
 
 
 def opened(bucket: str | None = "travel", **changes: object) -> tuple[Connection, list[Frame]]:
-    """Return a connection whose stream is open, and its requests."""
+    """Return a connection whose stream is open, with the requests that it sent."""
     connection = machine(bucket)
     connection.connect()
     connection.stream_opened(plan(bucket=bucket, **changes), 1.0)
@@ -59,11 +59,11 @@ STEPS = frozenset(
         Opcode.GET_CLUSTER_CONFIG,
     }
 )
-"""Requests that a connection sends by itself."""
+"""Opcodes of the requests that a connection sends without an operation."""
 
 
 def ordered(connection: Connection) -> list[Frame]:
-    """Return the requests since the last call."""
+    """Return the requests that the connection has sent since the last call."""
     data = b"".join(connection.in_flight.outgoing)
     connection.in_flight.outgoing.clear()
     return take_apart(data)
@@ -72,7 +72,7 @@ def ordered(connection: Connection) -> list[Frame]:
 def play(
     connection: Connection, pending: list[Frame], peer: Answering, *, until: ConnectionState = ConnectionState.READY
 ) -> list[connection_events.News]:
-    """Let ``peer`` respond until the connection is in a state, and return all events."""
+    """Let ``peer`` respond until the connection has the state ``until``, and return all events."""
     reported: list[connection_events.News] = []
     while connection.state is not until:
         news = connection.bytes_received(peer.answer(pending.pop(0)), 2.0)
@@ -92,7 +92,7 @@ def ready(bucket: str | None = "travel") -> Connection:
 
 
 def bare() -> Connection:
-    """Return a connection to a plain memcached, which is ready immediately."""
+    """Return a connection to a plain memcached server, which is ready without a bootstrap."""
     connection = machine(None, bare=True)
     connection.connect()
     connection.stream_opened(None, 1.0)
@@ -100,7 +100,7 @@ def bare() -> Connection:
 
 
 def send(connection: Connection, owner: int | Purpose, opcode: Opcode = NOOP) -> Frame:
-    """Send a request, and return it as the node receives it."""
+    """Send a request, and return the frame that the node receives."""
     data = encode_request(opcode, opaque=connection.in_flight.next_opaque)
     connection.in_flight.send(Probe(owner) if isinstance(owner, int) else owner, data)
     (request,) = ordered(connection)
@@ -108,7 +108,7 @@ def send(connection: Connection, owner: int | Purpose, opcode: Opcode = NOOP) ->
 
 
 def unusable(news: Sequence[connection_events.News]) -> connection_events.BecameUnusable:
-    """Return the last event, which must be the end of the stream."""
+    """Return the last event, which must report that the connection is unusable."""
     assert isinstance(news[-1], connection_events.BecameUnusable)
     assert not any(isinstance(item, connection_events.BecameUnusable) for item in news[:-1])
     return news[-1]
@@ -118,7 +118,7 @@ def unusable(news: Sequence[connection_events.News]) -> connection_events.Became
 
 
 def in_state(state: ConnectionState) -> tuple[Connection, list[Frame]]:
-    """Return a connection in a state, and its unanswered requests."""
+    """Return a connection that has this state, with its unanswered requests."""
     if state is ConnectionState.LOST:
         return machine(), []
     if state is ConnectionState.CONNECTING:
@@ -139,13 +139,13 @@ CALLS: dict[str, tuple[frozenset[ConnectionState], Callable[[Connection], object
     ),
     "lost": (frozenset(ConnectionState), lambda connection: connection.lost("gone")),
 }
-"""Calls of the client, and the states that permit them."""
+"""Methods that the client calls, with the states that permit the call."""
 
 
 @rows("call", CALLS)
 @rows("state", ConnectionState)
 def test_calls_in_all_states(state: ConnectionState, call: str) -> None:
-    """A call in a state that does not permit it raises; losing a lost connection is permitted."""
+    """If the state does not permit a call, the call raises; ``lost`` is permitted even for a lost connection."""
     connection, _ = in_state(state)
     allowed, act = CALLS[call]
     if state not in allowed:
@@ -156,7 +156,7 @@ def test_calls_in_all_states(state: ConnectionState, call: str) -> None:
 
 
 def test_every_transition_happens() -> None:
-    """The responses of one bootstrap, one by one or several together, cause every transition."""
+    """Responses that arrive one by one or several at a time cause all transitions of a bootstrap."""
     seen: set[tuple[ConnectionState, ConnectionState]] = set()
     for count in range(1, 8):
         connection, pending = opened()
@@ -182,7 +182,7 @@ def test_every_transition_happens() -> None:
 
 
 def test_events_of_a_bootstrap() -> None:
-    """A bootstrap reports SASL, the bucket and readiness, in this order."""
+    """A bootstrap reports the result of SASL, the selected bucket and that the connection is ready, in this order."""
     connection, pending = opened()
     news = play(connection, pending, Answering())
 
@@ -196,7 +196,7 @@ def test_events_of_a_bootstrap() -> None:
 
 
 def test_bootstrap_that_cannot_begin() -> None:
-    """A bootstrap that cannot begin makes the connection unusable, with the reason."""
+    """If a bootstrap cannot begin, the connection reports that it is unusable, with the reason."""
     connection = machine()
     connection.connect()
     news = connection.stream_opened(plan(nonce=""), 1.0)
@@ -206,7 +206,7 @@ def test_bootstrap_that_cannot_begin() -> None:
 
 
 def test_a_new_stream_knows_nothing_of_the_old() -> None:
-    """Features, partial frames and opaques of a lost stream are dropped."""
+    """When a stream is lost, the connection drops its features, its partial frame and its opaques."""
     connection = ready()
     connection.bytes_received(respond(send(connection, 1))[:-1], 3.0)
     connection.lost("reset")
@@ -230,7 +230,7 @@ def test_a_new_stream_knows_nothing_of_the_old() -> None:
     ("opaque_off", "opcode"), [(1, NOOP), (0, Opcode.GET), (1, Opcode.GET)], ids=["opaque", "opcode", "both"]
 )
 def test_answer_to_nothing(opaque_off: int, opcode: Opcode) -> None:
-    """A few unsolicited responses are ignored; more of them close the stream."""
+    """The connection ignores a limited number of unsolicited responses, and closes the stream after one more."""
     connection = ready()
     request = send(connection, 7)
     stray = encode_response(opcode, opaque=request.opaque + opaque_off)
@@ -246,7 +246,7 @@ def test_answer_to_nothing(opaque_off: int, opcode: Opcode) -> None:
 
 
 def test_the_next_stream_has_its_own_allowance() -> None:
-    """Unsolicited responses on an earlier stream do not count."""
+    """The number of unsolicited responses starts at 0 for each stream."""
     connection = ready()
     stray = encode_response(NOOP, opaque=0)
     connection.bytes_received(stray * UNSOLICITED_MAX, 3.0)
@@ -259,7 +259,7 @@ def test_the_next_stream_has_its_own_allowance() -> None:
 
 
 def test_answered_twice() -> None:
-    """The first response to a request counts; any number of later ones is ignored."""
+    """The connection uses the first response to a request, and ignores any number of later ones."""
     connection = ready()
     request = send(connection, 7)
     news = connection.bytes_received(respond(request) * (2 + UNSOLICITED_MAX), 3.0)
@@ -270,7 +270,7 @@ def test_answered_twice() -> None:
 
 
 def test_a_bootstrap_that_is_answered_twice() -> None:
-    """Second responses to a bootstrap are ignored, and not taken for responses to later requests."""
+    """If a node responds twice to a bootstrap, later requests do not get the second responses."""
     connection, pending = opened()
     peer = Answering()
     answers = [peer.answer(request) for request in pending]
@@ -285,7 +285,7 @@ def test_a_bootstrap_that_is_answered_twice() -> None:
 
 
 def test_bytes_without_a_frame_do_not_count() -> None:
-    """Only a complete frame shows that the node is alive, because an excessive length swallows later responses."""
+    """Bytes count as a sign of life only with a complete frame: a false length swallows all later responses."""
     connection = ready()
     first, second = send(connection, 7), send(connection, 8)
     swallowing = bytearray(respond(first))
@@ -298,7 +298,7 @@ def test_bytes_without_a_frame_do_not_count() -> None:
 
 
 def test_server_requests_during_bootstrap() -> None:
-    """Server requests do not disturb a bootstrap."""
+    """If the node sends requests during a bootstrap, the bootstrap still completes."""
     connection, pending = opened()
     peer = Answering()
     question = encode_server_request(0x01, opaque=pending[0].opaque)
@@ -323,7 +323,7 @@ def test_server_requests_during_bootstrap() -> None:
 )
 @rows("state", [ConnectionState.NEGOTIATING, ConnectionState.JOINING, ConnectionState.READY])
 def test_no_frame(state: ConnectionState, data: bytes, words: str) -> None:
-    """A wrong magic or an invalid length ends the stream, for bytes in any pieces."""
+    """A wrong magic or an invalid length ends the stream, however the bytes are cut."""
     whole, _ = in_state(state)
     pieces, _ = in_state(state)
     news: Sequence[connection_events.News] = []
@@ -337,7 +337,7 @@ def test_no_frame(state: ConnectionState, data: bytes, words: str) -> None:
 
 
 def test_no_hint_for_a_peer_that_has_spoken() -> None:
-    """A node that has sent a frame gets no hint about another protocol."""
+    """If a node has sent a frame, a later error gives no hint about another protocol."""
     connection, pending = opened()
     data = Answering().answer(pending[0]) + b"HTTP/1.1 400 Bad Request\r\n"
     split, first = opened()
@@ -348,7 +348,7 @@ def test_no_hint_for_a_peer_that_has_spoken() -> None:
 
 
 def test_hint_again_on_the_next_stream() -> None:
-    """The next stream may get a hint again, because another address may be another kind of server."""
+    """An error on a new stream can give a hint again, because another kind of server may be at the next address."""
     connection = ready()
     connection.lost("reset")
     connection.connect()
@@ -361,7 +361,7 @@ def test_hint_again_on_the_next_stream() -> None:
 
 
 def test_failed_attempts() -> None:
-    """Failed streams are counted until one receives a response to a request, not only until one is ready."""
+    """The count of failed streams starts again only after a stream that received a response to a request."""
     connection = machine()
     counts = []
     for outcome in ("refused", "opened", "ready", "proven", "refused", "opened", "ready"):
@@ -383,7 +383,7 @@ def test_failed_attempts() -> None:
 
 
 def signature(news: Sequence[connection_events.News]) -> list[object]:
-    """Return the comparable parts of events."""
+    """Return the parts of events that a test can compare."""
     shown: list[object] = []
     for item in news:
         match item:
@@ -397,7 +397,7 @@ def signature(news: Sequence[connection_events.News]) -> list[object]:
 
 
 def script(connection: Connection, pending: list[Frame]) -> bytes:
-    """Return valid responses to the first burst or, on a ready connection, to five requests."""
+    """Return valid responses to the pending requests or, if the connection is ready, to five new ones."""
     peer = Answering()
     if connection.state is not ConnectionState.READY:
         return b"".join(map(peer.answer, pending))
@@ -410,7 +410,7 @@ def script(connection: Connection, pending: list[Frame]) -> bytes:
     damage=st.none() | st.tuples(st.integers(0, 1_000), st.binary(min_size=1, max_size=30)),
 )
 def test_any_cut(state: ConnectionState, cuts: list[int], damage: tuple[int, bytes] | None) -> None:
-    """The pieces in which bytes arrive do not change the events, for valid and invalid bytes."""
+    """The events are the same for all cuts of the bytes, whether the bytes are valid or not."""
     whole, pending = in_state(state)
     pieces, _ = in_state(state)
     data = script(whole, pending)
@@ -434,7 +434,7 @@ def test_any_cut(state: ConnectionState, cuts: list[int], damage: tuple[int, byt
 
 
 def is_hinted(text: object) -> bool:
-    """Return whether a text has a hint, which needs the first bytes in one piece."""
+    """Return whether a text has a hint; a hint depends on the cut, because it needs the first bytes in one piece."""
     return isinstance(text, str) and "no frame" in text
 
 
@@ -457,7 +457,7 @@ def is_hinted(text: object) -> bool:
 def test_frames_that_are_well_formed_nonsense(
     frames: list[tuple[int, int, int, int, int, bytes]], state: ConnectionState
 ) -> None:
-    """Well-formed frames with any content cause only requests of a bootstrap, in every state."""
+    """In any state, frames with arbitrary fields cause no requests other than those of a bootstrap."""
     connection, _ = in_state(state)
     if state is ConnectionState.READY:
         for token in range(4):

@@ -1,4 +1,4 @@
-"""Nonces of SCRAM exchanges: different each time, and not predictable for a node."""
+"""Nonces of SCRAM exchanges, which differ from each other and which a node cannot predict."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triclinium_core.runtime.kv.connection.scram import ScramClient, ScramError
 
 
 def test_no_nonce_is_used_twice() -> None:
-    """Different entropy, streams or exchanges yield different nonces, and SCRAM accepts each."""
+    """The nonces differ if the entropy, the stream or the exchange differs, and SCRAM accepts each of them."""
     nonces = []
     for stream in (1, 11, 111):
         of_stream = ExchangeNonces(stream)
@@ -20,18 +20,18 @@ def test_no_nonce_is_used_twice() -> None:
 
 
 def test_runs_repeat() -> None:
-    """Equal entropy on the same stream yields the same nonces."""
+    """The same entropy on the same stream yields the same nonces."""
     assert ExchangeNonces(7).next("entropy") == ExchangeNonces(7).next("entropy")
 
 
 def test_entropy_is_not_sent() -> None:
-    """A nonce does not contain the entropy, which would reveal the next nonces."""
+    """A nonce does not contain the entropy, from which a node could compute the next nonces."""
     entropy = "eighteen-random-bytes-12"
 
     assert entropy not in ExchangeNonces(1).next(entropy)
 
 
 def test_no_entropy() -> None:
-    """Empty entropy is rejected, because its nonces would be predictable."""
+    """Empty entropy raises, because a node could predict the nonces."""
     with pytest.raises(ScramError):
         ExchangeNonces(1).next("")

@@ -1,4 +1,4 @@
-"""Hints about the protocol of a server that is not a Couchbase node."""
+"""Hints in errors about a server that is not a Couchbase node."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from triclinium_core.runtime.kv.connection.first_bytes import SIGNS, recognise
     ],
 )
 def test_recognises(data: bytes, hint: str) -> None:
-    """The first bytes of a response identify its protocol."""
+    """The first bytes of a server's response show which protocol it uses."""
     found = recognise(data)
 
     assert found is not None
@@ -30,10 +30,10 @@ def test_recognises(data: bytes, hint: str) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"H", b"\x15", b"\x81\x1f", b"xHTTP/1.1", b"220 smtp ready"])
 def test_no_hint(data: bytes) -> None:
-    """Unknown or too few bytes yield no hint."""
+    """If the first bytes are unknown or too few, there is no hint."""
     assert recognise(data) is None
 
 
 def test_no_sign_begins_like_a_frame() -> None:
-    """No sign starts with a magic byte of Couchbase frames, which would mark a real node as foreign."""
+    """No known beginning has the magic byte of a Couchbase frame; otherwise a real node would get a hint."""
     assert not {sign[0] for sign, _ in SIGNS} & set(map(int, CLIENT_ACCEPTS))

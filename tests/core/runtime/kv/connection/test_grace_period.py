@@ -1,4 +1,4 @@
-"""Grace periods for faults that may last only for a while."""
+"""Grace periods, during which the client tolerates a fault that may be temporary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triclinium_core.runtime.kv.connection.grace_period import SECONDS_MAX, Grac
 
 
 def test_runs_out() -> None:
-    """A grace period runs from the first try, for any number of further tries."""
+    """A grace period starts with the first try, and further tries do not extend it."""
     patience = GracePeriod()
     tries = [patience.try_at(5.0), patience.try_at(10.0), patience.try_at(5.0 + SECONDS_MAX)]
 
@@ -17,7 +17,7 @@ def test_runs_out() -> None:
 
 @pytest.mark.parametrize("begin", [0.0, 0.1, 1e9 / 3])
 def test_ends_at_its_end(begin: float) -> None:
-    """A try at exactly ``ends`` finds the period over, for any rounding of the sum."""
+    """At the time ``ends`` the period is over, even if the sum was rounded."""
     patience = GracePeriod(0.7)
     is_early = patience.try_at(begin)
 

@@ -1,4 +1,4 @@
-"""Unanswered requests of one stream: opaques, offsets and limits."""
+"""Unanswered requests of one stream: their opaques, their offsets and the limits of the table."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ NOTHING, PART, ALL = HandedOver.NOTHING, HandedOver.PART, HandedOver.ALL
 
 
 def add(table: in_flight.InFlightTable, owner: int, size: int = 24) -> int:
-    """Add a request, and return its opaque."""
+    """Add a request to the table, and return its opaque."""
     opaque = table.next_opaque
     table.send(in_flight.Probe(owner), bytes(size))
     return opaque
 
 
 def pop(table: in_flight.InFlightTable, opaque: int) -> in_flight.InFlightRequest | None:
-    """Return the request of a response with this opaque, if any."""
+    """Return the request that a response with this opaque belongs to, or None."""
     return table.answered(Frame(0x81, 0, 0, 0, opaque, 0, b"", b"", b"", b""))
 
 
 def test_pop() -> None:
-    """A response finds its request by opaque, once, in any order."""
+    """A response removes the request with its opaque, in any order; a second response finds none."""
     table = in_flight.InFlightTable([])
     first, second = add(table, 1), add(table, 2)
 
@@ -52,15 +52,13 @@ def test_pop() -> None:
     ],
 )
 def test_handed_over(byte_count: int, expected: HandedOver) -> None:
-    """The byte count shows whether a frame from byte 100 to 150 was handed over completely, in part or not (decision
-    C24).
-    """
+    """The byte count of the driver shows whether it handed over all, some or none of a frame's bytes (decision C24)."""
     assert expected is in_flight.InFlightRequest(1, 0, None, 100, 50).handed_over(byte_count)
 
 
 @given(st.lists(st.integers(24, 80), min_size=1, max_size=20), st.integers(0, 200), st.integers(0, 2_000))
 def test_offsets_cover_the_stream(sizes: list[int], skipped: int, byte_count: int) -> None:
-    """Frames follow each other after the bootstrap; at most one of them is cut."""
+    """The frames of a stream follow each other without gaps, so the byte count cuts at most one of them."""
     table = in_flight.InFlightTable([])
     table.send_foreign(bytes(skipped), 0)
     for owner, size in enumerate(sizes):
@@ -75,7 +73,7 @@ def test_offsets_cover_the_stream(sizes: list[int], skipped: int, byte_count: in
 
 
 def test_clear() -> None:
-    """A lost stream returns its requests, oldest first, and the next one starts at byte 0."""
+    """When a stream is lost, ``clear`` returns its requests, oldest first; offsets start again at 0."""
     table = in_flight.InFlightTable([])
     table.send_foreign(bytes(100), 0)
     opaques = [add(table, owner) for owner in (1, 2, 3)]
@@ -91,7 +89,7 @@ def test_clear() -> None:
 
 
 def test_abandon() -> None:
-    """An abandoned request stays in the table without an owner; an unknown opaque is ignored."""
+    """An abandoned request stays in the table without its owner; abandoning an unknown opaque changes nothing."""
     table = in_flight.InFlightTable([])
     opaque = add(table, 1)
     table.abandon(opaque)
@@ -103,7 +101,7 @@ def test_abandon() -> None:
 
 
 def test_opaques_differ_from_those_in_flight() -> None:
-    """A new opaque differs from those in flight, also after the wrap at 32 bits."""
+    """A new opaque differs from those of all requests in flight, even after opaques have wrapped at 32 bits."""
     table = in_flight.InFlightTable([])
     first, second, third = (add(table, owner) for owner in range(3))
     pop(table, second)
@@ -116,7 +114,7 @@ def test_opaques_differ_from_those_in_flight() -> None:
 
 
 def test_opaques_fit_their_field() -> None:
-    """Opaques run from 1 to 0xFFFFFFFF and start again at 1."""
+    """Opaques are numbers from 1 to 0xFFFFFFFF; after the largest, 1 follows."""
     table = in_flight.InFlightTable([])
 
     assert 1 == table.next_opaque
@@ -127,7 +125,7 @@ def test_opaques_fit_their_field() -> None:
 
 
 def test_full_by_count() -> None:
-    """The number of unanswered requests is limited, abandoned ones included (decision C37)."""
+    """The table is full at a maximum number of unanswered requests, including abandoned ones (decision C37)."""
     table = in_flight.InFlightTable([])
     opaques = [add(table, owner) for owner in range(in_flight.REQUESTS_MAX - 1)]
 
@@ -144,7 +142,7 @@ def test_full_by_count() -> None:
 
 
 def test_full_by_size() -> None:
-    """The number of unanswered bytes is limited too; losing the stream resets it."""
+    """The table is also full at a maximum number of unanswered bytes; the count is 0 again after the stream is lost."""
     table = in_flight.InFlightTable([])
     add(table, 1, in_flight.BYTES_MAX - 24)
 
@@ -165,7 +163,7 @@ def test_full_by_size() -> None:
 
 
 def test_outgoing() -> None:
-    """Frames wait in order until they are sent; the table is listed once for each event, and a lost stream drops them."""
+    """Frames stay in order until they are sent; the table lists itself once per event, and a loss drops the frames."""
     sending: list[in_flight.InFlightTable] = []
     table = in_flight.InFlightTable(sending)
     table.begin(StreamId(7))
@@ -181,7 +179,7 @@ def test_outgoing() -> None:
 
 
 def test_room() -> None:
-    """A table lacks capacity from the first waiting operation until a response or a verdict."""
+    """The wait for capacity starts with the first waiting operation; a response or a check restarts the measurement."""
     table = in_flight.InFlightTable([])
     opaque = add(table, 1, in_flight.BYTES_MAX)
     first = [table.lacks_room(1.0), table.lacks_room(2.0)]

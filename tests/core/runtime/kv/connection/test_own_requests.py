@@ -1,4 +1,4 @@
-"""Requests that the client sends for itself on one connection."""
+"""Requests of one connection that the client sends without an operation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triclinium_core.runtime.kv.connection.own_requests import OwnRequests
 
 
 def test_pending_config() -> None:
-    """A config request is pending until its response, the loss of the stream, or a maximum age."""
+    """A config request is pending until its response arrives, the stream is lost, or the request is too old."""
     own = OwnRequests()
     pending = [own.is_config_pending(0.0, 2.0)]
     for end in (own.config_answered, own.stream_lost):
@@ -22,7 +22,7 @@ def test_pending_config() -> None:
 
 
 def test_floor() -> None:
-    """The minimum interval between config requests applies with or without a response, also on the next stream."""
+    """The minimum interval between config requests also applies after a response and on the next stream."""
     own = OwnRequests()
     never = own.config_allowed_at(0.05)
     own.config_requested(1.0)
@@ -33,7 +33,7 @@ def test_floor() -> None:
 
 
 def test_announced() -> None:
-    """An announced config is new if the known one is older or missing, until it is dropped, also on the next stream."""
+    """Until it is dropped, an announced config counts as newer if the known config is older or missing."""
     own = OwnRequests()
     nothing = own.announces_newer(None)
     own.config_announced(1, 7)
@@ -45,7 +45,7 @@ def test_announced() -> None:
 
 
 def test_ignored() -> None:
-    """Unanswered time counts from the first request; any response or another stream ends it."""
+    """The time without responses starts at the first request, and ends with any response or with the stream."""
     for end in (OwnRequests.answered, OwnRequests.config_answered, OwnRequests.stream_lost):
         own = OwnRequests()
         early = own.are_ignored(0.0, read_at=0.0)

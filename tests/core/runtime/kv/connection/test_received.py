@@ -1,4 +1,4 @@
-"""Statistics of the bytes that a connection receives."""
+"""Counts of what a connection has received."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from triclinium_core.runtime.kv.connection.received import Received
 
 
 def test_work() -> None:
-    """The work of a parser is added to that of the bytes."""
+    """The work of a parser is added to the work for the bytes."""
     received = Received(work=5)
     received.add_work(2)
 
@@ -14,7 +14,7 @@ def test_work() -> None:
 
 
 def test_accounts_are_separate() -> None:
-    """Each connection has its own server time."""
+    """Two connections have separate server times."""
     first, second = Received(), Received()
     first.server_time.answers += 1
 

@@ -1,4 +1,4 @@
-"""SASL exchange: the messages of each mechanism, and the result of every response."""
+"""SASL exchange: the messages of each mechanism, and the result of each response."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def begun(
     ids=str,
 )
 def test_mechanisms(expected: tuple[str, ...], authenticator: options.Authenticator, tls: bool) -> None:
-    """A password has SCRAM, and PLAIN over TLS or on request; a token has OAUTHBEARER; a certificate uses no SASL."""
+    """A password uses SCRAM, and PLAIN with TLS or on request; a token uses OAUTHBEARER; a certificate uses no SASL."""
     assert expected == sasl.mechanisms_of(authenticator, tls=tls)
 
 
@@ -61,12 +61,12 @@ def test_mechanisms(expected: tuple[str, ...], authenticator: options.Authentica
     [("user 'ada'", ADA), ("the user of the token", TOKEN), ("the user of the certificate", CERTIFICATE)],
 )
 def test_users(expected: str, authenticator: options.Authenticator) -> None:
-    """Errors name the user by the user name, the token or the certificate."""
+    """An error names the user by the user name, or as the user of the token or the certificate."""
     assert expected == sasl.user_of(authenticator)
 
 
 def test_token() -> None:
-    """A token is sent in the form of RFC 6750, after a header without channel binding and identity (RFC 7628 §3.1)."""
+    """The client sends a token as in RFC 6750, after a header without channel binding and identity (RFC 7628 §3.1)."""
     exchange, message = begun(TOKEN)
 
     assert sasl.SaslMessage(Opcode.SASL_AUTH, "OAUTHBEARER", b"n,,\x01auth=Bearer a.b.c\x01\x01") == message
@@ -84,7 +84,7 @@ def test_a_message_keeps_its_secret() -> None:
 @pytest.mark.parametrize("gives_reason", [False, True])
 @pytest.mark.parametrize("status", [Status.AUTH_ERROR, Status.AUTH_STALE])
 def test_a_token_that_is_refused(gives_reason: bool, status: Status) -> None:
-    """A token is refused immediately, or after the client confirms the server's error (RFC 7628 §3.2.3)."""
+    """The server refuses a token immediately, or after the client has confirmed its error (RFC 7628 §3.2.3)."""
     exchange, message = begun(TOKEN)
     if gives_reason:
         step = exchange.receive(answer(message, Status.AUTH_CONTINUE, b'{"status":"invalid_token"}'))
@@ -95,7 +95,7 @@ def test_a_token_that_is_refused(gives_reason: bool, status: Status) -> None:
 
     assert refusal is not None
     assert refusal.is_of_credentials
-    # Decision C6 uses one status.
+    # The exchange reports both refusals as AUTH_ERROR (decision C6).
     assert (Status.AUTH_ERROR, status) == (exchange.status, refusal.status)
     assert "refused the credentials of the user of the token" in refusal.text
     assert "set_authenticator" in refusal.text
@@ -105,7 +105,7 @@ def test_a_token_that_is_refused(gives_reason: bool, status: Status) -> None:
 
 @rows(("authenticator", "steps"), [(TOKEN, 1), (options.PasswordAuthenticator(USERNAME, PASSWORD, ("PLAIN",)), 0)])
 def test_too_many_challenges(authenticator: options.Authenticator, steps: int) -> None:
-    """PLAIN has one message and a token two; a further challenge is a protocol failure."""
+    """PLAIN has one message and a token two; if the server sends one more challenge, the exchange fails."""
     exchange, message = begun(authenticator)
     for _ in range(steps):
         step = exchange.receive(answer(message, Status.AUTH_CONTINUE))
@@ -122,7 +122,7 @@ def test_too_many_challenges(authenticator: options.Authenticator, steps: int) -
     [("SCRAM-SHA512", ()), ("SCRAM-SHA256", ("SCRAM-SHA1", "SCRAM-SHA256")), ("SCRAM-SHA1", ("PLAIN", "SCRAM-SHA1"))],
 )
 def test_the_best_common_mechanism_is_used(expected: str, offered: tuple[str, ...]) -> None:
-    """The best mechanism of both sides is used, or the client's best if the offer is unknown."""
+    """The client uses the best mechanism that both sides support, or its own best one if the node lists none."""
     _, message = begun(ADA, *offered)
 
     assert expected == message.mechanism
@@ -145,7 +145,7 @@ def test_the_best_common_mechanism_is_used(expected: str, offered: tuple[str, ..
     ],
 )
 def test_nothing_in_common(authenticator: options.Authenticator, offered: tuple[str, ...], words: str) -> None:
-    """Without a common mechanism the exchange fails with both lists, and does not count as refused credentials."""
+    """Without a common mechanism the exchange fails with both lists; the credentials do not count as refused."""
     exchange, message = begun(authenticator, *offered)
 
     assert exchange.receive(answer(message, Status.AUTH_ERROR)) is None
@@ -157,7 +157,7 @@ def test_nothing_in_common(authenticator: options.Authenticator, offered: tuple[
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_scram(mechanism: str) -> None:
-    """A SCRAM exchange has two steps and ends with the server's proof."""
+    """A SCRAM exchange has two steps, and is complete once the server has proved that it knows the password."""
     exchange, message = begun(options.PasswordAuthenticator(USERNAME, PASSWORD, (mechanism,)))
     server = ScramServer(
         mechanism,
@@ -180,7 +180,7 @@ def test_scram(mechanism: str) -> None:
 @rows("status", [Status.SUCCESS, Status.AUTH_CONTINUE, Status.AUTH_ERROR, Status.INTERNAL_ERROR])
 @rows("text", [b"e=invalid-proof", b"e=other-error", b"v=AAAA,e=failed", b"e=failed,m=1,,nonsense", b"e="])
 def test_a_scram_error_message(text: bytes, status: int, is_second: bool) -> None:
-    """An error in either message refuses the credentials, with any status and any further attribute (RFC 5802 §5.1)."""
+    """An error in either server message refuses the credentials, whatever its status and attributes (RFC 5802 §5.1)."""
     exchange, message = begun(ADA)
     if is_second:
         server = ScramServer(
@@ -204,7 +204,7 @@ def test_a_scram_error_message(text: bytes, status: int, is_second: bool) -> Non
 @pytest.mark.parametrize("value", [b"v=QQ==", b"v=", b"", b"nonsense"])
 @pytest.mark.parametrize("is_second", [False, True])
 def test_a_node_without_the_password(is_second: bool, value: bytes) -> None:
-    """The client refuses a node without the right signature, which does not count as refused credentials."""
+    """If a node sends no valid signature, the client refuses the node, and the credentials do not count as refused."""
     exchange, message = begun(ADA)
     if is_second:
         server = ScramServer(
@@ -228,7 +228,7 @@ def test_a_node_without_the_password(is_second: bool, value: bytes) -> None:
 @pytest.mark.parametrize("status", [Status.TEMPORARY_FAILURE, Status.NOT_SUPPORTED, 0x7FF0])
 @pytest.mark.parametrize("authenticator", [ADA, TOKEN], ids=["password", "token"])
 def test_other_failures(authenticator: options.Authenticator, status: int) -> None:
-    """Other statuses fail the exchange with their number, and do not count as refused credentials (decision C6)."""
+    """Any other status fails the exchange with its number; the credentials do not count as refused (decision C6)."""
     exchange, message = begun(authenticator)
     exchange.receive(answer(message, status))
 

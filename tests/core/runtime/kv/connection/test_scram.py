@@ -1,4 +1,4 @@
-"""SCRAM: the examples of the RFCs, a foreign implementation on either side, and hostile messages."""
+"""SCRAM: the examples of the RFCs, exchanges with the package scramp on either side, and hostile messages."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ rfc_examples = pytest.mark.parametrize("rfc", [RFC_5802, RFC_7677], ids=["RFC 58
 class TestExamplesOfTheRfcs:
     @rfc_examples
     def test_client_messages_of_the_example(self, rfc: RfcExample) -> None:
-        """The client sends the two client messages of the RFC and accepts the server's signature."""
+        """The client sends the messages of the RFC's example, and accepts the server's signature in it."""
         client_first, server_first, client_final, server_final = rfc.messages
         client = make_client(rfc.mechanism, nonce=rfc.client_nonce)
 
@@ -83,7 +83,7 @@ class TestExamplesOfTheRfcs:
 
     @rfc_examples
     def test_server_messages_of_the_example(self, rfc: RfcExample) -> None:
-        """The server sends the two server messages of the RFC and accepts the client's proof."""
+        """The server sends the messages of the RFC's example, and accepts the client's proof in it."""
         client_first, server_first, client_final, server_final = rfc.messages
         server = make_server(rfc.mechanism, nonce=rfc.server_nonce, salt=rfc.salt, iterations=4096)
 
@@ -98,7 +98,7 @@ class TestMechanisms:
     def test_plain_hmac_agrees_with_pbkdf2(
         self, mechanism: str, password: str, iterations: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Iterated HMAC and hashlib's PBKDF2 yield the same messages for each digest."""
+        """Without hashlib's PBKDF2, iterated HMAC yields the same messages for each digest."""
 
         def talk() -> list[bytes]:
             monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
@@ -112,7 +112,7 @@ class TestMechanisms:
 
     @pytest.mark.parametrize("mechanism", ["", "PLAIN", "SCRAM-SHA-512", "scram-sha512", "SCRAM-SHA512-PLUS"])
     def test_unknown_mechanism(self, mechanism: str) -> None:
-        """Both sides reject an unknown mechanism and list the supported ones."""
+        """Both sides reject an unknown mechanism with an error that lists the supported ones."""
         for make in (make_client, make_server):
             with pytest.raises(scram.ScramError, match=r"unknown mechanism .*SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1$"):
                 make(mechanism)
@@ -130,7 +130,7 @@ characters_that_matter = st.sampled_from("a1 \u00a0\u00ad\u00e9\u0308\u05d0\u062
 
 @pytest.fixture
 def scramp() -> ModuleType:
-    """Return the foreign implementation, imported late because it needs modules that WebAssembly lacks."""
+    """Return scramp, which is imported late because it needs modules that WebAssembly lacks."""
     return importlib.import_module("scramp")
 
 
@@ -139,7 +139,7 @@ class TestForeignPeer:
     @all_mechanisms
     @pytest.mark.parametrize(("username", "password"), CREDENTIALS)
     def test_our_client(self, mechanism: str, username: str, password: str, scramp: ModuleType) -> None:
-        """The client and scramp's server authenticate each other."""
+        """The core's client and scramp's server authenticate each other."""
         foreign = scramp.ScramMechanism(IANA_NAMES[mechanism])
         account = foreign.make_auth_info(password, iteration_count=4096, salt=SALT)
         server = foreign.make_server({username: account}.get, s_nonce=SERVER_NONCE)
@@ -164,7 +164,7 @@ class TestForeignPeer:
 
     @all_mechanisms
     def test_our_client_with_a_wrong_password(self, mechanism: str, scramp: ModuleType) -> None:
-        """The scramp server refuses the proof of a wrong password, and the client reports its refusal."""
+        """If the password is wrong, scramp's server refuses the proof, and the client reports this."""
         foreign = scramp.ScramMechanism(IANA_NAMES[mechanism])
         account = foreign.make_auth_info("another", iteration_count=4096, salt=SALT)
         server = foreign.make_server({USERNAME: account}.get, s_nonce=SERVER_NONCE)
@@ -179,7 +179,7 @@ class TestForeignPeer:
 
     @all_mechanisms
     def test_our_server_with_a_wrong_password(self, mechanism: str, scramp: ModuleType) -> None:
-        """The server refuses scramp's proof of a wrong password."""
+        """If the password is wrong, the core's server refuses the proof of scramp's client."""
         client = scramp.ScramClient([IANA_NAMES[mechanism]], USERNAME, "another", c_nonce=CLIENT_NONCE)
         server = make_server(mechanism, iterations=4096)
         client.set_server_first(server.first(client.get_client_first().encode()).decode())
@@ -192,7 +192,7 @@ class TestForeignPeer:
     @example(password="\u05d01")
     @example(password="\U0001f600")
     def test_saslprep_as_scramp_does(self, password: str) -> None:
-        """SASLprep agrees with scramp; a password that scramp refuses is used unchanged."""
+        """SASLprep yields what scramp's SASLprep yields, and keeps a password that scramp refuses."""
         foreign = importlib.import_module("scramp.utils")
         try:
             prepared = str(foreign.saslprep(password))
@@ -204,7 +204,7 @@ class TestForeignPeer:
 
 class TestCredentials:
     def test_wrong_user_fails_like_a_wrong_password(self) -> None:
-        """An unknown user with the right password gets a challenge and then the error of a wrong password."""
+        """An unknown user gets a challenge, and then the same error as for a wrong password."""
         server = make_server()
         client = make_client(username="stranger")
         server_first = server.first(client.first())
@@ -214,7 +214,7 @@ class TestCredentials:
             server.final(client.final(server_first))
 
     def test_server_that_does_not_know_the_password(self) -> None:
-        """The client rejects a server that accepts any proof but signs with another password."""
+        """If a server accepts any proof but signs with another password, the client rejects its signature."""
         messages = exchange(make_client(password="guess"), make_server(password="guess"))
         client = client_after_final()
 
@@ -222,7 +222,7 @@ class TestCredentials:
             client.verify(messages[3])
 
     def test_proofs_are_compared_in_constant_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Proof and signature are compared with ``hmac.compare_digest`` only."""
+        """Server and client use only ``hmac.compare_digest`` to compare a proof or a signature."""
         proof, signature = exchange(make_client(), make_server())[2:]
         client, server = client_after_final(), server_after_first()
         compared: list[tuple[int, int]] = []
@@ -251,19 +251,19 @@ class TestCredentials:
         [(",", "=2C"), ("=", "=3D"), ("=2C", "=3D2C"), ("=3D,", "=3D3D=2C"), ("a=b,c", "a=3Db=2Cc")],
     )
     def test_escapes_in_the_user_name(self, username: str, escaped: str) -> None:
-        """Comma and equals sign in a user name are escaped and decoded again."""
+        """The client escapes a comma and an equals sign in the user name, and the server decodes them."""
         messages = exchange(make_client(username=username), make_server(username=username))
 
         assert f"n,,n={escaped},r={CLIENT_NONCE}".encode() == messages[0]
 
     @pytest.mark.parametrize("escaped", ["=", "a=", "=2", "=2c", "=3d", "==2C", "=2B", "a=b"])
     def test_malformed_escapes(self, escaped: str) -> None:
-        """An equals sign that starts no known escape is rejected."""
+        """The server rejects a user name in which an equals sign starts no known escape."""
         with pytest.raises(scram.ScramError, match="=2C and =3D"):
             make_server().first(f"n,,n={escaped},r=x".encode())
 
     def test_password_is_in_no_error(self) -> None:
-        """An error about the password does not contain it, and neither does its context."""
+        """Neither an error about the password nor its context contains the password."""
         with pytest.raises(scram.ScramError) as caught:
             make_client(password="pencil\x07\ud800")
 
@@ -285,7 +285,7 @@ class TestSaslprep:
         ],
     )
     def test_all_spellings_are_one_password(self, password: str, same: str) -> None:
-        """Two spellings of one password yield the same proof, in both directions."""
+        """If client and server have two spellings of one password, the messages are those of the same spelling."""
         expected = exchange(make_client(password=same), make_server(password=same))
 
         assert expected == exchange(make_client(password=password), make_server(password=same))
@@ -310,7 +310,7 @@ class TestSaslprep:
         ],
     )
     def test_prohibited(self, text: str) -> None:
-        """Both sides reject a user name with characters that SASLprep prohibits."""
+        """Both sides reject a user name with a character that SASLprep prohibits."""
         for make in (make_client, make_server):
             with pytest.raises(scram.ScramError, match=r"^the user name .*prohibits"):
                 make(username=text)
@@ -318,12 +318,12 @@ class TestSaslprep:
             make_server().first(f"n,,n={text},r=x".encode(errors="surrogatepass"))
 
     def test_unassigned_code_points(self) -> None:
-        """A user name may contain a character newer than Unicode 3.2 (RFC 5802) and keeps its case."""
+        """A user name keeps its case, and may contain characters that are newer than Unicode 3.2 (RFC 5802)."""
         assert "n,,n=\U0001f600A,r=client-nonce".encode() == make_client(username="\U0001f600A").first()
 
     @pytest.mark.parametrize("password", ["\U0001f600", "a\x07", "1\u0627"])
     def test_a_prohibited_password_is_used_unchanged(self, password: str) -> None:
-        """A password that SASLprep prohibits is hashed unchanged, as on the server, and only itself matches."""
+        """If SASLprep prohibits a password, both sides hash it unchanged, and no other password matches."""
         assert 4 == len(exchange(make_client(password=password), make_server(password=password)))
         with pytest.raises(scram.ScramError, match="wrong password"):
             exchange(make_client(password=password), make_server(password="\U0001f601"))
@@ -332,7 +332,7 @@ class TestSaslprep:
 class TestNonces:
     @rows("make", [make_client, make_server])
     def test_every_printable_character_but_the_comma(self, make: Callable[..., object]) -> None:
-        """A nonce may contain printable ASCII, including spaces as the official client sends them, except the comma."""
+        """A nonce may contain any printable ASCII character except the comma; the official client sends spaces."""
         accepted = set()
         for nonce in ["", *map(chr, range(0x100))]:
             try:
@@ -345,8 +345,6 @@ class TestNonces:
 
     @pytest.mark.parametrize("nonce", [CLIENT_NONCE, SERVER_NONCE, CLIENT_NONCE[:-1], f"x{NONCE}", NONCE.upper()])
     def test_nonce_that_does_not_extend_ours(self, nonce: str) -> None:
-        """The client rejects a server nonce that does not extend its own, because it is a replay or a response to
-        another client.
-        """
+        """The client rejects a server nonce that does not start with its own: it belongs to another exchange."""
         with pytest.raises(scram.ScramError, match="does not extend"):
             client_after_first().final(f"r={nonce},s={SALT_TEXT},i={ITERATIONS}".encode())

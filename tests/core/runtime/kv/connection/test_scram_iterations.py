@@ -1,4 +1,4 @@
-"""Salts and iteration counts that a client rejects: malformed, weak or expensive ones."""
+"""Salts and iteration counts that a client rejects, because they are malformed, too weak or too expensive."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ HOSTILE_COUNTS = [
 
 @pytest.fixture
 def smallest_digit_limit() -> Iterator[None]:
-    """Set the interpreter's limit on the digits of an integer to its minimum."""
+    """Set the interpreter's limit on the digits of an integer to its smallest value during a test."""
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(640)
     yield
@@ -55,7 +55,7 @@ def smallest_digit_limit() -> Iterator[None]:
 class TestSaltAndIterations:
     @pytest.mark.parametrize("count", HOSTILE_COUNTS)
     def test_hostile_count(self, count: str, monkeypatch: pytest.MonkeyPatch, smallest_digit_limit: None) -> None:
-        """An invalid count or one above the limit is rejected before any iteration is computed."""
+        """The client rejects an invalid count, or one above the limit, before it computes an iteration."""
         worked: list[object] = []
         monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
 
@@ -67,7 +67,7 @@ class TestSaltAndIterations:
 
     @pytest.mark.parametrize("iterations_min", [1, 3999, SCRAM_ITERATIONS_MIN, ITERATIONS_MAX])
     def test_too_few(self, iterations_min: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A count below the minimum is rejected before any iteration; the error names count, minimum and option."""
+        """If a count is below the minimum, the client computes nothing; the error names count, minimum and option."""
         worked: list[object] = []
         monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
         client = make_client(iterations_min=iterations_min)
@@ -83,7 +83,7 @@ class TestSaltAndIterations:
     @pytest.mark.parametrize("iterations_min", [1, SCRAM_ITERATIONS_MIN, 20_000])
     @pytest.mark.parametrize("count", ["0", str(ITERATIONS_MAX + 1), "9" * 4000])
     def test_no_advice_below_the_default(self, count: str, iterations_min: int) -> None:
-        """The error for a count out of range recommends no count below 4,000 or below the minimum."""
+        """If a count is out of range, the error recommends neither a count below 4,000 nor one below the minimum."""
         client = make_client(iterations_min=iterations_min)
         client.first()
 
@@ -96,7 +96,7 @@ class TestSaltAndIterations:
 
     @pytest.mark.parametrize("count", [SCRAM_ITERATIONS_MIN, ITERATIONS_MAX])
     def test_smallest_and_largest_count(self, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The smallest and the largest count are computed completely, with the salt as sent."""
+        """For the smallest and the largest count, the client computes all iterations with the server's salt."""
         monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
         worked: list[tuple[str, bytes, bytes, int]] = []
 
@@ -116,7 +116,7 @@ class TestSaltAndIterations:
             make_server(iterations=count)
 
     def test_a_client_reuses_a_servers_salted_password(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A client uses a password that a server of its process has salted, and does not add to the servers' cache."""
+        """A client reuses the salted password of a server in its process, and adds none to the servers' cache."""
         monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
         worked: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Malformed, changed or misplaced SCRAM messages: each ends the exchange with an error and never authenticates."""
+"""SCRAM messages that are malformed, changed or out of order: each ends the exchange, and none authenticates."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from triclinium_core.runtime.kv.connection import scram
 
 
 def replacing(at_step: int, replacement: bytes) -> Tamper:
-    """Return a function that replaces the message of that step."""
+    """Return a function that replaces the message of this step."""
     return lambda step, message: replacement if step == at_step else message
 
 
 def appending(at_step: int, tail: bytes) -> Tamper:
-    """Return a function that appends bytes to the message of that step."""
+    """Return a function that appends bytes to the message of this step."""
     return lambda step, message: message + tail if step == at_step else message
 
 
@@ -47,7 +47,7 @@ RECEIVE: dict[str, Callable[[bytes], object]] = {
     "client-final-message": lambda message: server_after_first().final(message),
     "server-final-message": lambda message: client_after_final().verify(message),
 }
-"""Receiver of each kind of message, in the state that expects it."""
+"""Function that receives each kind of message, on a side that expects it."""
 # fmt: off
 MALFORMED = {
     "client-first-message": [
@@ -126,19 +126,19 @@ MALFORMED = {
 class TestMalformed:
     @rows(("name", "message", "reason"), [(name, *case) for name, cases in MALFORMED.items() for case in cases])
     def test_message(self, name: str, message: str, reason: str) -> None:
-        """A message that violates the RFC is rejected with its name and the reason."""
+        """If a message violates the RFC, the error names the message and the reason."""
         with pytest.raises(scram.ScramError, match=f"^{name}: .*{reason}"):
             RECEIVE[name](message.encode())
 
     @pytest.mark.parametrize("name", RECEIVE)
     def test_not_utf8(self, name: str) -> None:
-        """Bytes that are not UTF-8 are rejected with their position."""
+        """If a message is not UTF-8, the error names the position of the first wrong byte."""
         with pytest.raises(scram.ScramError, match=f"^{name}: not UTF-8 at byte 2$"):
             RECEIVE[name](b"r=\xff")
 
     @pytest.mark.parametrize("name", RECEIVE)
     def test_too_large(self, name: str) -> None:
-        """A message above the maximum size is rejected unread."""
+        """A message above the maximum size is rejected before it is parsed."""
         with pytest.raises(scram.ScramError, match=f"^{name}: 4097 bytes .*4096"):
             RECEIVE[name](bytes(scram.MESSAGE_SIZE_MAX + 1))
 
@@ -150,7 +150,7 @@ class TestMalformed:
 
 
 def proof_of(auth_message: str) -> str:
-    """Return the client proof, implemented independently from RFC 5802 section 3."""
+    """Compute the client's proof from RFC 5802 section 3, independently of the code under test."""
     block = hmac.digest(PASSWORD.encode(), SALT + b"\0\0\0\1", "sha512")
     salted_password = block
     for _ in range(ITERATIONS - 1):
@@ -165,7 +165,7 @@ class TestWhatTheRfcLetsAPeerAdd:
     @pytest.mark.parametrize("header", ["n,,", "y,,", "n,a=user,"])
     @pytest.mark.parametrize(("in_first", "in_final"), [("", ""), (",x=1", ",y=a=b,Z=\u00e9")])
     def test_to_the_client_messages(self, header: str, in_first: str, in_final: str) -> None:
-        """A server accepts other headers if c= repeats them, and signs extensions unread."""
+        """The server accepts any header that c= repeats, and includes unknown extensions in what it signs."""
         bare = f"n=user,r={CLIENT_NONCE}{in_first}"
         server = make_server()
         server_first = server.first(f"{header}{bare}".encode()).decode()
@@ -175,7 +175,7 @@ class TestWhatTheRfcLetsAPeerAdd:
         assert server.final(f"{without_proof},p={proof}".encode()).startswith(b"v=")
 
     def test_to_the_server_first_message(self) -> None:
-        """A client signs an extension of the server unread."""
+        """The client includes an unknown extension of the server's first message in what it signs."""
         server_first = f"{SERVER_FIRST},x=a=b,Y=\u00e9"
         without_proof = f"c=biws,r={NONCE}"
         proof = proof_of(f"n=user,r={CLIENT_NONCE},{server_first},{without_proof}")
@@ -183,7 +183,7 @@ class TestWhatTheRfcLetsAPeerAdd:
         assert f"{without_proof},p={proof}".encode() == client_after_first().final(server_first.encode())
 
     def test_to_the_server_final_message(self) -> None:
-        """An extension behind a valid signature is ignored; any other addition is rejected."""
+        """The client ignores an extension after a valid signature, and rejects any other addition."""
         messages = exchange(make_client(), make_server(), appending(3, b",x=1"))
 
         assert messages[3].endswith(b",x=1")
@@ -194,7 +194,7 @@ class TestWhatTheRfcLetsAPeerAdd:
 
 class TestTurns:
     def test_first_comes_first(self) -> None:
-        """A side that has not begun rejects any other call, and still works after it."""
+        """Before its first call, a side rejects every other call, and then completes an exchange."""
         client, server = make_client(), make_server()
         calls: list[Callable[[bytes], object]] = [client.final, client.verify, server.final]
         for call in calls:
@@ -204,7 +204,7 @@ class TestTurns:
         assert 4 == len(exchange(client, server))
 
     def test_call_out_of_turn_changes_nothing(self) -> None:
-        """A wrong call in the middle raises and does not change the exchange."""
+        """A call out of order raises, and the exchange continues afterwards."""
         client, server = client_after_first(), server_after_first()
         calls: list[Callable[[], object]] = [
             client.first,
@@ -218,7 +218,7 @@ class TestTurns:
         client.verify(server.final(client.final(SERVER_FIRST.encode())))
 
     def test_nothing_happens_twice(self) -> None:
-        """Each call of a completed exchange raises when it is repeated."""
+        """After an exchange has completed, each of its calls raises."""
         client, server = make_client(), make_server()
         client_first, server_first, client_final, server_final = exchange(client, server)
         calls: list[Callable[[], object]] = [
@@ -234,7 +234,7 @@ class TestTurns:
             server.final(client_final)
 
     def test_failure_is_the_end(self) -> None:
-        """After a rejected message, the valid one is rejected too."""
+        """After a side has rejected a message, it also rejects the valid one."""
         messages = exchange(make_client(), make_server())
         receivers: list[Callable[[bytes], object]] = [
             make_server().first,
@@ -250,14 +250,14 @@ class TestTurns:
 
 
 def garbled(original: bytes) -> Iterator[bytes]:
-    """Yield the message with one byte changed, at every position: single bits and delimiters."""
+    """Yield the message with one byte changed, in a single bit or to a delimiter, for each position."""
     for position, byte in enumerate(original):
         for other in {*b",=", *(byte ^ mask for mask in (0x01, 0x80))} - {byte}:
             yield original[:position] + bytes([other]) + original[position + 1 :]
 
 
 def with_a_byte_more(original: bytes) -> Iterator[bytes]:
-    """Yield the message with one byte inserted, at every position."""
+    """Yield the message with one more byte, for each position."""
     for position in range(len(original) + 1):
         for byte in (b",", b"=", b"y"):
             yield original[:position] + byte + original[position:]
@@ -272,7 +272,7 @@ def truncated(original: bytes) -> Iterator[bytes]:
 
 
 def with_parts_missing_or_twice(original: bytes) -> Iterator[bytes]:
-    """Yield the message with one comma-separated part removed or repeated, at every position."""
+    """Yield the message with one comma-separated part removed or repeated, for each part."""
     parts = original.split(b",")
     for index, part in enumerate(parts):
         yield b",".join(parts[:index] + parts[index + 1 :])
@@ -281,7 +281,7 @@ def with_parts_missing_or_twice(original: bytes) -> Iterator[bytes]:
 
 
 def is_refused(tamper: Tamper) -> bool:
-    """Return whether either side stops an exchange with changed messages."""
+    """Return whether either side rejects a message that ``tamper`` changes."""
     try:
         exchange(make_client(), make_server(), tamper)
     except scram.ScramError:
@@ -293,7 +293,7 @@ class TestTampering:
     @rows("step", range(4))
     @rows("variants_of", [garbled, with_a_byte_more, truncated, with_parts_missing_or_twice])
     def test_nothing_goes_unnoticed(self, step: int, variants_of: Callable[[bytes], Iterator[bytes]]) -> None:
-        """A change of any message at any position stops the exchange."""
+        """If any message is changed at any position, one side stops the exchange."""
         original = exchange(make_client(), make_server())[step]
         variants = set(variants_of(original)) - {original}
 
@@ -317,7 +317,7 @@ class TestArbitraryInput:
     @pytest.mark.parametrize("name", RECEIVE)
     @given(message=arbitrary_messages)
     def test_for_a_message(self, name: str, message: bytes) -> None:
-        """An arbitrary message is accepted or rejected in one line without the password, and is never a valid proof."""
+        """An arbitrary message is no valid proof; an error about it is one line of ASCII without the password."""
         try:
             RECEIVE[name](message)
             text = ""
@@ -331,7 +331,7 @@ class TestArbitraryInput:
 
     @given(username=st.text(), password=st.text(), nonce=st.text(st.characters(max_codepoint=0x7F)))
     def test_for_credentials(self, username: str, password: str, nonce: str) -> None:
-        """Any credentials and nonce are rejected immediately, or complete an exchange."""
+        """Any credentials and nonce either raise in the constructor or complete an exchange."""
         try:
             client = make_client("SCRAM-SHA1", username, password, nonce=nonce)
         except scram.ScramError:

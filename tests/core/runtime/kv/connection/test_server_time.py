@@ -1,4 +1,4 @@
-"""Processing times of a server, summed up."""
+"""Processing times that the server of a connection reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def reported(duration_us: float) -> bytes:
 
 
 def test_durations_add_up() -> None:
-    """Each duration counts towards the sum, the count and the maximum."""
+    """Each duration adds to the sum and the count, and may be the new maximum."""
     time = ServerTime()
     for duration_us in (100.0, 5_000.0, 300.0):
         time.note(reported(duration_us))
@@ -27,7 +27,7 @@ def test_durations_add_up() -> None:
 
 @pytest.mark.parametrize("framing_extras", [b"", b"\x12\x00\x01", b"\x02\x00"])
 def test_extras_without_a_duration(framing_extras: bytes) -> None:
-    """Framing extras without a duration change nothing."""
+    """If framing extras have no duration, the sum and the count do not change."""
     time = ServerTime()
     time.note(framing_extras)
 

@@ -1,4 +1,4 @@
-"""States of one connection, as a table."""
+"""Table of the states of one connection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from triclinium_core.runtime.kv.connection.states import CONNECTION_TRANSITIONS,
 
 
 def test_is_underway() -> None:
-    """All states except READY and LOST are under way."""
+    """A connection is under way in every state except READY and LOST."""
     assert {ConnectionState.READY, ConnectionState.LOST} == {
         state for state in ConnectionState if not state.is_underway
     }
@@ -15,7 +15,7 @@ def test_is_underway() -> None:
 
 @rows("state", ConnectionState)
 def test_permitted_events(state: ConnectionState) -> None:
-    """A stream opens once, can be lost in any state except LOST, and changes credentials only if READY."""
+    """A stream opens only in CONNECTING, can be lost except in LOST, and changes credentials only in READY."""
     opens = {ConnectionEvent.NO_BOOTSTRAP, ConnectionEvent.HELLO_SENT, ConnectionEvent.SASL_SENT}
     row = CONNECTION_TRANSITIONS[state]
 
@@ -26,7 +26,7 @@ def test_permitted_events(state: ConnectionState) -> None:
 
 
 def test_states_only_advance() -> None:
-    """States of one stream only advance, except for changed credentials and a loss."""
+    """Each event leads to a later state, except a change of credentials and the end of the backoff."""
     order = [*ConnectionState]
     for state, row in CONNECTION_TRANSITIONS.items():
         for event, next_state in row.items():
@@ -35,7 +35,7 @@ def test_states_only_advance() -> None:
 
 
 def test_every_state_can_be_reached() -> None:
-    """Every state is reachable from LOST."""
+    """A connection can reach each state from LOST."""
     reached = {ConnectionState.LOST}
     for _ in ConnectionState:
         reached |= {next_state for state in reached for next_state in CONNECTION_TRANSITIONS[state].values()}

@@ -6,7 +6,7 @@ from triclinium_core.runtime.kv.connection.waiting_line import WaitingLine
 
 
 def test_first_come_first_served() -> None:
-    """An operation that leaves or joins again loses its position; all others keep theirs."""
+    """An operation that leaves the queue, or joins it again, loses its position; the other operations keep theirs."""
     line = WaitingLine()
     for token in (1, 2, 3, 4):
         line.join(token)
@@ -20,7 +20,7 @@ def test_first_come_first_served() -> None:
 
 
 def test_the_peak_is_that_of_one_burst() -> None:
-    """The peak lasts until the queue is empty, and starts again with the next operation."""
+    """The peak of the queue starts again once the queue is empty."""
     line = WaitingLine()
     for token in (1, 2, 3):
         line.join(token)

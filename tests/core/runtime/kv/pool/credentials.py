@@ -1,4 +1,4 @@
-"""Credentials of the tests, and the change from one to another."""
+"""Credentials for tests, and a function that replaces those of a client."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ ONE = neutral.StreamId(1)
 
 
 def change(simulation: Recorded, authenticator: Authenticator, nonce: str = "a-nonce-of-the-user-") -> list[Action]:
-    """Set an authenticator, and return the client's actions."""
+    """Replace the client's credentials, and return its actions."""
     return [*simulation.feed(AuthenticatorChanged(authenticator, nonce))]

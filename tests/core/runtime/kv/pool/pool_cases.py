@@ -1,4 +1,4 @@
-"""Helpers of several tests of the connection pool."""
+"""Helpers that several tests of the connection pool share."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def refused(**options: Any) -> simulated.Recorded:
 
 
 def noops(simulation: simulated.Recorded, stream: neutral.StreamId) -> int:
-    """Return the number of NOOPs sent on a stream."""
+    """Return the number of NOOPs that the client has sent on a stream."""
     return sum(request.opcode == Opcode.NOOP for request in simulation.requests[stream])
 
 
 def configs_asked(simulation: simulated.Recorded) -> int:
-    """Return the number of config requests on the newest stream, bootstrap included."""
+    """Return the number of config requests on the newest stream, including that of the bootstrap."""
     return sum(request.opcode == Opcode.GET_CLUSTER_CONFIG for request in simulation.requests[simulation.newest])

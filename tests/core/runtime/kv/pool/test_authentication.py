@@ -1,4 +1,4 @@
-"""Replaced credentials of an open client: the exchanges on its connections and their results."""
+"""New credentials of an open client: the exchanges on its connections, and their results."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ SASL = (Opcode.SASL_AUTH, Opcode.SASL_STEP)
 
 
 def opcodes(actions: list[Action], simulation: Recorded) -> list[int]:
-    """Return the opcode of the newest request of each stream with new bytes."""
+    """Return the opcode of the last request of each stream on which the actions send bytes."""
     return [
         simulation.requests[action.stream][-1].opcode for action in actions if isinstance(action, neutral.SendBytes)
     ]
 
 
 def states(simulation: Recorded) -> list[str]:
-    """Return the states of the connections."""
+    """Return the states of the client's connections."""
     return [connection.state for connection in simulation.machine.statistics().connections]
 
 
@@ -45,7 +45,7 @@ def states(simulation: Recorded) -> list[str]:
 
 
 def test_ready_connections_authenticate_again() -> None:
-    """Ready connections authenticate again on their streams, each with a different nonce that is not the event's."""
+    """Ready connections authenticate again on their streams; nonces differ and do not contain the event's nonce."""
     simulation = ready()
     before = len(simulation.commands(*SASL))
     actions = change(simulation, SAME)
@@ -65,7 +65,7 @@ def test_ready_connections_authenticate_again() -> None:
 
 
 def test_no_two_exchanges_share_a_nonce() -> None:
-    """With equal entropy in all events, no two exchanges share a nonce on any stream, after a loss or a change."""
+    """Even if all events have the same entropy, no two exchanges have the same nonce, on any stream."""
     simulation = ready()
     for _ in range(3):
         change(simulation, SAME, nonce="nonce")
@@ -84,7 +84,7 @@ def test_no_two_exchanges_share_a_nonce() -> None:
 
 
 def test_new_operations_wait_for_the_exchange() -> None:
-    """New operations wait during an exchange while requests in flight get their response, and all complete."""
+    """During an exchange, requests in flight get their responses and new operations wait; all complete."""
     simulation = ready()
     stream = simulation.newest
     simulation.node.faults.next(Opcode.GET, delay(0.5))
@@ -106,7 +106,7 @@ def test_new_operations_wait_for_the_exchange() -> None:
 
 
 def test_a_waiting_operation_can_be_abandoned() -> None:
-    """An operation that is abandoned during an exchange is not sent afterwards."""
+    """If a waiting operation is abandoned during an exchange, the client does not send it afterwards."""
     simulation = ready()
     change(simulation, SAME)
     token = simulation.submit(upsert())
@@ -118,7 +118,7 @@ def test_a_waiting_operation_can_be_abandoned() -> None:
 
 
 def test_the_next_token() -> None:
-    """A new token needs one message and its response."""
+    """A new token replaces an old one with one message and one response."""
     simulation = ready(options=client_options(authenticator=TOKEN), tokens=(TOKEN.token, NEXT_TOKEN.token))
     change(simulation, NEXT_TOKEN)
     simulation.result(upsert())
@@ -130,7 +130,7 @@ def test_the_next_token() -> None:
 
 
 def test_a_mechanism_that_is_new_on_the_node() -> None:
-    """A token is accepted on a connection that was opened before the node accepted tokens."""
+    """If the node accepts tokens only after the connection was opened, the connection can still change to a token."""
     simulation = ready()
     simulation.nodes.set_credentials(tokens=[TOKEN.token])
     change(simulation, TOKEN)
@@ -141,7 +141,7 @@ def test_a_mechanism_that_is_new_on_the_node() -> None:
 
 
 def test_a_mechanism_that_the_node_lacks() -> None:
-    """A mechanism that the node does not offer is tried once; the error has both lists."""
+    """If the node does not offer the mechanism, the connections close after one try, and the error has both lists."""
     simulation = ready()
     change(simulation, TOKEN)
     simulation.flow()
@@ -153,7 +153,7 @@ def test_a_mechanism_that_the_node_lacks() -> None:
 @pytest.mark.parametrize("code", [couchbase.Status.AUTH_ERROR, couchbase.Status.AUTH_STALE])
 @pytest.mark.parametrize("opcode", SASL)
 def test_a_refusal_is_terminal(opcode: Opcode, code: couchbase.Status) -> None:
-    """A refusal of new credentials closes the connections; an operation fails immediately (RFC 0049; decision C6)."""
+    """If the node refuses new credentials, connections close and operations fail immediately (RFC 0049; C6)."""
     simulation = ready()
     simulation.node.faults.always(opcode, status(code))
     change(simulation, SAME)
@@ -166,7 +166,7 @@ def test_a_refusal_is_terminal(opcode: Opcode, code: couchbase.Status) -> None:
 
 
 def test_a_bucket_without_access_for_the_new_user() -> None:
-    """The bucket is selected again after new credentials, which shows whether the new user may open it."""
+    """The connection selects its bucket again with new credentials; a refusal fails operations on the bucket."""
     simulation = ready()
     simulation.node.faults.always(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     change(simulation, SAME)
@@ -178,7 +178,7 @@ def test_a_bucket_without_access_for_the_new_user() -> None:
 
 
 def test_a_bucket_without_access_for_the_replaced_user() -> None:
-    """If replaced credentials have no access to the bucket, the newest ones are tried on the same stream."""
+    """If credentials are replaced before their bucket refusal arrives, the newest are tried on the same stream."""
     simulation = ready(tokens=(TOKEN.token,))
     simulation.node.faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     change(simulation, SAME)
@@ -195,7 +195,7 @@ def test_a_bucket_without_access_for_the_replaced_user() -> None:
 
 
 def test_credentials_replaced_before_the_bucket_refusal() -> None:
-    """A bucket refusal for credentials replaced during the bootstrap fails no operation, and the bucket is retried."""
+    """If credentials are replaced during a bootstrap, a refusal of the bucket fails no operation and is retried."""
     simulation = Recorded(tokens=(TOKEN.token,))
     simulation.node.faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     simulation.flow()
@@ -211,7 +211,7 @@ def test_credentials_replaced_before_the_bucket_refusal() -> None:
 
 
 def test_other_refusals_are_not_terminal() -> None:
-    """After another failure, the connection is closed and reopened with the new credentials."""
+    """If an exchange fails for another reason, the client opens a new stream with the new credentials."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SASL_AUTH, status(couchbase.Status.TEMPORARY_FAILURE), times=2)
     change(simulation, SAME)
@@ -222,7 +222,7 @@ def test_other_refusals_are_not_terminal() -> None:
 
 
 def test_in_flight_on_a_refused_connection() -> None:
-    """A write in flight on a connection that is closed is ambiguous, as on any closed stream (decision C24)."""
+    """If a refusal closes the connection, a write in flight is ambiguous, as on any closed stream (decision C24)."""
     simulation = ready()
     token, _ = simulation.submit_in_flight(upsert())
     simulation.node.faults.always(Opcode.SASL_AUTH, status(couchbase.Status.AUTH_ERROR))
@@ -235,7 +235,7 @@ def test_in_flight_on_a_refused_connection() -> None:
 
 @pytest.mark.parametrize("code", [couchbase.Status.NO_BUCKET, couchbase.Status.AUTH_STALE])
 def test_a_response_that_closes_during_an_exchange(code: couchbase.Status) -> None:
-    """A response that closes the connection stops an exchange, even after a challenge in the same piece of bytes."""
+    """If a response closes the connection, the client sends nothing more on it, even after a challenge."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET, status(code))
     token = simulation.submit(get())
@@ -252,7 +252,7 @@ def test_a_response_that_closes_during_an_exchange(code: couchbase.Status) -> No
 
 
 def test_an_exchange_that_is_not_answered() -> None:
-    """An unanswered exchange closes the connection after the connect timeout."""
+    """If the node does not respond to an exchange, the connection is closed after the connect timeout."""
     simulation = ready(options=client_options(timeouts=TimeoutOptions(connect=1.0)))
     simulation.node.faults.next(Opcode.SASL_AUTH, drop_response(), times=2)
     change(simulation, SAME)
@@ -264,7 +264,7 @@ def test_an_exchange_that_is_not_answered() -> None:
 
 
 def test_the_time_is_that_of_one_exchange() -> None:
-    """A completed exchange leaves no timer behind."""
+    """After an exchange has completed, its timer does not close the connection."""
     simulation = ready(options=client_options(timeouts=TimeoutOptions(connect=1.0, keep_alive_interval=math.inf)))
     change(simulation, SAME)
     simulation.live(10.0)
@@ -273,7 +273,7 @@ def test_the_time_is_that_of_one_exchange() -> None:
 
 
 def test_a_nonsense_proof_is_not_trusted() -> None:
-    """A connection to a server without a valid proof is closed."""
+    """If the server sends no valid proof, the client closes the connection."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SASL_STEP, status(couchbase.Status.SUCCESS), times=2)
     change(simulation, SAME)
@@ -290,7 +290,7 @@ def test_a_nonsense_proof_is_not_trusted() -> None:
     authenticator=st.sampled_from((SAME, TOKEN)),
 )
 def test_any_answer(opcode: Opcode, code: int, body: bytes, authenticator: Authenticator) -> None:
-    """Any response to new credentials is handled without an exception, and the client recovers after it."""
+    """After any response to new credentials, nothing raises, and the client recovers."""
     simulation = ready(tokens=(TOKEN.token,))
     simulation.node.faults.next(opcode, status(code, body=body), times=2)
     change(simulation, authenticator)
@@ -303,7 +303,7 @@ def test_any_answer(opcode: Opcode, code: int, body: bytes, authenticator: Authe
 
 
 def test_answers_in_pieces() -> None:
-    """An exchange succeeds if its bytes arrive one by one, in both directions."""
+    """An exchange succeeds even if its bytes arrive one by one in both directions."""
     simulation = ready()
     token = simulation.submit(get())
     change(simulation, SAME)
@@ -317,7 +317,7 @@ def test_answers_in_pieces() -> None:
 
 
 def test_a_certificate_is_for_new_connections() -> None:
-    """A new certificate is used by new connections; open ones continue unchanged."""
+    """Only new connections use a new certificate; the open ones continue unchanged."""
     options = client_options("couchbases://127.0.0.1:11207", authenticator=CERTIFICATE)
     simulation = Recorded(options=options, tls_port=11207)
     simulation.tick()
@@ -333,7 +333,7 @@ def test_a_certificate_is_for_new_connections() -> None:
 
 
 def test_a_new_certificate_reconnects_immediately() -> None:
-    """A new certificate reconnects immediately after TLS has refused the old one."""
+    """If TLS refused the old certificate, a new one makes the client reconnect immediately."""
     options = client_options("couchbases://127.0.0.1:11207", authenticator=CERTIFICATE)
     simulation = Recorded(options=options, tls_port=11207)
     simulation.tick()
@@ -347,7 +347,7 @@ def test_a_new_certificate_reconnects_immediately() -> None:
 
 
 def test_a_config_that_is_announced_meanwhile() -> None:
-    """A config that is announced during an exchange is requested afterwards."""
+    """If the node announces a config during an exchange, the client requests the config afterwards."""
     simulation = ready()
     change(simulation, SAME)
     simulation.nodes.set_config_revision(9)
@@ -365,7 +365,7 @@ def test_a_config_that_is_announced_meanwhile() -> None:
 
 
 def test_signs_of_life_go_on() -> None:
-    """Keep-alive NOOPs continue after an exchange."""
+    """After an exchange, the connection continues to send keep-alive NOOPs."""
     simulation = ready(options=client_options(timeouts=TimeoutOptions(keep_alive_interval=2.0)))
     simulation.node.faults.always(Opcode.NOOP, delay(0.2))
     simulation.live(2.1)
@@ -380,7 +380,7 @@ def test_signs_of_life_go_on() -> None:
 
 
 def test_a_breaker_goes_on() -> None:
-    """A circuit breaker sends its canary during an exchange."""
+    """A circuit breaker that opened before an exchange sends its canary, and closes."""
     breaker = couchbase.CircuitBreakerOptions(volume_threshold=1, error_threshold_percentage=1.0, sleep_window=1.0)
     simulation = ready(options=client_options(circuit_breaker=breaker, timeouts=TimeoutOptions(kv=0.5)))
     simulation.node.faults.next(Opcode.SET, drop_response())
@@ -392,7 +392,7 @@ def test_a_breaker_goes_on() -> None:
 
 
 def test_a_lost_collection_id_is_requested_again() -> None:
-    """A lost id request is repeated after an exchange during which it became overdue."""
+    """If an id request becomes overdue during an exchange, the client repeats it afterwards."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET_COLLECTION_ID, drop_response())
     token = simulation.submit(upsert(keyspace=HOTELS))
@@ -405,11 +405,11 @@ def test_a_lost_collection_id_is_requested_again() -> None:
     assert simulation.now < 3 * QUESTION_SECONDS
 
 
-# Node without a proof of the password.
+# Nodes that do not prove that they know the password.
 
 
 def refused_text(error: errors.CouchbaseException) -> str:
-    """Return the last dispatch error in the context."""
+    """Return the last dispatch error in the context of the error."""
     return error.context.last_dispatch_error or ""
 
 
@@ -423,7 +423,7 @@ def refused_text(error: errors.CouchbaseException) -> str:
     ],
 )
 def test_a_node_that_proves_nothing(opcode: Opcode, answer: Any) -> None:
-    """Operations and waits for an unproven node fail before their timeout with its address and the reason."""
+    """If a node has no valid proof, operations and waits fail before their timeout, with its address and the reason."""
     simulation = Recorded()
     simulation.node.faults.always(opcode, answer)
     tokens = [

@@ -1,4 +1,4 @@
-"""Canaries of an open circuit breaker: one is sent after the sleep window, and its response closes the breaker."""
+"""Canaries of an open circuit breaker, which the client sends after the sleep window; a response closes the breaker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SMALL_BREAKER = CircuitBreakerOptions(volume_threshold=2, sleep_window=5.0, cana
 
 
 def opened_breaker() -> simulated.Recorded:
-    """Return a simulation whose circuit breaker has just opened after two timeouts in flight."""
+    """Return a simulation in which two timeouts in flight have just opened the circuit breaker."""
     simulation = simulated.ready(options=simulated.client_options(circuit_breaker=SMALL_BREAKER))
     simulation.node.faults.next(Opcode.GET, drop_response(), times=2)
     for key in "ab":
@@ -42,7 +42,7 @@ def test_canary() -> None:
 
 
 def test_canary_that_is_not_answered() -> None:
-    """An unanswered canary opens the circuit breaker again, and the next one follows after another sleep window."""
+    """If a canary gets no response, the circuit breaker opens again; another canary follows a sleep window later."""
     simulation = opened_breaker()
     simulation.node.faults.next(Opcode.NOOP, drop_response())
     simulation.live(5.0)
@@ -56,7 +56,7 @@ def test_canary_that_is_not_answered() -> None:
 
 
 def test_reconnect_closes_the_breaker() -> None:
-    """An open circuit breaker closes when its connection is replaced."""
+    """When a new connection replaces the old one, its circuit breaker is closed."""
     simulation = opened_breaker()
     simulation.lose(TWO)
     simulation.live(0.5)
@@ -66,7 +66,7 @@ def test_reconnect_closes_the_breaker() -> None:
 
 
 def test_lost_while_half_open() -> None:
-    """The timer of the canary ends with the stream."""
+    """If the stream is lost while the circuit breaker is half open, the timer of its canary ends too."""
     simulation = opened_breaker()
     simulation.node.faults.next(Opcode.NOOP, drop_response())
     simulation.live(5.0)

@@ -1,4 +1,4 @@
-"""Config requests: a stream has at most one unanswered one, and a new stream repeats a lost one."""
+"""Config requests: a stream has at most one that is pending, and a new stream repeats a lost one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triclinium_core.retry.couchbase import Status
 
 
 def test_config_is_requested_once() -> None:
-    """Many responses that need a newer config cause one request until it arrives, and the next after the floor."""
+    """While a config request is pending, responses cause no other; the next one waits for the minimum interval."""
     simulation = simulated.ready()
     requests = [simulation.submit_in_flight(simulated.get(key))[1] for key in "abc"]
     for request in requests[:2]:
@@ -26,7 +26,7 @@ def test_config_is_requested_once() -> None:
 
 
 def test_config_is_requested_on_a_new_stream() -> None:
-    """A new stream repeats a config request that was lost with the previous stream."""
+    """If a config request is lost with its stream, the client repeats it on the new stream when it needs a config."""
     simulation = simulated.ready()
     _, request = simulation.submit_in_flight(simulated.get())
     simulation.inject(simulated.respond(request, Status.NOT_MY_VBUCKET))

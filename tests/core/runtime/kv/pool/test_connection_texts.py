@@ -1,4 +1,4 @@
-"""Texts of errors and logs about a connection: its state, the reason of its loss, and advice."""
+"""Texts about a connection in errors and logs: its state, why it was lost, and advice."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ONE = StreamId(1)
 
 
 def node_of(simulation: Recorded) -> Connection:
-    """Return the connection that was opened last."""
+    """Return the connection that the client opened last."""
     return [*simulation.clients[0]._connections.all][-1]
 
 
 def test_full() -> None:
-    """The text of a full connection has the number of unanswered requests (decision C37)."""
+    """If a connection is full, its text has the number of unanswered requests (decision C37)."""
     connection = node_of(ready())
     for _ in range(REQUESTS_MAX):
         connection.in_flight.send(None, bytes(HEADER_SIZE))
@@ -31,7 +31,7 @@ def test_full() -> None:
 
 
 def test_lost() -> None:
-    """The text of a lost connection has the address and the reason once."""
+    """If a connection is lost, its text has the address and the reason once each."""
     simulation = Recorded()
     simulation.feed(TimePassed())
     simulation.links.clear()
@@ -41,7 +41,7 @@ def test_lost() -> None:
 
 
 def test_on_its_way_again() -> None:
-    """The text of a reconnecting connection has the previous failure."""
+    """While a connection reconnects, its text has the reason of the previous loss."""
     simulation = Recorded()
     simulation.feed(TimePassed())
     simulation.links.clear()
@@ -52,7 +52,7 @@ def test_on_its_way_again() -> None:
 
 
 def test_overdue() -> None:
-    """The text of an overdue connection has its state and the timeout."""
+    """If a connection is overdue, its text has its state and the timeout."""
     simulation = Recorded()
     simulation.feed(TimePassed())
 
@@ -75,7 +75,7 @@ def test_overdue() -> None:
     ],
 )
 def test_the_unanswered_request_is_named(blamed: Opcode, *, answers: bool, hello_after_auth: bool) -> None:
-    """Texts name the unanswered request; only a silent server gets the hint about memcached."""
+    """The texts name the unanswered request; they mention memcached only if the server has sent nothing."""
     simulation = Recorded(options=client_options(hello_after_auth=hello_after_auth))
     for opcode in (blamed,) if answers else Opcode:
         simulation.node.faults.always(opcode, drop_response())
@@ -93,7 +93,7 @@ def test_the_unanswered_request_is_named(blamed: Opcode, *, answers: bool, hello
 
 @pytest.mark.parametrize("port", [8091, 18091])
 def test_port_of_the_web_console(port: int) -> None:
-    """The error for a port of the web console names the key-value ports."""
+    """If the port is that of the web console, the error recommends the key-value ports."""
     simulation = Recorded(options=client_options(f"couchbase://h:{port}"))
     simulation.feed(TimePassed())
     text = loss_text(node_of(simulation), StreamLost(ONE, LossCause.REFUSED))
@@ -102,7 +102,7 @@ def test_port_of_the_web_console(port: int) -> None:
 
 
 def test_nothing_listens() -> None:
-    """If nothing listens at the address, the error of a read has that reason and the address once."""
+    """If no server listens at the address, the error of a read has the address once, with the reason."""
     simulation = Recorded()
     simulation.node.faults.always(None, refuse_connection())
     error = simulation.failure(errors.UnambiguousTimeoutException, get())

@@ -1,4 +1,4 @@
-"""Timers of connections: one of each kind per connection."""
+"""Timers of connections: each connection has at most one of each kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core.runtime.kv.pool.connection_timers import ConnectionTimers
 
 
 def test_the_newest_of_a_kind_counts() -> None:
-    """A newer timer replaces an older one of the same kind and connection."""
+    """A new timer replaces the timer of the same kind and connection."""
     timers: Timers[TimerKind] = Timers()
     of_nodes, first, second = ConnectionTimers(timers), connection(None), connection(None)
     of_nodes.schedule(first, TimerKind.CONNECT, 1.0)
@@ -23,7 +23,7 @@ def test_the_newest_of_a_kind_counts() -> None:
 
 
 def test_timers_that_end_with_a_stream() -> None:
-    """The end of a stream cancels all timers of its connection except the reconnect."""
+    """When a stream ends, all timers of its connection end except that of the reconnect."""
     timers: Timers[TimerKind] = Timers()
     of_nodes, one = ConnectionTimers(timers), connection(None)
     for when, kind in enumerate((TimerKind.KEEP_ALIVE, TimerKind.DRAIN, TimerKind.RECONNECT, TimerKind.CANARY), 1):

@@ -1,4 +1,4 @@
-"""Connections of one client: opening, keep-alive, loss and reconnect."""
+"""Connections of one client: how they open, stay alive, are lost and reconnect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from triclinium_core.testing.fakes.faults import drop_response, hang_up, not_my_
 
 
 def of_type(kind: type, actions: list[Action]) -> list[Action]:
-    """Return the actions of one kind."""
+    """Return the actions of one type."""
     return [action for action in actions if isinstance(action, kind)]
 
 
@@ -44,7 +44,7 @@ def of_type(kind: type, actions: list[Action]) -> list[Action]:
     ],
 )
 def test_first_stream(connection_string: str, expected: neutral.OpenStream) -> None:
-    """The first TimePassed opens one stream without a bucket; later ones open none."""
+    """The first TimePassed event opens one stream without a bucket; later ones open none."""
     client = simulated.machine(connection_string)
 
     assert [expected] == list(client.handle(neutral.TimePassed(), 5.0))
@@ -52,7 +52,7 @@ def test_first_stream(connection_string: str, expected: neutral.OpenStream) -> N
 
 
 def test_a_stream_for_each_bucket() -> None:
-    """The first operation of each bucket opens its only stream."""
+    """The first operation on a bucket opens a stream, and later operations on the bucket use it."""
     client = simulated.machine()
     opened = [
         len(
@@ -69,7 +69,7 @@ def test_a_stream_for_each_bucket() -> None:
 
 
 def test_streams_are_never_used_again() -> None:
-    """Every attempt has a new stream number."""
+    """Each attempt to connect has a new stream number."""
     simulation = refused()
     simulation.live(5.0)
     numbers = [action.stream for _, action in simulation.opened_at]
@@ -79,7 +79,7 @@ def test_streams_are_never_used_again() -> None:
 
 
 def test_seeds_take_turns() -> None:
-    """Seeds are tried one after the other, and then from the first again."""
+    """The client tries the seeds one after the other, and then starts again with the first."""
     simulation = refused(options=simulated.client_options("couchbase://a,b:5,c"))
     simulation.live(2.0)
 
@@ -100,7 +100,7 @@ def test_connection_id() -> None:
 
 
 def test_options_in_hello() -> None:
-    """HELLO sends the user's agent, and requests no compression if that is disabled."""
+    """HELLO contains the program's user agent, and requests compression unless the option disables it."""
     simulation = simulated.ready(options=simulated.client_options(user_agent="mine/2.0", compression=False))
 
     assert "mine/2.0" == json.loads(simulation.requests[ONE][0].key)["a"]
@@ -111,13 +111,13 @@ def test_options_in_hello() -> None:
 
 
 def delays(simulation: simulated.Recorded) -> list[float]:
-    """Return the seconds between attempts of the connection without a bucket."""
+    """Return the seconds between the attempts to open the connection without a bucket."""
     return [round(later - earlier, 9) for earlier, later in pairwise(at for at, _ in simulation.opened_at)]
 
 
 @pytest.mark.parametrize(("number", "share"), [(0.0, 1.0), (0.5, 0.9), (1.0 - 2**-53, 0.8)])
 def test_backoff_between_attempts(number: float, share: float) -> None:
-    """The backoff doubles up to one second, minus a random share that spreads the clients."""
+    """The backoff doubles up to one second; a random share is subtracted so that clients do not reconnect together."""
     simulation = refused(rng=ConstantRandom(number))
     simulation.live(6.0)
     doubling = [0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0, 1.0]
@@ -132,7 +132,7 @@ def test_backoff_between_attempts(number: float, share: float) -> None:
 
 
 def test_backoff_grows_for_streams_that_only_become_ready() -> None:
-    """The backoff also grows for a node that bootstraps and then closes."""
+    """If a node closes each stream after its bootstrap, the backoff also grows."""
     simulation = simulated.Recorded()
     simulation.flow()
     for _ in range(8):
@@ -160,7 +160,7 @@ BURST = (Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL
     ],
 )
 def test_connect_deadline(opcode: Opcode | None, state: str) -> None:
-    """A stream whose bootstrap does not complete within the connect timeout is closed and reopened."""
+    """If a bootstrap takes longer than the connect timeout, the client closes the stream and opens another."""
     simulation = simulated.Recorded()
     simulation.flow()
     token = simulation.submit(simulated.get())
@@ -181,7 +181,7 @@ def test_connect_deadline(opcode: Opcode | None, state: str) -> None:
 
 
 def test_connect_deadline_of_the_options() -> None:
-    """The connect timeout of the connection string takes precedence over that of the program."""
+    """The connect timeout in the connection string overrides the program's timeout."""
     simulation = simulated.Recorded(
         options=simulated.client_options("couchbase://h?connect_timeout=3s", timeouts=TimeoutOptions(connect=9))
     )
@@ -191,7 +191,7 @@ def test_connect_deadline_of_the_options() -> None:
 
 
 def test_events_of_a_closed_stream_are_ignored() -> None:
-    """A stream that opens, receives bytes or is lost after it was closed changes nothing."""
+    """After the client has closed a stream, events of the stream change nothing."""
     simulation = simulated.Recorded()
     simulation.advance(10.0)
     late = [
@@ -207,7 +207,7 @@ def test_events_of_a_closed_stream_are_ignored() -> None:
 
 
 def test_opened_twice_and_bytes_before_opening() -> None:
-    """Repeated and early events of a driver are ignored."""
+    """The client ignores bytes of a stream that is not open yet, and a second event that opens it."""
     simulation = simulated.Recorded()
     simulation.tick()
     early = list(simulation.machine.handle(neutral.BytesReceived(ONE, b"nonsense"), 0.0))
@@ -220,7 +220,7 @@ def test_opened_twice_and_bytes_before_opening() -> None:
 
 
 def test_keep_alive() -> None:
-    """An idle connection sends a NOOP once per interval."""
+    """An idle connection sends one NOOP per interval."""
     simulation = simulated.Recorded()
     simulation.flow()
     counts = []
@@ -233,7 +233,7 @@ def test_keep_alive() -> None:
 
 
 def test_silent_connection_is_closed() -> None:
-    """A connection without a response to a NOOP in time is closed and reopened."""
+    """If a NOOP gets no response in time, the client closes the connection and opens it again."""
     simulation = simulated.ready()
     simulation.node.faults.always(Opcode.NOOP, drop_response())
     simulation.live(22.4)
@@ -248,7 +248,7 @@ def test_silent_connection_is_closed() -> None:
 
 
 def test_keep_alive_of_the_options() -> None:
-    """The options set both keep-alive times; an infinite interval disables the NOOP."""
+    """The options set the keep-alive interval and its timeout; with an infinite interval no NOOP is sent."""
     eager = simulated.Recorded(
         options=simulated.client_options(timeouts=TimeoutOptions(keep_alive_interval=5, keep_alive=1))
     )
@@ -265,7 +265,7 @@ def test_keep_alive_of_the_options() -> None:
 
 
 def test_sign_of_life_beside_the_end() -> None:
-    """A NOOP response behind a response that closes the stream leaves no timer behind."""
+    """If a response closes the stream, a NOOP response after it does not start a keep-alive timer."""
     simulation = simulated.ready(options=simulated.client_options(timeouts=TimeoutOptions(connect=600)))
     simulation.node.faults.always(Opcode.NOOP, drop_response())
     simulation.live(20.0)
@@ -274,7 +274,7 @@ def test_sign_of_life_beside_the_end() -> None:
     simulation.inject(simulated.respond(request, Status.AUTH_STALE) + simulated.respond(noop), TWO)
     simulation.advance(0.1)
     stream = simulation.newest
-    # The next stream is open in the simulation; the client waits for it.
+    # The simulation regards the next stream as open, but the client never receives the event.
     simulation.links[stream].is_open = True
     simulation.live(60.0)
 
@@ -287,7 +287,7 @@ def test_sign_of_life_beside_the_end() -> None:
 
 
 def test_tls_failure() -> None:
-    """A TLS failure fails an operation under the default strategy, with the text of the TLS library (decision C6)."""
+    """If TLS fails, an operation under the default strategy fails with the text of the TLS library (decision C6)."""
     simulation = simulated.Recorded(options=simulated.client_options("couchbases://127.0.0.1:11207"))
     token = simulation.submit(simulated.get())
     simulation.feed(neutral.StreamLost(ONE, neutral.LossCause.TLS, "certificate has expired"))
@@ -305,7 +305,7 @@ def test_tls_failure() -> None:
 
 
 def test_no_hint_once_it_was_ready() -> None:
-    """A node that was ready before and restarts gets no hint about memcached."""
+    """If a node was ready before and restarts, the log does not mention memcached."""
     simulation = simulated.ready()
     simulation.lose(TWO)
     simulation.node.faults.always(Opcode.HELLO, hang_up())
@@ -316,7 +316,7 @@ def test_no_hint_once_it_was_ready() -> None:
 
 
 def test_error_map_problems_are_reported_once() -> None:
-    """A corrupt or missing error map is reported once, and the connection becomes ready (decision C18)."""
+    """If an error map is corrupt or missing, the connection becomes ready, and this is reported once (decision C18)."""
     corrupt, none = simulated.Recorded(), simulated.Recorded(error_map=None)
     corrupt.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
     for simulation in (corrupt, none):
@@ -332,7 +332,7 @@ def test_error_map_problems_are_reported_once() -> None:
 
 
 def test_renegotiation_without_xerror() -> None:
-    """With the option, a corrupt error map closes the stream, and the next one omits XERROR (RFC 0013)."""
+    """If the client is set to renegotiate, a corrupt error map closes the stream; the next omits XERROR (RFC 0013)."""
     simulation = simulated.Recorded(options=simulated.client_options(renegotiate_on_corrupt_error_map=True))
     simulation.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
     simulation.flow()
@@ -345,7 +345,7 @@ def test_renegotiation_without_xerror() -> None:
 
 
 def test_a_connection_without_configs_is_closed() -> None:
-    """A connection that responds to operations but to no config request is closed after about 10 seconds."""
+    """If a connection responds to operations but to no config request, the client closes it after about 10 seconds."""
     simulation = simulated.ready()
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, drop_response())
     simulation.node.faults.always(Opcode.GET, not_my_vbucket(with_config=False))
@@ -363,7 +363,7 @@ def test_a_connection_without_configs_is_closed() -> None:
 
 
 def test_a_busy_client_keeps_an_unread_connection() -> None:
-    """A busy client does not close a connection for a config response that may be among its unread bytes."""
+    """If the config response may be among unread bytes, a busy client does not close the connection for its absence."""
     simulation = simulated.ready()
     _, first = simulation.submit_in_flight(simulated.get())
     _, second = simulation.submit_in_flight(simulated.get("other"))
@@ -378,7 +378,7 @@ def test_a_busy_client_keeps_an_unread_connection() -> None:
 
 
 def test_a_full_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Abandoned requests that stay unanswered close a full connection after 10 seconds."""
+    """If abandoned requests fill a connection and get no response, the client closes it after 10 seconds."""
     monkeypatch.setattr("triclinium_core.runtime.kv.connection.in_flight.REQUESTS_MAX", 20)
     simulation = simulated.ready()
     simulation.node.faults.always(Opcode.GET, drop_response())
@@ -397,7 +397,7 @@ def test_a_full_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("opcode", [Opcode.HELLO, Opcode.SASL_AUTH])
 def test_only_a_denied_bucket_is_not_reopened(opcode: Opcode) -> None:
-    """Status 0x24 to another command is an ordinary error, and the connection is reopened."""
+    """If the node responds with status 0x24 to another command, the client opens the connection again."""
     simulation = simulated.Recorded()
     simulation.node.faults.next(opcode, status(Status.NO_ACCESS))
     simulation.flow()
@@ -410,14 +410,14 @@ def test_only_a_denied_bucket_is_not_reopened(opcode: Opcode) -> None:
 
 
 def two_in_flight() -> tuple[simulated.Recorded, list[neutral.Token], list[Frame]]:
-    """Return a simulation with two reads in flight."""
+    """Return a simulation with two reads in flight, their tokens and their requests."""
     simulation = simulated.ready()
     pairs = [simulation.submit_in_flight(simulated.get(key)) for key in "ab"]
     return simulation, [token for token, _ in pairs], [request for _, request in pairs]
 
 
 def test_answers_behind_one_that_closes() -> None:
-    """A response behind one that closes the stream still counts, and two such responses close the stream once."""
+    """A response after one that closes the stream still counts; if both close it, it is closed once."""
     simulation, tokens, requests = two_in_flight()
     simulation.inject(simulated.respond(requests[0], Status.AUTH_STALE) + simulated.found(requests[1]))
     other, more, others = two_in_flight()
@@ -428,7 +428,7 @@ def test_answers_behind_one_that_closes() -> None:
 
 
 def test_wrong_opcode_to_a_write() -> None:
-    """A response with another opcode does not complete a write; without the right one it times out as ambiguous."""
+    """A response with another opcode does not complete a write; the right response does, or the write times out."""
     simulation = simulated.ready()
     (first, request), (second, other) = (simulation.submit_in_flight(simulated.upsert(key)) for key in "ab")
     simulation.inject(b"".join(encode_response(Opcode.GET, opaque=each.opaque) for each in (request, other)))

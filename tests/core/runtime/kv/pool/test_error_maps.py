@@ -1,4 +1,4 @@
-"""Error maps of nodes: how long they are kept, and how often their problems are reported."""
+"""Error maps of nodes: how long the client keeps them, and how often it reports problems with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNKNOWN = 0x7FF0
 
 
 def connection(*addresses: Address, problem: str | None = None) -> Connection:
-    """Return a connection with an error map, which tries these addresses in turn."""
+    """Return a connection that has an error map and tries these addresses in turn."""
     made = Connection(
         "travel", AddressCycle(addresses), dialect=Dialect(), circuit_breaker=CircuitBreakerOptions(), sending=[]
     )
@@ -25,12 +25,12 @@ def connection(*addresses: Address, problem: str | None = None) -> Connection:
 
 
 def knows(store: ErrorMapStore, address: Address) -> bool:
-    """Return whether the store has a map of a node."""
+    """Return whether the store has the error map of a node."""
     return store.entry(str(address), UNKNOWN) is not None
 
 
 def test_a_map_ends_with_the_last_connection() -> None:
-    """The map of a node is kept until its last connection ends, even if one becomes ready repeatedly."""
+    """The map of a node is kept until its last connection ends, even if a connection becomes ready more than once."""
     store = ErrorMapStore()
     maps, first, second = NegotiatedErrorMaps(store), connection(A), connection(A)
     for each in (first, second, first):
@@ -44,7 +44,7 @@ def test_a_map_ends_with_the_last_connection() -> None:
 
 
 def test_a_connection_that_finds_another_node() -> None:
-    """A connection that moves to another node drops the old map and keeps the new one."""
+    """If a connection moves to another node, the map of the new node is kept and that of the old node is dropped."""
     store = ErrorMapStore()
     maps, seeking = NegotiatedErrorMaps(store), connection(A, B)
     maps.ready(seeking)
@@ -55,7 +55,7 @@ def test_a_connection_that_finds_another_node() -> None:
 
 
 def test_a_problem_is_reported_once_per_node() -> None:
-    """A problem is reported once while connections to the node exist, and again after the last one has ended."""
+    """A problem is reported once while a node has connections, and again after the last of them has ended."""
     maps, first, second = (
         NegotiatedErrorMaps(ErrorMapStore()),
         connection(A, problem="odd"),
@@ -69,7 +69,7 @@ def test_a_problem_is_reported_once_per_node() -> None:
 
 
 def test_equal_maps_are_shared() -> None:
-    """Connections to any node share one object for equal maps; different maps stay separate."""
+    """Connections with equal maps share one object, whatever their nodes are; different maps stay separate."""
     maps, first, second, other = NegotiatedErrorMaps(ErrorMapStore()), connection(A), connection(B), connection(A)
     other.negotiated.error_map = ErrorMap(2, 1, {})
     assert first.negotiated.error_map is not second.negotiated.error_map
@@ -82,7 +82,7 @@ def test_equal_maps_are_shared() -> None:
 
 
 def test_a_refused_connection_shares_its_map() -> None:
-    """The map of a connection whose bucket was refused is the object of the node's other connection."""
+    """If the bucket of a connection is refused, the connection shares the map of the node's other connection."""
     maps, used, refused = NegotiatedErrorMaps(ErrorMapStore()), connection(A), connection(A)
     maps.ready(used)
     maps.share(refused)

@@ -1,4 +1,4 @@
-"""Requests on a lost stream: one is sent again only if none of its bytes were handed over to the network."""
+"""Requests of a lost stream: a write is sent again only if the network got none of its bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.retry.couchbase import RetryReason
 
 
 def lost_at(offset: int) -> tuple[simulated.Recorded, list[neutral.Token]]:
-    """Lose a stream after ``offset`` bytes, counted from the first of three writes, were handed over."""
+    """Lose a stream after the driver has handed over ``offset`` bytes of three writes."""
     simulation = simulated.ready()
     begin = simulation.links[TWO].handed_over
     tokens = [simulation.submit(simulated.upsert(key)) for key in ("a", "b", "c")]
@@ -25,7 +25,7 @@ def lost_at(offset: int) -> tuple[simulated.Recorded, list[neutral.Token]]:
 
 
 SIZE = 24 + 8 + 2 + 2
-"""Bytes of one write: header, extras, prefix and key, value."""
+"""Size in bytes of one write: header, extras, prefix and key, value."""
 
 
 @rows(
@@ -44,7 +44,7 @@ SIZE = 24 + 8 + 2 + 2
     ],
 )
 def test_handed_over(offset: int, safe: str) -> None:
-    """A frame behind the handed-over bytes is sent again; any other may have been applied (decision C24)."""
+    """A write of which no byte was handed over is sent again; any other may have been applied (decision C24)."""
     simulation, tokens = lost_at(offset)
     succeeded = "".join(key for key, token in zip("abc", tokens, strict=True) if token in simulation.results)
 
@@ -56,7 +56,7 @@ def test_handed_over(offset: int, safe: str) -> None:
 
 
 def test_handed_over_on_the_second_stream() -> None:
-    """Offsets start again with each stream."""
+    """The byte count of a second stream starts at 0 again."""
     simulation = simulated.ready()
     simulation.lose(TWO)
     simulation.live(1.0)
@@ -73,10 +73,10 @@ def test_handed_over_on_the_second_stream() -> None:
 
 @pytest.mark.parametrize(("offset", "safe"), [(0, True), (1, False), (SIZE, False)])
 def test_a_stream_that_the_client_closes(offset: int, safe: bool) -> None:
-    """If the client closes a stream, an unsent write is sent again and a partly sent one fails."""
+    """If the client closes a stream, an unsent write is sent again, and a partly sent write fails."""
     simulation = simulated.ready()
     write = simulation.submit(simulated.upsert("a"))
-    # The node never receives the bytes.
+    # The driver hands over the bytes, but the node does not receive them.
     simulation.links[TWO].is_hung_up = True
     simulation.hand_over(TWO, offset)
     simulation.inject(b"nonsense", TWO)
@@ -90,7 +90,7 @@ def test_a_stream_that_the_client_closes(offset: int, safe: bool) -> None:
 
 
 def test_an_unknown_count_fails_a_write() -> None:
-    """If the driver does not report the count, a write may have been sent and is not sent again."""
+    """If the driver does not report the byte count, a write may have been applied and is not sent again."""
     simulation = simulated.ready()
     write = simulation.submit(simulated.upsert("a"))
     simulation.links.pop(TWO)
@@ -100,7 +100,7 @@ def test_an_unknown_count_fails_a_write() -> None:
 
 
 def test_streams_that_were_never_opened_leave_nothing_behind() -> None:
-    """Abandoned attempts leave nothing behind, even if the driver does not report them."""
+    """If the driver does not report that abandoned streams are closed, the client still keeps nothing of them."""
     client = simulated.machine()
     while client.wakeup < 100.0:
         client.handle(neutral.TimePassed(), max(client.wakeup, 0.0))
@@ -109,7 +109,7 @@ def test_streams_that_were_never_opened_leave_nothing_behind() -> None:
 
 
 def closed_without_an_answer() -> tuple[simulated.Recorded, neutral.Token]:
-    """Let a client close a stream with a write in flight, before the driver reports its byte count."""
+    """Return a client that has closed a stream with a write in flight, and has no report of the driver yet."""
     simulation = simulated.ready()
     token, _ = simulation.submit_in_flight(simulated.upsert())
     simulation.machine.handle(neutral.BytesReceived(TWO, b"nonsense"), simulation.now)
@@ -118,7 +118,7 @@ def closed_without_an_answer() -> tuple[simulated.Recorded, neutral.Token]:
 
 
 def test_requests_stay_open_until_the_drivers_report() -> None:
-    """Requests of a closed stream stay open and ambiguous until the driver reports how many bytes it handed over."""
+    """Until the driver reports the byte count of a closed stream, its requests stay open and are ambiguous."""
     simulation, token = closed_without_an_answer()
 
     assert token not in simulation.settled_at
@@ -130,7 +130,7 @@ def test_requests_stay_open_until_the_drivers_report() -> None:
 
 
 def test_a_missing_report_of_the_driver() -> None:
-    """Without the driver's report, the operation times out as ambiguous, and a later report is ignored."""
+    """If the driver never reports the byte count, the operation times out as ambiguous; a late report is ignored."""
     simulation, token = closed_without_an_answer()
     simulation.live(simulated.TIMEOUT)
 

@@ -10,7 +10,7 @@ from triclinium_core.runtime.kv.pool.openings import PLACE_SECONDS_MAX, PLACES_M
 
 
 class Queue:
-    """Connections that wait to be opened, and opened streams."""
+    """Queue of connections that wait for permission to open a stream, with the number of streams."""
 
     def __init__(self, count: int) -> None:
         self.timers: Timers[TimerKind] = Timers()
@@ -21,7 +21,7 @@ class Queue:
             self.openings.wait(each)
 
     def open(self, now: float) -> list[Connection]:
-        """Open the streams that are permitted, and return their connections."""
+        """Open the streams that the queue permits, and return their connections."""
         opened = []
         while (each := self.openings.next(now)) is not None:
             self.streams += 1
@@ -31,7 +31,7 @@ class Queue:
 
 
 def test_a_few_at_a_time() -> None:
-    """A limited number of streams opens in order; the others follow after a delay."""
+    """The queue permits a limited number of streams in order; if they do not open, others follow after a delay."""
     queue = Queue(PLACES_MAX + 2)
     first = queue.open(1.0)
 
@@ -41,7 +41,7 @@ def test_a_few_at_a_time() -> None:
 
 
 def test_an_open_stream_frees_its_place() -> None:
-    """A stream that has opened frees its place immediately."""
+    """When a stream has opened, the queue immediately permits the next one."""
     queue = Queue(PLACES_MAX + 2)
     queue.open(1.0)
     queue.openings.opened(StreamId(3))
@@ -50,7 +50,7 @@ def test_an_open_stream_frees_its_place() -> None:
 
 
 def test_streams_that_took_no_turn_count() -> None:
-    """Streams opened outside the queue also take places, and a timer marks when one is free."""
+    """Streams that were opened without the queue count too; a timer marks when the next one is permitted."""
     queue = Queue(1)
     for stream in range(PLACES_MAX + 1):
         queue.openings.began(StreamId(stream), 1.0 + (stream > 0))
@@ -61,7 +61,7 @@ def test_streams_that_took_no_turn_count() -> None:
 
 
 def test_an_empty_queue_has_no_timer() -> None:
-    """A connection that stops waiting is not opened, and an empty queue has no timer."""
+    """A connection that stops waiting is skipped, and an empty queue has no timer."""
     queue = Queue(2)
     stopped = [queue.openings.stop_waiting(queue.nodes[0]) for _ in range(2)]
     opened = queue.open(1.0)

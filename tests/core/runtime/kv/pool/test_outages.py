@@ -1,4 +1,4 @@
-"""Outages: the loss of a node is reported once at WARNING, and its return with the number of failed attempts."""
+"""Outages of nodes: each loss is reported once at WARNING, and each return with the number of failed attempts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from triclinium_core.testing.fakes.faults import hang_up, refuse_connection
 
 
 def reports(simulation: simulated.Recorded) -> list[tuple[str, neutral.ReportLevel]]:
-    """Return the texts and levels of connection reports."""
+    """Return the text and the level of each report about a connection."""
     return [
         (action.text, action.level) for action in simulation.actions if isinstance(action, neutral.ReportConnection)
     ]
 
 
 def test_an_outage_is_reported_once() -> None:
-    """A loss is a warning, failed attempts are at DEBUG, and the return reports their number."""
+    """A loss is reported at WARNING, each failed attempt at DEBUG, and the return at INFO with their number."""
     simulation = simulated.Recorded()
     simulation.flow()
     simulation.node.faults.always(None, refuse_connection())
@@ -38,7 +38,7 @@ def test_an_outage_is_reported_once() -> None:
 
 
 def test_an_outage_of_several_connections() -> None:
-    """The loss of a node is one warning, and its return one line with the failures of all its connections."""
+    """If a node loses several connections, one warning reports the loss, and one line the return with all failures."""
     simulation = simulated.Recorded()
     simulation.finish(simulated.get())
     before = len(reports(simulation))
@@ -62,7 +62,7 @@ def test_an_outage_of_several_connections() -> None:
 
 
 def test_a_second_loss_is_a_warning() -> None:
-    """The next loss of a node is a warning even if a connection is still missing from the previous one."""
+    """A second loss of a node is a warning, even if one of its connections has not returned since the first."""
     simulation = simulated.Recorded()
     simulation.finish(simulated.get())
     simulation.node.faults.always(Opcode.SELECT_BUCKET, hang_up())
@@ -78,7 +78,7 @@ def test_a_second_loss_is_a_warning() -> None:
 
 
 def test_a_denied_bucket_does_not_hide_an_outage() -> None:
-    """A denied bucket is reported with one warning, and a later outage of its node with another."""
+    """One warning reports a denied bucket, and another one a later outage of its node."""
     simulation = simulated.Recorded()
     simulation.flow()
     simulation.submit(Get(Keyspace("nobody_may"), "k"))
@@ -92,7 +92,7 @@ def test_a_denied_bucket_does_not_hide_an_outage() -> None:
 
 
 def test_an_unreachable_node_is_reported_once() -> None:
-    """A node that never accepts a connection is reported with one warning only."""
+    """If a node never accepts a connection, one warning reports it."""
     simulation = refused()
     simulation.live(3.0)
     levels = [level for _, level in reports(simulation)]

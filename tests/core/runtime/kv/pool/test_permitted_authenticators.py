@@ -1,4 +1,4 @@
-"""Authenticators that a connection string permits, and those that may replace another one."""
+"""Authenticators that a connection string permits, and authenticators that may replace others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ PLAIN, TLS, BARE = (parse_connection_string(text) for text in ("couchbase://h", 
 def test_authenticators_of_a_scheme(
     authenticator: Authenticator | None, connection_string: Any, words: str | None
 ) -> None:
-    """A password fits any scheme, a token TLS or ``allow_unencrypted``, and a certificate TLS only."""
+    """Any scheme permits a password, TLS or ``allow_unencrypted`` a token, and only TLS a certificate."""
     if words is None:
         check_authenticator(authenticator, connection_string)
         return
@@ -90,7 +90,7 @@ def test_authenticators_of_a_scheme(
     ],
 )
 def test_permitted_replacements(present: Any, wanted: Any, connection_string: Any, words: str | None) -> None:
-    """SASL credentials replace SASL credentials, a certificate replaces a certificate; errors explain refusals."""
+    """SASL credentials can only replace SASL credentials, and a certificate only a certificate; errors explain this."""
     if words is None:
         check_change(present, wanted, connection_string)
         return
@@ -102,7 +102,7 @@ def test_permitted_replacements(present: Any, wanted: Any, connection_string: An
 
 
 def test_a_rejected_authenticator_changes_nothing() -> None:
-    """A rejected authenticator raises in the constructor, the check and the event, and the client continues."""
+    """If an authenticator is not permitted, constructor, check and event raise, and an open client continues."""
     simulation = ready()
     assert isinstance(simulation.machine, ClientMachine)
     simulation.machine.check_authenticator(TOKEN)
@@ -130,7 +130,7 @@ def test_wrong_nonce(nonce: Any) -> None:
 
 
 def test_an_event_keeps_its_secrets() -> None:
-    """The repr of the event contains neither the password nor the nonce, which would allow guessing it."""
+    """The repr of the event contains neither the password nor the nonce, with which the password could be guessed."""
     event = AuthenticatorChanged(PasswordAuthenticator("ada", "secret"), "the nonce")
 
     assert (
@@ -139,7 +139,7 @@ def test_an_event_keeps_its_secrets() -> None:
     )
 
 
-# TLS that does not verify the nodes.
+# TLS without verification of the nodes.
 
 
 @rows(
@@ -153,7 +153,7 @@ def test_an_event_keeps_its_secrets() -> None:
     ],
 )
 def test_authenticators_of_unverified_tls(authenticator: Authenticator, words: str | None) -> None:
-    """Over unverified TLS, a first or a replacing token needs ``allow_unencrypted``, as it does without TLS."""
+    """Over unverified TLS, a token needs ``allow_unencrypted``, both as first and as replacing authenticator."""
     present = authenticator if authenticator == CERTIFICATE else ADMINISTRATOR
     if words is None:
         check_authenticator(authenticator, TLS, tls_is_verified=False)
@@ -172,7 +172,7 @@ def test_authenticators_of_unverified_tls(authenticator: Authenticator, words: s
     [("couchbases", False, 1), ("couchbases", True, 0), ("couchbase", False, 0), ("couchbase", True, 0)],
 )
 def test_the_warning_of_unverified_tls(scheme: str, tls_is_verified: bool, count: int) -> None:
-    """A client that starts with unverified TLS reports that once, at WARNING."""
+    """If TLS does not verify the nodes, the client reports this once at WARNING."""
     options = ClientOptions(
         connection_string=f"{scheme}://127.0.0.1", authenticator=ADMINISTRATOR, tls_is_verified=tls_is_verified
     )
@@ -200,7 +200,7 @@ def test_the_warning_of_unverified_tls(scheme: str, tls_is_verified: bool, count
 def test_the_mechanism_over_unverified_tls(
     tls_is_verified: bool, allowed: tuple[str, ...] | None, mechanism: bytes
 ) -> None:
-    """Over unverified TLS, first and later exchanges use SCRAM unless the authenticator names PLAIN."""
+    """Over unverified TLS, all exchanges use SCRAM unless the authenticator allows only PLAIN."""
     options = ClientOptions(
         connection_string="couchbases://127.0.0.1",
         authenticator=PasswordAuthenticator("Administrator", "password", allowed),

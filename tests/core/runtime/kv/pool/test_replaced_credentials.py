@@ -1,4 +1,4 @@
-"""Replaced credentials: connections end with the newest ones, and refusals of replaced ones fail no operation."""
+"""Replaced credentials: the connections get the newest ones, and a refusal of replaced ones fails no operation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from triclinium_core.testing.fakes.options import FakeNodeOptions
 
 
 def test_during_an_exchange() -> None:
-    """The newest credentials follow as soon as the current exchange ends; those in between are never used."""
+    """After an exchange, the newest credentials follow immediately; those that they replaced are never sent."""
     simulation = ready(tokens=(TOKEN.token, NEXT_TOKEN.token))
     change(simulation, SAME)
     change(simulation, TOKEN)
@@ -32,7 +32,7 @@ def test_during_an_exchange() -> None:
 
 @pytest.mark.parametrize("steps", range(1, 5))
 def test_a_refusal_of_replaced_credentials(steps: int) -> None:
-    """A refusal of replaced credentials fails no operation: the newest credentials are tried on the same stream."""
+    """A refusal of credentials that were replaced fails no operation; the newest are tried on the same stream."""
     simulation = ready()
     stream = simulation.newest
     simulation.nodes.set_credentials(password="newest")
@@ -47,15 +47,15 @@ def test_a_refusal_of_replaced_credentials(steps: int) -> None:
         assert token in simulation.results
         assert stream == simulation.newest
         assert [] == simulation.retries
-        # Exchanges of the bootstrap, the wrong password and the newest one.
+        # One exchange each for the bootstrap, the wrong password and the newest password.
         assert 3 == [request.opcode for request in simulation.requests[stream]].count(Opcode.SASL_AUTH)
     else:
-        # The refusal arrived before the credentials were replaced.
+        # The refusal arrived first, so the credentials were still current.
         simulation.error(errors.AuthenticationFailureException, token)
 
 
 def test_a_refusal_of_replaced_credentials_while_bootstrapping() -> None:
-    """A refusal of replaced credentials in a bootstrap reopens the connection and is not reported as a refusal."""
+    """If a bootstrap fails with replaced credentials, the connection reopens, and the refusal is no retry reason."""
     simulation = Recorded(options=client_options(authenticator=WRONG))
     token = simulation.submit(upsert())
     simulation.tick()
@@ -71,7 +71,7 @@ def test_a_refusal_of_replaced_credentials_while_bootstrapping() -> None:
 
 @pytest.mark.parametrize("steps", range(6))
 def test_during_a_bootstrap(steps: int) -> None:
-    """If the credentials are replaced during a bootstrap, the connection ends up with the newest ones."""
+    """If credentials are replaced at any step of a bootstrap, the connection ends up with the newest ones."""
     simulation = Recorded(tokens=(TOKEN.token,))
     simulation.tick()
     if steps:
@@ -87,7 +87,7 @@ def test_during_a_bootstrap(steps: int) -> None:
 
 
 def test_new_credentials_end_the_backoff() -> None:
-    """New credentials end the backoff of an unreachable node, because the old ones may have been the reason."""
+    """New credentials end the backoff of an unreachable node, because the old ones may have been the cause."""
     simulation = ready()
     simulation.node.faults.always(None, refuse_connection())
     for stream in [*simulation.links]:
@@ -100,7 +100,7 @@ def test_new_credentials_end_the_backoff() -> None:
 
 
 def test_a_bucket_that_was_denied() -> None:
-    """After new credentials, a denied bucket is opened again by the next operation, not before."""
+    """After new credentials, the client opens a denied bucket again only with the next operation."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     simulation.lose(simulation.newest)
@@ -117,7 +117,7 @@ def test_a_bucket_that_was_denied() -> None:
 
 
 def two_nodes() -> tuple[Recorded, FakeNodes, str]:
-    """Return a client of two nodes, ready on both, and a key of the second."""
+    """Return a client that is ready on two nodes, the nodes, and a key of the second node."""
     nodes = FakeNodes(FakeNodeOptions(buckets=("travel",)), 2)
     simulation = Recorded(nodes, client_options())
     key = next(f"k{number}" for number in range(99) if nodes.owner_of(f"k{number}") == 1)
@@ -126,7 +126,7 @@ def two_nodes() -> tuple[Recorded, FakeNodes, str]:
 
 
 def test_a_node_that_leaves() -> None:
-    """A node that is removed during an exchange responds to its requests in flight before its connections close."""
+    """If a node is removed during an exchange, requests in flight get their responses before its connections close."""
     simulation, nodes, key = two_nodes()
     nodes[1].faults.next(Opcode.GET, delay(0.5))
     token = simulation.submit(get(key))
@@ -146,7 +146,7 @@ def test_a_node_that_leaves() -> None:
 
 
 def leave_during_an_exchange() -> tuple[Recorded, FakeNodes, str, neutral.StreamId]:
-    """Keep the second node silent during an exchange, and return the simulation, the nodes, a key and its stream."""
+    """Start an exchange to which the second node does not respond, and return its stream and the rest of the setup."""
     simulation, nodes, key = two_nodes()
     nodes[1].faults.always(Opcode.SASL_AUTH, drop_response())
     change(simulation, SAME)
@@ -155,7 +155,7 @@ def leave_during_an_exchange() -> tuple[Recorded, FakeNodes, str, neutral.Stream
 
 
 def test_a_refusal_of_a_node_that_leaves() -> None:
-    """A refusal by a removed node is not reported for the current nodes (decision C6)."""
+    """If a removed node refuses the credentials, operations on the current nodes do not report this (decision C6)."""
     simulation, nodes, key, stream = leave_during_an_exchange()
     nodes.remove_node(1)
     simulation.flow()
@@ -168,7 +168,7 @@ def test_a_refusal_of_a_node_that_leaves() -> None:
 
 
 def test_operations_queued_for_a_removed_node() -> None:
-    """Operations queued for a removed node go to the node of their document immediately, during the exchange."""
+    """If a node is removed during an exchange, the operations queued for it immediately go to their new node."""
     simulation, nodes, key, stream = leave_during_an_exchange()
     token = simulation.submit(upsert(key), retry_strategy=couchbase.FailFastRetryStrategy())
     nodes.remove_node(1)
@@ -179,7 +179,7 @@ def test_operations_queued_for_a_removed_node() -> None:
 
 
 def test_a_bucket_denied_to_the_old_user() -> None:
-    """After new credentials, an operation waits for an unreachable node that denied the bucket to the old user."""
+    """If a node denied the bucket to the old user, an operation waits for the node after a change of credentials."""
     simulation, nodes, key = two_nodes()
     nodes[1].faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     simulation.lose(max(name for name, link in simulation.links.items() if link.node is nodes[1]))
@@ -192,7 +192,7 @@ def test_a_bucket_denied_to_the_old_user() -> None:
 
 
 def test_new_credentials_discard_the_refusal() -> None:
-    """New credentials discard the refusal of the old ones, even from a node that is unreachable now (decision C6)."""
+    """New credentials clear the refusal of the old ones, even if the node that refused is unreachable (decision C6)."""
     simulation, nodes, key = two_nodes()
     change(simulation, WRONG)
     simulation.failure(errors.AuthenticationFailureException, upsert(key))

@@ -1,4 +1,4 @@
-"""Routes to nodes, and the states of a bucket's connections."""
+"""Routes to nodes, and the state of each bucket's connections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def connection(bucket: str | None, address: Address = A) -> Connection:
 
 
 def routes_to(*addresses: Address, bucket: str | None = "travel") -> tuple[Routes, list[Connection]]:
-    """Return routes to these addresses, and their connections."""
+    """Return routes to these addresses, with their connections."""
     routes, nodes = Routes(Destinations()), [connection(bucket, address) for address in addresses]
     for address, each in zip(addresses, nodes, strict=True):
         routes.add((bucket, address), each)
@@ -30,13 +30,13 @@ def routes_to(*addresses: Address, bucket: str | None = "travel") -> tuple[Route
 
 
 def move(routes: Routes, each: Connection, state: ConnectionState, failed_attempts: int = 0) -> None:
-    """Set the state of a connection."""
+    """Change the state of a connection, and report it to the routes."""
     each.state, each.history.failures = state, failed_attempts
     routes.moved(each)
 
 
 def test_a_seed_is_identified() -> None:
-    """The connection that received a map becomes the route to its node."""
+    """When a seed is identified as a node, its connection becomes the route to that node."""
     routes, seed = Routes(Destinations()), connection("travel")
     routes.add(("travel", None), seed)
     routes.identify(seed, B)
@@ -47,7 +47,7 @@ def test_a_seed_is_identified() -> None:
 
 
 def test_a_node_that_has_a_connection_keeps_it() -> None:
-    """A second connection that claims a node with a connection changes nothing."""
+    """If a node already has a connection, identifying a second one as this node changes nothing."""
     routes, (first,) = routes_to(A)
     second = connection("travel")
     routes.add(("travel", None), second)
@@ -58,7 +58,7 @@ def test_a_node_that_has_a_connection_keeps_it() -> None:
 
 
 def test_nodes_that_left_the_map() -> None:
-    """Removed nodes and foreign seeds of the bucket are dropped, and other buckets stay."""
+    """Connections of a bucket to removed nodes and unidentified seeds are dropped; those of other buckets stay."""
     routes, (kept, gone) = routes_to(A, B)
     other, seed = connection("hotels"), connection("travel")
     routes.add(("hotels", B), other)
@@ -72,7 +72,7 @@ def test_nodes_that_left_the_map() -> None:
 
 
 def test_a_node_that_has_left_changes_nothing() -> None:
-    """State changes of a removed node are still reported, but do not count for the bucket."""
+    """The state of a removed node's connection is still reported, but does not count for its bucket."""
     routes, (kept, gone) = routes_to(A, B)
     routes.drop_others("travel", [A])
     gone.leave()
@@ -85,7 +85,7 @@ def test_a_node_that_has_left_changes_nothing() -> None:
 
 
 def test_ready_connections_take_turns() -> None:
-    """The ready connections of a bucket take turns, and the given one is used only if it is the only one."""
+    """The ready connections of a bucket take turns; the given connection is returned only if no other is ready."""
     routes, nodes = routes_to(A, B, C)
     none_ready = routes.ready_after(nodes[0])
     for each in nodes:
@@ -102,9 +102,7 @@ def test_ready_connections_take_turns() -> None:
 
 
 def test_cut_off() -> None:
-    """A bucket is cut off once all connections have failed since they were last in use; a reconnecting one counts as
-    failed.
-    """
+    """A bucket is cut off once each connection has failed since it was last ready, even if one connects again."""
     routes, nodes = routes_to(A, B)
     move(routes, nodes[0], ConnectionState.READY)
     move(routes, nodes[1], ConnectionState.LOST, failed_attempts=1)

@@ -1,4 +1,4 @@
-"""Seed nodes: a single name is looked up in DNS, and again when none of its nodes is reachable."""
+"""Seed nodes: the client looks up a single host name in DNS, and again when no node is reachable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NODES = [("a.cluster.example", 11210), ("b.cluster.example", 11999), ("c.cluster
 
 
 class Listed(Recorded):
-    """Client that knows a name, and nodes that DNS lists under it; the name itself is not a host."""
+    """Client with one host name, under which DNS lists nodes; the name is not a host unless ``is_host``."""
 
     def __init__(
         self,
@@ -42,17 +42,17 @@ class Listed(Recorded):
         self.services = None if listed is None else {f"_{scheme}._tcp.{NAME}": tuple(listed)}
 
     def warnings(self) -> list[ReportConnection]:
-        """Return the warnings of the look-ups, which have no stream."""
+        """Return the warnings about look-ups, which name no stream."""
         reports = [action for action in self.actions if isinstance(action, ReportConnection)]
         return [each for each in reports if each.level is ReportLevel.WARNING and each.stream == seeds.NO_STREAM]
 
     def hosts(self) -> list[str]:
-        """Return the hosts in connection order."""
+        """Return the hosts in the order in which the client connected to them."""
         return [order.host for _, order in self.opened_at]
 
 
 def test_the_nodes_that_dns_lists() -> None:
-    """The hosts and ports of DNS replace the name before the first connection."""
+    """The client connects to the hosts and ports that DNS lists, and never to the name."""
     simulation = Listed()
     simulation.live(0.1)
 
@@ -68,7 +68,7 @@ def test_the_nodes_that_dns_lists() -> None:
 
 
 def test_a_name_that_dns_does_not_list() -> None:
-    """A name without DNS records is used as a host."""
+    """If DNS lists no records for the name, the client uses the name as host."""
     simulation = Listed(listed=(), is_host=True)
     simulation.result(upsert())
 
@@ -80,7 +80,7 @@ def test_a_name_that_dns_does_not_list() -> None:
     "listed", [[(".", 11210)], [("a.cluster.example", 0)], [("", 5)], [("a.cluster.example", 65536)], [("a" * 256, 1)]]
 )
 def test_unusable_records(listed: Sequence[tuple[str, int]]) -> None:
-    """Invalid records and the target "." of an unavailable service are ignored (RFC 2782)."""
+    """The client ignores invalid records, and the target "." that means no service (RFC 2782)."""
     simulation = Listed(listed, is_host=True)
     simulation.live(0.1)
 
@@ -88,7 +88,7 @@ def test_unusable_records(listed: Sequence[tuple[str, int]]) -> None:
 
 
 def test_a_name_server_that_does_not_answer() -> None:
-    """Without a response of DNS, operations wait half a second longer, and none fails."""
+    """If DNS does not respond, operations wait half a second longer, and none fails for this reason."""
     simulation = Listed(listed=None, is_host=True)
     token = simulation.submit(get())
     simulation.live(seeds.LOOKUP_SECONDS - 0.1)
@@ -102,7 +102,7 @@ def test_a_name_server_that_does_not_answer() -> None:
 
 
 def test_a_late_answer() -> None:
-    """A late response of DNS is used for later connections."""
+    """If the response of DNS is late, later connections use it."""
     simulation = Listed(listed=None)
     simulation.live(1.0)
     simulation.feed(ServiceLookedUp(SERVICE, (("a.cluster.example", 11210),)))
@@ -113,7 +113,7 @@ def test_a_late_answer() -> None:
 
 
 def test_an_operation_that_times_out_during_lookup() -> None:
-    """An operation that times out during the look-up names the looked-up host."""
+    """If an operation times out during the look-up, the error names the host that is looked up."""
     simulation = Listed(listed=None, query="?kv_timeout=100ms")
     error = simulation.failure(errors.UnambiguousTimeoutException, get())
 
@@ -121,7 +121,7 @@ def test_an_operation_that_times_out_during_lookup() -> None:
 
 
 def test_lookups_can_be_switched_off() -> None:
-    """The option in the connection string disables look-ups."""
+    """If the connection string disables look-ups, the client does not query DNS."""
     simulation = Listed(query="?enable_dns_srv=false")
     simulation.live(0.1)
 
@@ -129,7 +129,7 @@ def test_lookups_can_be_switched_off() -> None:
 
 
 def test_a_list_that_has_changed() -> None:
-    """If no listed node is reachable, DNS is queried again, at most every 2.5 s."""
+    """While no listed node is reachable, the client queries DNS again, at most every 2.5 s."""
     simulation = Listed([("gone.cluster.example", 1), ("lost.cluster.example", 1)])
     simulation.live(10.0)
 
@@ -143,7 +143,7 @@ def test_a_list_that_has_changed() -> None:
 
 
 def test_a_cluster_that_moved_under_its_name() -> None:
-    """If all nodes of a cluster are replaced, the client finds the new ones through DNS."""
+    """If all nodes of a cluster are replaced, the client finds the new nodes through DNS."""
     simulation = Listed([NODES[0]])
     simulation.nodes.remove_node(2)
     simulation.result(upsert())
@@ -180,13 +180,13 @@ def test_an_old_node_returns_before_the_response() -> None:
 
     assert 2 == asked
     assert token in simulation.results
-    # Only the connection without a bucket, which also waited.
+    # This is the connection without a bucket, which waited for DNS too.
     assert 1 == len(simulation.opened_at) - opened
     assert 3 == sum(each.bucket == "travel" for each in simulation.machine.statistics().connections)
 
 
 def test_unsolicited_dns_responses() -> None:
-    """Responses for another name and repeated responses change nothing."""
+    """The client ignores responses for another name, and repeated responses."""
     simulation = Listed()
     simulation.live(0.1)
     for _ in range(2):
@@ -198,7 +198,7 @@ def test_unsolicited_dns_responses() -> None:
 
 
 def test_too_many_hosts() -> None:
-    """A list that is longer than any cluster is cut."""
+    """If DNS lists more hosts than a cluster can have, the client uses only the first ones."""
     simulation = Listed(
         [("a.cluster.example", 11210), *((f"h{number}.cluster.example", 1) for number in range(70_000))]
     )
@@ -208,7 +208,7 @@ def test_too_many_hosts() -> None:
 
 
 def test_hosts_that_forge_lines_of_the_log() -> None:
-    """Hosts with line breaks are ignored."""
+    """The client ignores a host with line breaks."""
     simulation = Listed([("a.cluster.example\nWARNING b", 11210), ("a.cluster.example", 11210)])
     simulation.result(upsert())
 
@@ -221,7 +221,7 @@ EVIL = ("evil.test", 11210)
 
 @pytest.mark.parametrize("scheme", ["couchbase", "couchbases"])
 def test_targets_elsewhere(scheme: str) -> None:
-    """The client connects only to accepted targets, and one WARNING names the refused one, the rule and the option."""
+    """The client connects only to accepted targets; a WARNING names the refused target, the rule and the option."""
     simulation = Listed([EVIL, NODES[1]], scheme=scheme)
     simulation.live(5.0)
     (warning,) = simulation.warnings()
@@ -233,7 +233,7 @@ def test_targets_elsewhere(scheme: str) -> None:
 
 
 def test_nothing_but_targets_elsewhere() -> None:
-    """If all targets are refused, the name is the host, and repeated look-ups cause no further WARNING."""
+    """If all targets are refused, the client uses the name as host, and repeated look-ups cause no further WARNING."""
     simulation = Listed([EVIL])
     simulation.live(10.0)
 
@@ -255,7 +255,7 @@ def test_a_later_answer_is_held_to_the_rule() -> None:
 
 
 def test_a_rule_that_finds_targets_again() -> None:
-    """If a later response has an accepted target, the client uses it, and errors omit the refused targets."""
+    """If a later response has an accepted target, the client uses it, and errors no longer name the refused targets."""
     simulation = Listed([EVIL])
     simulation.live(1.0)
     simulation.services = {SERVICE: (NODES[0], EVIL)}
@@ -271,7 +271,7 @@ def test_a_rule_that_finds_targets_again() -> None:
 
 @pytest.mark.parametrize("query", ["?dns_srv_domains=other.example,test", "?dns_srv_domains=evil.test"])
 def test_an_option_accepts_other_domains(query: str) -> None:
-    """Targets at or below a domain that the connection string names are accepted without a WARNING."""
+    """The client accepts targets at or below a domain that the connection string names, without a WARNING."""
     simulation = Listed([EVIL], query)
     simulation.live(1.0)
 
@@ -280,7 +280,7 @@ def test_an_option_accepts_other_domains(query: str) -> None:
 
 
 def test_a_name_without_an_address() -> None:
-    """If the name has no address, errors of operations, requests and waits name the refused target and the option."""
+    """If the name has no address, errors and the context of a wait name the refused target and the option."""
     simulation = Listed([EVIL])
     wait = simulation.inquire(WaitUntilReady(None))
     query = simulation.request(QueryRequest(statement="SELECT 1"))
@@ -296,7 +296,7 @@ def test_a_name_without_an_address() -> None:
 
 
 def test_a_request_that_waits_for_the_first_config() -> None:
-    """A request that ends while the client reconnects reports why the previous connection was lost."""
+    """If a request times out before the first config, its error names the refused target and the option."""
     simulation = Listed([EVIL], timeouts=TimeoutOptions(query=1.0))
     simulation.live(1.0)
     token = simulation.request(QueryRequest(statement="SELECT 1"))
@@ -308,7 +308,7 @@ def test_a_request_that_waits_for_the_first_config() -> None:
 
 
 def test_a_name_that_is_still_being_connected_to() -> None:
-    """An operation that ends while the name is resolved also reports the refused target."""
+    """If an operation times out while the client connects to the name, its error names the refused target too."""
     simulation = Listed([EVIL])
     token = simulation.submit(get())
     simulation.feed(ServiceLookedUp(SERVICE, (EVIL,)))
@@ -320,7 +320,7 @@ def test_a_name_that_is_still_being_connected_to() -> None:
 
 
 def test_many_targets_elsewhere() -> None:
-    """Warning and error name a few of many refused targets and count the rest, and their memory is limited."""
+    """If DNS lists many refused targets, warning and error name a few and count the rest; few are remembered."""
     simulation = Listed([(f"{number}a.evil.test", 1) for number in range(70_000)])
     simulation.live(1.0)
     error = simulation.failure(errors.UnambiguousTimeoutException, get())
@@ -339,6 +339,6 @@ def test_many_targets_elsewhere() -> None:
     [("a.cluster.example",), (("a.cluster.example", "1"),), (("a.cluster.example", 1, 2),), ((b"a", 1),), [("a", 1)]],
 )
 def test_invalid_targets(targets: object) -> None:
-    """Invalid targets raise when the event is created."""
+    """Invalid targets raise in the constructor of the event."""
     with pytest.raises(errors.InvalidArgumentException):
         ServiceLookedUp(SERVICE, targets)  # type: ignore[arg-type]
