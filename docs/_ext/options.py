@@ -49,32 +49,41 @@ AUTHENTICATOR: Rows = {
 }
 
 TIMEOUTS: Rows = {
-    "kv": (_SECONDS, "an operation: from its submission to its end, with all its retries"),
-    "kv_durable": (_SECONDS, f"a durable write, likewise; less than {DURABLE_TIMEOUT_MIN:g} s counts as that"),
-    "kv_scan": (_SECONDS, "each request of a range scan, likewise; a scan makes many"),
-    "connect": (_SECONDS, "an attempt to connect: from opening a stream to the end of its bootstrap"),
-    "keep_alive_interval": (_SECONDS, "silence: then a NOOP is sent"),
-    "keep_alive": (_SECONDS, "the answer to that NOOP: then the connection is given up, and opened anew"),
+    "kv": (_SECONDS, "an operation from its submission to its end, including all retries"),
+    "kv_durable": (
+        _SECONDS,
+        f"a durable write, including all retries; a value below {DURABLE_TIMEOUT_MIN:g} s counts as {DURABLE_TIMEOUT_MIN:g} s",
+    ),
+    "kv_scan": (_SECONDS, "each request of a range scan, including all retries; a scan makes many requests"),
+    "connect": (_SECONDS, "an attempt to connect, from the opening of a stream to the end of its bootstrap"),
+    "keep_alive_interval": (_SECONDS, "time without received bytes until the client sends a NOOP"),
+    "keep_alive": (
+        _SECONDS,
+        "time for the response to that NOOP; then the client closes the connection and opens a new one",
+    ),
     "config_poll_interval": (
         _SECONDS,
-        "between two questions for the map, to a node that announces none: shorter sees a failover sooner, longer asks less",
+        "interval of polls for the cluster config, if a node sends no pushes: a shorter one detects a failover sooner",
     ),
-    "query": (_SECONDS, "a request to the query service: its first rows, and each further piece that is asked for"),
+    "query": (_SECONDS, "a request to the query service: the wait for its first rows, and for each further chunk"),
     "analytics": (_SECONDS, "the same for analytics"),
     "search": (_SECONDS, "the same for search"),
     "views": (_SECONDS, "the same for views"),
-    "management": (_SECONDS, "a request that manages the cluster, and a call of several"),
-    "idle_http_connection": (_SECONDS, "a connection to a service over HTTP that carries nothing is closed after it"),
-    "config_poll_floor": (_SECONDS, "no node is asked for the map sooner than this after it was asked before"),
+    "management": (_SECONDS, "a management request, or a call that makes several"),
+    "idle_http_connection": (_SECONDS, "time after which the client closes an unused HTTP connection"),
+    "config_poll_floor": (_SECONDS, "minimum interval between two config requests to one node"),
 }
 
 CIRCUIT_BREAKER: Rows = {
-    "enabled": (_FLAG, "whether there is one"),
-    "volume_threshold": ("a number, 1 or more", "operations that have to end in a window before it may open"),
-    "error_threshold_percentage": ("0 to 100", "share of them whose deadline passed in flight, from which on it opens"),
-    "sleep_window": (_SECONDS_OR_NONE, "how long it stays open before the canary, a NOOP, is sent"),
-    "rolling_window": (_SECONDS_OR_NONE, "how long is counted, before it is counted anew"),
-    "canary_timeout": (_SECONDS_OR_NONE, "how long the canary may take; then it opens again"),
+    "enabled": (_FLAG, "whether connections have a circuit breaker"),
+    "volume_threshold": ("a number, 1 or more", "minimum number of operations in a window before the breaker can open"),
+    "error_threshold_percentage": (
+        "0 to 100",
+        "share of operations whose deadline passed in flight at which the breaker opens",
+    ),
+    "sleep_window": (_SECONDS_OR_NONE, "time in the open state before the client sends the canary, a NOOP"),
+    "rolling_window": (_SECONDS_OR_NONE, "length of the window in which operations are counted"),
+    "canary_timeout": (_SECONDS_OR_NONE, "time for the response to the canary; then the breaker opens again"),
 }
 
 CLIENT: Rows = {
@@ -83,18 +92,18 @@ CLIENT: Rows = {
         "`PasswordAuthenticator`, `JwtAuthenticator`, `CertificateAuthenticator`, None",
         "None only over `memcached://`, a certificate only over `couchbases://`",
     ),
-    "timeouts": ("`TimeoutOptions`", "the safety net"),
+    "timeouts": ("`TimeoutOptions`", "upper limits of operations and requests"),
     "retry_strategy": ("a strategy of either kind", "{doc}`strategies`; a block or a call may have another one"),
     "circuit_breaker": ("`CircuitBreakerOptions`", "one for each connection"),
-    "compression": (_FLAG, "whether values may travel compressed with snappy, where the server agrees"),
-    "hello_after_auth": (_FLAG, "for servers that refuse HELLO before authentication"),
+    "compression": (_FLAG, "whether to compress values with snappy if the server supports it"),
+    "hello_after_auth": (_FLAG, "whether to send HELLO after authentication, for servers that refuse it before"),
     "renegotiate_on_corrupt_error_map": (
         _FLAG,
-        "whether to reconnect without extended errors where a node's error map is corrupt; {doc}`/explanation/decisions`, C18",
+        "whether to reconnect without extended errors if a node's error map is corrupt; {doc}`/explanation/decisions`, C18",
     ),
     "user_agent": (
         f"text, of which {USER_AGENT_SIZE_MAX} characters are sent",
-        "who the client is to the server; `open_cluster` sends the default",
+        "name of the client in HELLO and HTTP requests; `open_cluster` sends the default",
     ),
     "network": (
         "`auto`, `default`, `external`, or another name",
@@ -179,7 +188,7 @@ def connection_string_options() -> str:
 
 def environment_variables() -> str:
     """Return a table of the environment variables that the client reads."""
-    profile = (f"`{PROFILE}`", "options of a profile", f"`{'`, `'.join(PROFILES)}`", "laid over what the program says")
+    profile = (f"`{PROFILE}`", "options of a profile", f"`{'`, `'.join(PROFILES)}`", "overrides options of the program")
     return markdown(
         ("variable", "sets", "takes", "meaning"),
         (

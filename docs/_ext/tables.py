@@ -67,7 +67,7 @@ def retry_reasons() -> str:
 def terminal_reasons() -> str:
     """Return a table of the reasons that the default strategy fails immediately, in the order of its checks."""
     return markdown(
-        ("reason", "fails at once with"),
+        ("reason", "fails immediately with"),
         ((f"`{reason}`", _error(error)) for reason, error in strategy.TERMINAL_ERRORS.items()),
     )
 

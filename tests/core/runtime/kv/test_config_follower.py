@@ -121,5 +121,6 @@ def test_problem_on_a_stream_that_was_closed_already() -> None:
 
     assert pairs[1][0] in simulation.settled_at
     assert not any(
-        isinstance(action, ReportConnection) and "config that cannot be" in action.text for action in simulation.actions
+        isinstance(action, ReportConnection) and "invalid cluster config" in action.text
+        for action in simulation.actions
     )
