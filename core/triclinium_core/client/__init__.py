@@ -1,1 +1,1 @@
-"""Client as one pure machine: events in, ordered actions out, and the time of its next wakeup."""
+"""State machine of a client: it takes events, and returns ordered actions and the time of its next wakeup."""

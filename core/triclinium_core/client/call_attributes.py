@@ -1,6 +1,6 @@
-"""Attributes of the outer span and of the metric of a call, known before it is sent.
+"""Attributes of the outer span and of the metric of a call that the client knows before it sends anything.
 
-They contain no key and no value.
+They contain neither the key nor the value of a document.
 
 Source: SDK-RFC 0067 "Outer Request Span Attributes".
 """
@@ -38,22 +38,22 @@ def name_of(submission: Asked) -> str:
 
 
 def attributes_of(submission: Asked) -> Mapping[str, AttributeValue]:
-    """Return the attributes of the outer span that are known when the call begins, without its name."""
+    """Return the attributes of the outer span, except its name, that the client knows when the call begins."""
     if isinstance(submission, Operation):
         known = _of_operation(submission)
     elif isinstance(submission, ServiceRequest):
         known = _of_request(submission)
     else:
-        # An inquiry concerns several services.
+        # An inquiry concerns several services, so it has no attribute for one.
         known = {NAMESPACE: submission.bucket}
     return {key: value for key, value in known.items() if value is not None}
 
 
 def attributes_of_mutation(keyspace: Keyspace, durability: object) -> Mapping[str, AttributeValue]:
-    """Return the attributes of a mutation whose value is not encoded yet.
+    """Return the attributes of the outer span of a mutation whose value is not encoded yet.
 
     Args:
-        durability: argument of the caller, which may be invalid.
+        durability: the caller's argument, which is not validated yet.
     """
     level = DURABILITY_NAMES[durability] if isinstance(durability, DurabilityLevel) else None
     known = {
@@ -78,8 +78,8 @@ def _of_operation(operation: Operation) -> dict[str, AttributeValue | None]:
 
 def _of_request(request: ServiceRequest) -> dict[str, AttributeValue | None]:
     context = request.error_context()
-    # RFC 0067 "Attribute: Statement": if a statement has parameters, sensitive data is most likely in them and not in
-    # the text.
+    # RFC 0067 "Attribute: Statement": include the text only if the statement has parameters, because sensitive data is
+    # then most likely in the parameters.
     has_parameters = isinstance(request, StatementRequest) and bool(context.parameters)
     return {
         SERVICE: str(request.service),

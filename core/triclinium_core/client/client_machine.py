@@ -1,21 +1,22 @@
-"""Client as one pure machine: events in, ordered actions out.
+"""State machine of a client: it takes events, and returns the actions for the driver in order.
 
-The contract, in full:
+Contract with the driver:
 
 1. ``now``, in monotonic seconds, never goes back.
-2. Execute the actions in the given order before the next ``handle``, or queue them in that order. There is at most one
-   ``SendBytes`` for each stream, and it comes last. With ``unless_readable``, write only if no bytes of the stream wait
-   to be read; otherwise close the stream and feed ``StreamLost`` instead of writing.
+2. Execute the actions in the given order before the next ``handle``, or queue them in that order. One ``handle``
+   returns at most one ``SendBytes`` for each stream, after all other actions. With ``unless_readable``, write only if
+   no bytes of the stream wait to be read; otherwise close the stream and feed ``StreamLost`` instead of writing.
 3. Feed received bytes in pieces of at most ``PIECE_SIZE_BYTES_MAX``. When ``wakeup`` is reached, read the available
    bytes of every stream and feed them, but stop once ``work`` has grown by ``WORK_BEFORE_TIME_MAX``. Then feed
    ``TimePassed``, and list the streams that may have more bytes in ``unread``. The first ``TimePassed`` starts the
-   client. Additional ones are harmless, and ``wakeup`` itself may be early.
+   client. Additional ``TimePassed`` events are harmless, and ``wakeup`` may be earlier than necessary.
 4. The machine is not re-entrant and not thread-safe: make one call at a time.
-5. At the end, feed ``OperationAbandoned`` for everything that is open. The garbage collector does not track operations,
-   so their strategies and contexts, and what these refer to, would be kept alive with the machine.
+5. At the end, feed ``OperationAbandoned`` for every open operation, request and inquiry. The garbage collector does not
+   track operations. If they stay open, the machine keeps their strategies and contexts alive, with all objects that
+   these refer to.
 
-The machine requires no other polling. A caller's mistake raises immediately and changes nothing. A node's mistake
-becomes actions, never an exception.
+The machine requires no other polling. An invalid call raises immediately and changes nothing. An invalid response from
+a node results in actions, never in an exception.
 """
 
 from __future__ import annotations
@@ -83,11 +84,11 @@ from triclinium_core.shown import shown, total_repr
 from triclinium_core.work import PIECE_WORK
 
 TIME_MAX = 1e12
-"""Upper bound of the monotonic clock in seconds; larger sums would lose milliseconds."""
+"""Upper bound of the monotonic clock in seconds. Above it, sums of times would lose milliseconds."""
 
 
 _SETTLED, _CONNECTING, _ANSWERED = Stage.SETTLED, ConnectionState.CONNECTING, BreakerEvent.OPERATION_ANSWERED
-"""Aliases of members that each response needs; ``kv.wire.constants`` has the cost of a lookup."""
+"""Aliases of enum members used for each response; ``kv.wire.constants`` documents the cost of a lookup."""
 
 
 class ClientMachine:
@@ -117,9 +118,9 @@ class ClientMachine:
         self._bare = connection_string.scheme is Scheme.MEMCACHED
         self._started, self._now = False, -TIME_MAX
         self.wakeup: float = -math.inf
-        """Time at which ``TimePassed`` is due: monotonic seconds, ``-inf`` before the first one, ``inf`` for never.
+        """Time at which ``TimePassed`` is due, in monotonic seconds; ``-inf`` at first, ``inf`` for never.
 
-        It may be early, because it may belong to an operation that is already settled.
+        The time may be earlier than necessary, because the operation that needed the wakeup may be settled already.
         """
         self._actions: list[Action] = []
         tools = toolkit_of(options, rng=rng, emit=self._actions.append)
@@ -195,11 +196,16 @@ class ClientMachine:
         return actions
 
     def is_ambiguous(self, token: Token) -> bool:
-        """Return whether the operation, if abandoned now, may have been or may still be applied. False if unknown."""
+        """Return whether the operation, if abandoned now, may have been or may still be applied.
+
+        Return False for an unknown token.
+        """
         return self._lifecycle.is_ambiguous(token) or self._inquiries.is_ambiguous(token)
 
     def error_context(self, token: Token, now: float) -> ErrorContext | None:
-        """Return the error context of an operation, request or inquiry that is abandoned now; None if unknown.
+        """Return the error context of an operation, request or inquiry that is abandoned now.
+
+        Return None for an unknown token.
 
         Args:
             now: monotonic seconds, as for ``handle``.
@@ -208,10 +214,10 @@ class ClientMachine:
         return found if found is not None else self._inquiries.error_context(token)
 
     def check_authenticator(self, authenticator: Authenticator) -> None:
-        """Check the authenticator of a future ``AuthenticatorChanged``, without a change.
+        """Check the authenticator of a future ``AuthenticatorChanged``, without replacing the current one.
 
         Raises:
-            InvalidArgumentException: it does not fit the scheme, or cannot replace the current one.
+            InvalidArgumentException: the authenticator does not fit the scheme, or cannot replace the current one.
         """
         self._connections.authentication.check(authenticator)
 
@@ -222,7 +228,7 @@ class ClientMachine:
     def replica_count(self, bucket: str | None) -> int | None:
         """Return the number of replicas of each document of a bucket; None before its first map.
 
-        Some of them are missing if there are too few nodes, or after a failover.
+        A document may have fewer replicas if there are too few nodes, or after a failover.
         """
         return self._configs.replica_count(bucket)
 
@@ -242,7 +248,7 @@ class ClientMachine:
         )
 
     def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
-        """Return and clear the reports of all open intervals, for a client that closes.
+        """Return and clear the reports of all open intervals, when the client closes.
 
         Args:
             now: monotonic seconds, as for ``handle``; None for the time of the newest event.
@@ -262,7 +268,7 @@ class ClientMachine:
 
     @property
     def topologies(self) -> Sequence[Topology]:
-        """Newest topology of each bucket, and of the cluster. ``PublishTopology`` reports later changes."""
+        """Newest topology of each bucket and of the cluster. ``PublishTopology`` actions report later changes."""
         return tuple(self._topologies.values())
 
     @property
@@ -402,12 +408,12 @@ class ClientMachine:
             self.work += PIECE_WORK + self._requests.work - before
             return
         if connection.state is _CONNECTING:
-            # The stream was abandoned meanwhile.
+            # Ignore bytes on a stream that is not reported as open: the connection has no receive buffer yet.
             return
         self._learn(connection, connection.bytes_received(data, now), now)
         self.work += connection.received.work
         if connection.waiting.tokens and connection.takes_operations:
-            # One call is enough for all responses in these bytes.
+            # Resume once for all responses in these bytes, not once for each.
             self._operations.resume_waiting(connection, now)
 
     def _on_stream_lost(self, event: StreamLost, now: float) -> None:
@@ -417,7 +423,7 @@ class ClientMachine:
         self._requests.stream_lost(event, now)
 
     def _learn(self, connection: Connection, news: Iterable[News], now: float) -> None:
-        """Process the events of a connection's current stream."""
+        """Process the events that a connection returned for its current stream."""
         stream, answers = connection.in_flight.stream, 0
         for item in news:
             if type(item) is Answered:
@@ -429,7 +435,8 @@ class ClientMachine:
                     answers += 1
                     self._operations.answered(owner, connection, item, now)
                     if owner.stage is _SETTLED and item.request.owner is owner:
-                        # A traceback may keep the request alive, and the garbage collector does not track it.
+                        # Drop the reference to the operation: a traceback may keep the request alive, and the garbage
+                        # collector does not track the request.
                         item.request.owner = None
                 else:
                     self._own_answers.answered(connection, item, now)
@@ -437,7 +444,7 @@ class ClientMachine:
                 self._own_answers.orphans += 1
             elif connection.state is not ConnectionState.LOST and connection.in_flight.stream == stream:
                 self._conclusions.draw(connection, item, now)
-            # Otherwise an earlier response has closed the stream. Of the later events, only responses still count.
+            # Otherwise an earlier response has closed the stream. After that, only responses are processed.
         if answers:
             connection.breaker.handle(_ANSWERED, now, answers)
         if connection.is_leaving:
@@ -468,4 +475,4 @@ _HANDLERS: Mapping[type, Callable[..., None]] = {
     StrategyDecided: ClientMachine._on_strategy_decided,
     AuthenticatorChanged: ClientMachine._on_authenticator_changed,
 }
-"""Handler of each event."""
+"""Handler of each type of event."""

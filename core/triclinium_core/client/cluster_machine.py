@@ -15,7 +15,7 @@ from triclinium_core.options import Authenticator
 
 
 class ClusterMachine(Machine[Event, Action], Protocol):
-    """Interface of ``ClientMachine`` that a driver uses, in addition to that of every machine."""
+    """Methods of ``ClientMachine`` that a driver calls, in addition to those of every ``Machine``."""
 
     def check_authenticator(self, authenticator: Authenticator) -> None:
         """Check that an authenticator may replace the current one."""

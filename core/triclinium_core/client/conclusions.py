@@ -1,4 +1,4 @@
-"""Effects of the events of connections, and of their loss.
+"""Handling of the events that connections report, and of lost connections.
 
 Source: decisions C6, C10 and C24.
 """
@@ -15,7 +15,7 @@ from triclinium_core.runtime.kv.pool.connections import Loss
 
 
 class Conclusions:
-    """Handler of the events of connections. It passes each event to the parts that it concerns."""
+    """Handler of the events that connections report. It passes each event to the parts of the client that use it."""
 
     def __init__(self, parts: Parts, configs: KnownConfigs) -> None:
         self._connections = parts.connections
@@ -28,7 +28,7 @@ class Conclusions:
         self._configs = configs
 
     def draw(self, connection: Connection, item: connection_events.News, now: float) -> None:
-        """Process an event of a connection that is not a response."""
+        """Process an event that a connection reports, other than a response."""
         match item:
             case connection_events.SaslAnswered(status):
                 self._connections.sasl_answered(connection, status)
@@ -50,7 +50,8 @@ class Conclusions:
         """Retry or fail the operations queued for a connection that is lost, or whose node has left the map."""
         connection = loss.connection
         if not connection.is_leaving:
-            # While the connections follow a map, those to its new nodes are not created yet.
+            # A leaving connection starts no search: the client is applying a new map, and has not created the
+            # connections to its new nodes yet.
             self._follower.search_if_lost(connection.bucket, now)
         waiting = [*loss.waiting, *self._collections.connection_lost(connection)]
         is_refused = connection.history.last_end.is_refused
@@ -62,10 +63,10 @@ class Conclusions:
             self._operations.connection_lost(token, connection, loss.detail, now)
 
     def _on_ready(self, connection: Connection, losses: int, now: float) -> None:
-        """Process the event that a connection is ready. Close the connection if its bucket has no config.
+        """Start using a connection that has become ready. Close the connection if its bucket has no config.
 
         Args:
-            losses: number of streams that were lost, or not opened, since it was last ready.
+            losses: number of streams that were lost, or could not be opened, since the connection was last ready.
         """
         self._keep_alive.begin(connection, now)
         self._connections.became_ready(connection, losses)
@@ -73,7 +74,7 @@ class Conclusions:
         has_map = connection.bucket is None or connection.bucket in self._configs
         if failure is None and not has_map:
             failure = BootstrapFailure(FailureKind.PROTOCOL, "sent no cluster config")
-        # A config without vbuckets does not replace an earlier one.
+        # If the client has an earlier config, a config without vbuckets does not replace it and closes nothing.
         if failure is not None and not (has_map and failure.kind is FailureKind.NO_VBUCKETS):
             self._connections.close(connection, failure.text, now, failure=failure)
             return

@@ -1,6 +1,6 @@
 """Key-value responses that belong to no open operation.
 
-The client itself made the request, or the caller of the operation has left.
+Either the client itself sent the request, or the caller has abandoned the operation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from triclinium_core.runtime.toolkit import Toolkit
 
 
 class OwnAnswers:
-    """Handler of these responses. It passes each to the part that made the request, and counts orphans."""
+    """Handler of responses without an open operation.
+
+    It passes the response to a request of the client itself to the part that sent the request, and counts orphans.
+    """
 
     def __init__(self, parts: Parts, tools: Toolkit) -> None:
         self._connections = parts.connections
@@ -36,7 +39,7 @@ class OwnAnswers:
         """Number of responses without a recipient."""
 
     def answered(self, connection: Connection, answered: Answered, now: float) -> None:
-        """Process a response by the owner of its request."""
+        """Pass a response to the handler for the owner of its request."""
         owner = answered.request.owner
         handler = _ON_OWN_ANSWER[owner if isinstance(owner, in_flight.Purpose) else type(owner)]
         handler(self, connection, owner, answered.frame, now)
@@ -50,7 +53,7 @@ class OwnAnswers:
     def _on_config(self, connection: Connection, purpose: in_flight.Purpose, frame: Frame, now: float) -> None:
         connection.own_requests.config_answered()
         self._follower.take(connection, frame.value if frame.status == Status.SUCCESS else None, now)
-        # If the response is older than an announcement that arrived meanwhile, the client sends one more request.
+        # If the node has announced a newer config than the response contains, request the config once more.
         self._keep_alive.fetch_announced(connection, now)
         connection.own_requests.forget_announced()
 
@@ -67,7 +70,7 @@ class OwnAnswers:
         self.orphans += 1
 
     def _on_needless(self, connection: Connection, purpose: in_flight.Purpose, frame: Frame, now: float) -> None:
-        """Do nothing: no part of the client needs the response."""
+        """Do nothing, because no part of the client needs the response."""
 
     def _on_probe(self, connection: Connection, probe: in_flight.Probe, frame: Frame, now: float) -> None:
         self.orphans += not self._inquiries.answered(connection, probe, frame, now)
@@ -83,7 +86,7 @@ class OwnAnswers:
         try:
             answer = self._collections.take_id(connection, question, frame)
         except MalformedResponse as error:
-            # The queued operations were not sent. A timer repeats the request, as if it were unanswered.
+            # The operations stay queued for the collection id. A timer repeats the request, as after a lost response.
             self._emit(ReportConnection(StreamId(connection.stream_number), connection.node, str(error)))
             return
         except DecoderFault as fault:

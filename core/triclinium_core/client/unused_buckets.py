@@ -1,4 +1,4 @@
-"""Removal of unused buckets that their nodes refuse.
+"""Removal of unused buckets that the nodes refuse.
 
 Source: decision C7.
 """
@@ -11,15 +11,17 @@ from triclinium_core.runtime.kv.known_configs import KnownConfigs
 
 
 class UnusedBuckets:
-    """Checks whether to forget a bucket.
+    """Rule by which the client forgets an unused bucket.
 
-    The client forgets a bucket with its config, topology, collection ids and terminal reasons if at least one node has
-    refused it (SELECT_BUCKET with status 0x24 or 0x01), all its connections have ended, and their backoff is over. An
-    outage alone therefore forgets no bucket, and a dead node does not keep one.
+    The client forgets a bucket with its config, topology, collection ids and terminal states if at least one node has
+    refused the bucket (SELECT_BUCKET with status 0x24 or 0x01), all connections of the bucket are lost, and their
+    backoff is over. So the client does not forget a bucket because of an outage alone, and does not keep a bucket
+    because of a dead node.
 
-    The client keeps a bucket that an operation, a request, a ping or a wait uses, one whose topology a subscriber may
-    have received (decision D22), and the only bucket with a topology. The next use of a forgotten bucket opens it
-    again. A program that keeps using it costs one attempt for each backoff, and not one for each call.
+    The client keeps a bucket that an operation, a request, a ping or a wait uses. It keeps a bucket whose topology a
+    subscriber may have received (decision D22), and the only bucket with a topology. The next use of a forgotten bucket
+    opens the bucket again. A program that keeps using the bucket causes one connection attempt per backoff, not one per
+    call.
     """
 
     def __init__(self, parts: Parts, configs: KnownConfigs) -> None:
@@ -33,14 +35,14 @@ class UnusedBuckets:
         """Number of subscribers to topology changes."""
 
     def subscribers_changed(self, count: int, now: float) -> None:
-        """Record the number of subscribers. Look for unused buckets when the last one leaves."""
+        """Record the number of subscribers. Look for unused buckets when the last subscriber leaves."""
         self._subscribers = count
         if not count:
             for bucket in self._connections.routes.buckets:
                 self._forget_if_unused(bucket, now)
 
     def timer_passed(self, connection: Connection, now: float) -> None:
-        """Forget the bucket of a connection, which its node refuses, if the bucket is not in use."""
+        """Forget the bucket that a connection's node refuses, if the bucket is not in use."""
         self._connections.unused_timer_passed(connection)
         if connection.bucket is not None and not connection.is_leaving:
             self._forget_if_unused(connection.bucket, now)
@@ -51,9 +53,9 @@ class UnusedBuckets:
             return
         is_known = bucket in self._configs
         if is_known and self._subscribers:
-            # A subscriber has received the topology. The client checks again when the last one leaves.
+            # A subscriber has received the topology. The client checks again when the last subscriber leaves.
             return
-        # Without a config of the cluster, the client finds the HTTP services by the last topology.
+        # Without a config of the cluster, the last topology of a bucket is the only list of the HTTP services.
         is_needed = is_known and len(self._configs.all) == 1
         if is_needed or self._lifecycle.use(bucket) or self._inquiries.use(bucket):
             self._connections.keep_bucket(bucket, now)

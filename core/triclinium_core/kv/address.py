@@ -13,14 +13,14 @@ PORT_MAX = 0xFFFF
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Host and port; ``str`` is ``host:port``, with an IPv6 address in brackets."""
+    """Host and port. ``str`` returns ``host:port``, with an IPv6 address in brackets."""
 
     host: str
     port: int
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the host, without resolving it, is this machine: in ``LOOPBACK_NETWORKS``, or ``localhost``."""
+        """Whether the host is an address in ``LOOPBACK_NETWORKS`` or ``localhost``. Names are not resolved."""
         try:
             address = ip_address(self.host)
         except ValueError:

@@ -1,1 +1,1 @@
-"""Runtime of the key-value service and of the HTTP services: life cycle, dispatch, connections."""
+"""State machines that run operations over key-value and requests over HTTP: life cycle, dispatch, connections."""

@@ -1,4 +1,4 @@
-"""Collaborators that every part of a client needs: its options, timers, randomness, and output."""
+"""Objects that every part of a client needs: options, timers, randomness, and the output for actions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.retry.backoff import Random
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Toolkit:
-    """Shared collaborators of the parts of one client."""
+    """Objects that the parts of one client share."""
 
     options: ClientOptions
     rng: Random
@@ -22,9 +22,9 @@ class Toolkit:
     stream_ids: Callable[[], StreamId]
     """Source of new stream ids."""
     gathering: Gathering
-    """Samples for the default telemetry."""
+    """Collector of the samples for the default telemetry."""
     emit: Callable[[Action], None]
-    """Function that takes each action, in order."""
+    """Function to which the parts pass each action, in order."""
 
 
 def toolkit_of(options: ClientOptions, *, rng: Random, emit: Callable[[Action], None]) -> Toolkit:

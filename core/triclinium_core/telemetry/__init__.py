@@ -1,1 +1,1 @@
-"""Telemetry of operations: spans, durations, and reports of slow operations (SDK-RFC 0067)."""
+"""Telemetry of operations: spans, durations, and reports of slow operations and orphans (SDK-RFC 0067)."""

@@ -1,4 +1,4 @@
-"""Attributes of spans and tags of metrics: keys, values, and the spans and metrics of each.
+"""Attributes of spans and tags of metrics: keys, values, and the spans and metrics that have each attribute.
 
 Source: SDK-RFC 0067 "Attributes Common to all Spans", "Outer Request Span Attributes", "Dispatch Span Attributes",
 "Operations Value Recorder". Keys come from OpenTelemetry's stable conventions for databases if they define one.
@@ -56,12 +56,12 @@ class Bearer(Enum):
 
 
 class AttributeRow(NamedTuple):
-    """Bearers, types and condition of one attribute."""
+    """Spans and metrics that have one attribute, and the type and condition of the attribute."""
 
     bearers: frozenset[Bearer]
     kinds: tuple[type[AttributeValue], ...]
     when: str
-    """Condition under which a bearer has it, in the RFC's words; empty for always."""
+    """Condition under which a span or metric has the attribute, in the RFC's words; empty for always."""
 
 
 _OUTER, _METRIC = frozenset({Bearer.OUTER}), frozenset({Bearer.OUTER, Bearer.METRIC})
@@ -96,18 +96,18 @@ ATTRIBUTES: Mapping[str, AttributeRow] = table_of(
 
 
 CLUSTER_LABEL_SIZE_MAX = 128
-"""Maximum length of a cluster's name or UUID in spans and metrics. A UUID has 32 characters. Metric systems refuse long
-tags."""
+"""Maximum number of characters of a cluster's name or UUID in spans and metrics, because metric systems refuse long
+tags. A UUID has 32 characters."""
 
 
 NO_LABELS: Mapping[str, str] = {}
-"""Labels of a cluster before its first config. A cluster without labels has a different empty mapping."""
+"""Labels of a cluster before its first config. After a config without labels, the mapping is a different empty one."""
 
 
 def cluster_attributes(uuid: str | None, name: str | None) -> Mapping[str, str]:
-    """Return the attributes of the cluster in all spans and metrics (SDK-RFC 0067 "Cluster labels").
+    """Return the attributes of a cluster for all spans and metrics (SDK-RFC 0067 "Cluster labels").
 
-    Each has at most ``CLUSTER_LABEL_SIZE_MAX`` printable characters. Omit a label without a printable character.
+    Each label has at most ``CLUSTER_LABEL_SIZE_MAX`` printable characters. Omit a label without a printable character.
     """
     labels = ((CLUSTER_UUID, uuid), (CLUSTER_NAME, name))
     bounded = {key: one_line(value)[:CLUSTER_LABEL_SIZE_MAX].rstrip() for key, value in labels if value}
@@ -117,7 +117,7 @@ def cluster_attributes(uuid: str | None, name: str | None) -> Mapping[str, str]:
 def keyspace_attributes(
     bucket: str | None, scope: str | None = None, collection: str | None = None
 ) -> Mapping[str, AttributeValue]:
-    """Return the attributes for bucket, scope and collection of a call, omitting each that equals None."""
+    """Return the attributes for the bucket, scope and collection of a call. Omit an attribute whose value is None."""
     names = ((NAMESPACE, bucket), (SCOPE_NAME, scope), (COLLECTION_NAME, collection))
     return {key: value for key, value in names if value is not None}
 
@@ -129,13 +129,13 @@ def dispatch_attributes(
     local_id: str | None = None,
     operation_id: int | str | None = None,
 ) -> Mapping[str, AttributeValue]:
-    """Return the attributes of an attempt's span that are known before the response.
+    """Return the attributes of an attempt's span that the client knows before the response.
 
     Args:
         server: canonical host and port of the node, even if the client uses another address.
         peer: remote end of the stream, ``address:port``; None if the driver did not report it.
-        local_id: id of the connection, for key-value.
-        operation_id: opaque, or client context id of a statement.
+        local_id: id of the connection, for key-value only.
+        operation_id: opaque of the attempt, or client context id of a statement.
     """
     attributes: dict[str, AttributeValue] = {
         NETWORK_TRANSPORT: TCP,
@@ -155,16 +155,16 @@ def dispatch_attributes(
 
 
 def answer_attributes(server_seconds: float | None) -> Mapping[str, AttributeValue]:
-    """Return the attributes of an attempt's span that come from the response.
+    """Return the attributes of an attempt's span that the client takes from the response.
 
     Args:
-        server_seconds: time that the server reports; None if it reports none.
+        server_seconds: duration that the server reported; None if it reported none.
     """
     return {} if server_seconds is None else {SERVER_DURATION: microseconds(server_seconds)}
 
 
 _WITHOUT_NAME = (errors.CouchbaseException, errors.KeyValueException, errors.InternalError)
-"""Base class, group and internal defect, for which the RFC has no meaningful name."""
+"""Exceptions without a meaningful name in the RFC: the base class, a group of exceptions, and the internal defect."""
 
 
 def _is_named_by_the_rfc(kind: type[errors.CouchbaseException]) -> bool:
@@ -176,7 +176,7 @@ ERROR_TYPES: Mapping[type[errors.CouchbaseException], str] = {
     for kind in vars(errors).values()
     if isinstance(kind, type) and issubclass(kind, errors.CouchbaseException) and _is_named_by_the_rfc(kind)
 }
-"""Names of SDK-RFC 0058, such as ``DocumentLocked``, by exception."""
+"""Names in SDK-RFC 0058, such as ``DocumentLocked``, by exception."""
 
 
 ANSWERS: frozenset[type[errors.CouchbaseException]] = frozenset(
@@ -189,15 +189,15 @@ ANSWERS: frozenset[type[errors.CouchbaseException]] = frozenset(
         errors.PathExistsException,
     }
 )
-"""Errors that report the state of the document. RFC 0067 "Request Span Status": error means failure, not an error code
-like "document not found", so the status of the span stays unset."""
+"""Errors that report the state of the document. They leave the status of the span unset, because RFC 0067 "Request Span
+Status" uses the status "error" for failures, not for error codes such as "document not found"."""
 
 
 def outer_status(error: BaseException | None) -> StatusCode:
     """Return the status of the outer span of a call.
 
     Args:
-        error: exception of the call; None for a result.
+        error: exception that the call raised; None if it returned a result.
     """
     if error is None:
         return StatusCode.OK
@@ -210,5 +210,5 @@ def tags_of(attributes: Mapping[str, AttributeValue]) -> Mapping[str, str]:
 
 
 def error_type(error: BaseException) -> str:
-    """Return the value of ``error.type``: the name of the nearest base class in SDK-RFC 0058, or ``_OTHER``."""
+    """Return the value of ``error.type``: the name of the nearest class with a name in SDK-RFC 0058, or ``_OTHER``."""
     return next((ERROR_TYPES[kind] for kind in type(error).__mro__ if kind in ERROR_TYPES), OTHER_ERROR)

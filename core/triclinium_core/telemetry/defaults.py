@@ -1,6 +1,7 @@
-"""Default telemetry: reports of slow operations, durations and orphans in the log.
+"""Default telemetry: log lines about slow operations, durations and orphans.
 
-It needs no package and no set-up except a log. ``None`` instead of one of the classes turns it off.
+The default telemetry needs no other package, and no set-up except a log. Pass ``None`` instead of an instance of one of
+these classes to turn its log lines off.
 
 Source: SDK-RFC 0067 rev 27 "ThresholdLoggingTracer", "LoggingMeter", "Orphaned Response Reporting".
 """
@@ -14,19 +15,20 @@ from triclinium_core.checks import Duration, check_duration, check_integer
 from triclinium_core.retry.couchbase import Service
 
 INTERVAL_MAX = 1e9
-"""Maximum interval in seconds: thirty years."""
+"""Maximum interval in seconds: about thirty years."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class ThresholdLoggingTracer:
-    """Settings of the log of slow operations: one line of JSON per interval with at least one.
+    """Settings of the log of slow operations: one line of JSON for each interval with at least one slow operation.
 
-    The time of an operation runs from the encoding of its value to its end, including all retries. That of a query ends
-    with its complete response, because the time to read the rows belongs to the caller. An operation is slow if it
-    takes its threshold or longer. Durations are kept as seconds.
+    An operation is slow if it takes at least as long as its threshold. Its duration starts with the encoding of the
+    value and includes all retries. The duration of a query ends with the complete response, because the caller
+    determines how long it takes to read the rows. The attributes are durations in seconds.
 
     Raises:
-        InvalidArgumentException: a duration is not one or is below 0, or an interval or ``sample_size`` is not above 0.
+        InvalidArgumentException: a threshold is not a duration or is below 0, or ``emit_interval`` or ``sample_size``
+            is not above 0.
 
     Source: SDK-RFC 0067 rev 27 "ThresholdLoggingTracer".
     """
@@ -37,9 +39,9 @@ class ThresholdLoggingTracer:
     search_threshold: float = 1.0
     analytics_threshold: float = 1.0
     management_threshold: float = 1.0
-    """Threshold of management requests; the RFC defines none."""
+    """Threshold of management requests. The RFC defines none for them."""
     sample_size: int = 10
-    """Maximum number of operations listed for each service; all of them are counted."""
+    """Maximum number of operations that a line lists for each service. The line counts all of them."""
     emit_interval: float = 10.0
     """Seconds from the first slow operation to the line that lists it."""
 
@@ -69,7 +71,7 @@ class ThresholdLoggingTracer:
 
     @property
     def thresholds(self) -> Mapping[Service, float]:
-        """Seconds from which an operation is slow, by service."""
+        """Minimum duration of a slow operation in seconds, by service."""
         return {
             Service.KV: self.kv_threshold,
             Service.QUERY: self.query_threshold,
@@ -82,10 +84,10 @@ class ThresholdLoggingTracer:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class LoggingMeter:
-    """Settings of the log of durations: one line of JSON per interval with at least one operation.
+    """Settings of the log of durations: one line of JSON for each interval with at least one operation.
 
-    The line has a count and five percentiles for each kind of operation. Its ``emit_interval_s`` is the actual number
-    of seconds that it covers, even if the client closes early.
+    The line has a count and five percentiles for each kind of operation. ``emit_interval_s`` in the line is the number
+    of seconds that the line covers. It is shorter than the interval if the client closes early.
 
     Raises:
         InvalidArgumentException: the interval is not a duration, or not above 0.
@@ -102,12 +104,14 @@ class LoggingMeter:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class OrphanReporter:
-    """Settings of the log of orphans, which are late responses: one line of JSON per interval with at least one.
+    """Settings of the log of orphans: one line of JSON for each interval with at least one orphan.
 
-    An orphan shows what a timeout does not: that the node did respond, how late, and how long it worked on the request.
+    An orphan is a response whose operation has ended. Unlike a timeout, it shows that the node responded, how late the
+    response was, and how long the node worked on the request.
 
     Raises:
-        InvalidArgumentException: the interval is not a duration, or it or ``sample_size`` is not above 0.
+        InvalidArgumentException: ``emit_interval`` is not a duration, or ``emit_interval`` or ``sample_size`` is not
+            above 0.
 
     Source: SDK-RFC 0067 rev 27 "Orphaned Response Reporting".
     """
@@ -115,7 +119,7 @@ class OrphanReporter:
     emit_interval: float = 10.0
     """Seconds from the first orphan to the line that lists it."""
     sample_size: int = 10
-    """Maximum number of orphans listed for each service; all of them are counted."""
+    """Maximum number of orphans that a line lists for each service. The line counts all of them."""
 
     def __init__(self, *, emit_interval: Duration = 10.0, sample_size: int = 10) -> None:
         object.__setattr__(self, "emit_interval", _interval(emit_interval))

@@ -1,4 +1,4 @@
-"""Durations of all operations of an interval, by kind.
+"""Durations of all operations in an interval, by kind of operation.
 
 Source: SDK-RFC 0067 "LoggingMeter".
 """
@@ -13,26 +13,26 @@ from triclinium_core.telemetry.facts import MICROSECONDS
 from triclinium_core.telemetry.histogram import Histogram
 
 INTERVAL_MIN_MS = 1
-"""Minimum interval in a report, in milliseconds. It is not 0, because readers divide the counts by it."""
+"""Minimum length of an interval in a report, in milliseconds. It is not 0, because readers divide the counts by it."""
 
 PERCENTILES: Mapping[str, float] = {"50.0": 50.0, "90.0": 90.0, "99.0": 99.0, "99.9": 99.9, "100.0": 100.0}
-"""Reported percentiles, ascending, by the name in the JSON (RFC 0067 "Collected Percentiles")."""
+"""Reported percentiles in ascending order, by name in the JSON (RFC 0067 "Collected Percentiles")."""
 
 
 class OperationDurations:
-    """A histogram of microseconds for each kind of operation.
+    """Histograms of durations in microseconds, one for each kind of operation.
 
-    Counting an operation costs one call: the caller looks up its histogram in ``histograms`` and calls ``add``.
+    To count an operation with one call, look up its histogram in ``histograms`` and call ``add``.
 
-    An interval begins with the start of its first operation, so its length covers the counted work.
+    An interval begins when its first operation begins, so the interval covers all counted operations.
 
     Args:
-        on_first: receives the instant at which an interval begins.
+        on_first: function that is called with the time at which an interval begins.
     """
 
     def __init__(self, on_first: Callable[[float], None]) -> None:
         self.histograms: dict[str, Histogram] = {}
-        """Histograms of the current interval, by the name of the operation."""
+        """Histograms of the current interval, by name of the operation."""
         self._services: dict[str, Service] = {}
         self._on_first = on_first
         self._began_at = 0.0
@@ -41,10 +41,10 @@ class OperationDurations:
         return bool(self.histograms)
 
     def begin(self, service: Service, operation: str, began_at: float) -> Histogram:
-        """Create and return the histogram of an operation that has none in this interval.
+        """Create and return the histogram of an operation that has no histogram in this interval.
 
         Args:
-            began_at: instant at which the operation began.
+            began_at: time at which the operation began.
         """
         if not self.histograms:
             self._began_at = began_at
@@ -54,14 +54,14 @@ class OperationDurations:
         return histogram
 
     def count(self, service: Service, operation: str, seconds: float, now: float) -> None:
-        """Count an operation that has ended, if an extra call does not matter."""
+        """Count an operation that has ended. For callers to which the cost of one more call does not matter."""
         histogram = self.histograms.get(operation)
         if histogram is None:
             histogram = self.begin(service, operation, now - seconds)
         histogram.add(int(seconds * MICROSECONDS))
 
     def take(self, now: float) -> str:
-        """Return counts and length of the interval that ends ``now`` as one line of JSON, and clear the counts."""
+        """End the interval ``now``. Return its counts and length as one line of JSON, and clear the counts."""
         operations: dict[str, dict[str, object]] = {}
         for operation, histogram in self.histograms.items():
             operations.setdefault(self._services[operation].value, {})[operation] = {
@@ -72,6 +72,6 @@ class OperationDurations:
             }
         self.histograms.clear()
         seconds = max(INTERVAL_MIN_MS, round((now - self._began_at) * 1000)) / 1000
-        # RFC 0067 "JSON Output Format & Logging": a whole number of seconds is an integer.
+        # RFC 0067 "JSON Output Format & Logging" writes a whole number of seconds as an integer.
         interval = int(seconds) if seconds.is_integer() else seconds
         return json.dumps({"meta": {"emit_interval_s": interval}, "operations": operations}, separators=(",", ":"))

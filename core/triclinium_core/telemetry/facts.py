@@ -1,4 +1,4 @@
-"""Facts of an ended operation: the properties that SDK-RFC 0067 lists for the log.
+"""Facts about an ended operation: the properties that SDK-RFC 0067 lists for the log.
 
 Source: SDK-RFC 0067 "ThresholdLoggingTracer", "Orphaned Response Reporting".
 """
@@ -13,26 +13,26 @@ from triclinium_core.retry.couchbase import Service
 
 
 class OperationFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """Facts of one slow operation or one orphan.
+    """Facts about one slow operation or one orphan.
 
-    Durations are whole microseconds. None means not measured or not applicable. The names come from the RFC, except
-    ``abandoned``.
+    Durations are whole microseconds. None means that a fact was not measured or does not apply. All names except
+    ``abandoned`` come from the RFC.
     """
 
     service: Service
     operation_name: str
     """Name of the outer span."""
     total_duration_us: int
-    """Time from the call to the end, or to the late response."""
+    """Time from the start of the call to its end, or to the late response."""
     encode_duration_us: int | None = None
-    """Encoding time of the value before submission, or of all attempts of a request together. The submitter measures
-    it."""
+    """Time to encode the value of an operation, or the payloads of all attempts of a request together. The driver
+    measures it."""
     last_dispatch_duration_us: int | None = None
-    """Time from the newest attempt to its response, or to the end."""
+    """Time from the dispatch of the newest attempt to its response, or to the end of the operation."""
     total_dispatch_duration_us: int | None = None
-    """Time of all attempts together."""
+    """Total time of all attempts, from dispatch to response."""
     last_server_duration_us: int | None = None
-    """Time of the newest attempt as reported by the node."""
+    """Time that the node reported for the newest attempt."""
     total_server_duration_us: int | None = None
     last_local_id: str | None = None
     """Id of the connection, such as ``66388CF5BFCF7522/18CC8791579B567C``."""
@@ -41,24 +41,24 @@ class OperationFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     last_local_socket: str | None = None
     """Local ``host:port`` of the connection."""
     last_remote_socket: str | None = None
-    """``host:port`` of the node."""
+    """Remote ``host:port`` of the connection."""
     timeout_ms: int | None = None
     """Timeout of the operation; None for no limit."""
     abandoned: str | None = None
-    """Reason why the caller abandoned it: ``timeout`` or ``cancelled``; None if the operation ended (D75)."""
+    """Reason why the caller abandoned the operation: ``timeout`` or ``cancelled``. None if the caller did not (D75)."""
 
 
 MICROSECONDS = 1_000_000
-"""Microseconds per second, the unit of durations in the RFC."""
+"""Microseconds per second. The RFC uses microseconds for durations."""
 MILLISECONDS = 1_000
-"""Milliseconds per second, the unit of timeouts in the RFC."""
+"""Milliseconds per second. The RFC uses milliseconds for timeouts."""
 
 
 def microseconds(seconds: float) -> int:
-    """Return a duration in the unit of the RFC."""
+    """Return a duration in whole microseconds."""
     return round(seconds * MICROSECONDS)
 
 
 def milliseconds(seconds: float) -> int | None:
-    """Return a timeout in the unit of the RFC; None for ``inf``."""
+    """Return a timeout in whole milliseconds; None for ``inf``."""
     return round(seconds * MILLISECONDS) if math.isfinite(seconds) else None

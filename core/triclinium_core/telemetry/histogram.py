@@ -1,4 +1,4 @@
-"""Histogram of durations with few buckets, and percentiles within 1.6 %."""
+"""Histogram of durations with few buckets. Its percentiles are at most 1.6 % too high."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from math import ceil
 
 SIGNIFICANT_BITS = 7
-"""Number of leading bits that determine the bucket of a duration. A bucket is at most 1/64 as wide as the durations in
-it, so durations up to five minutes in microseconds need at most 1,500 buckets."""
+"""Number of leading bits of a duration that determine its bucket. The width of a bucket is at most 1/64 of the
+durations in the bucket, so durations of up to five minutes in microseconds need at most 1,500 buckets."""
 
 
 class Histogram:
-    """Counts of integers >= 0, in buckets whose width grows with the numbers."""
+    """Counts of integers >= 0, in buckets that are wider for larger numbers."""
 
     __slots__ = ("counts", "largest")
 
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}
-        """Number of entries by the smallest number of their bucket."""
+        """Number of entries in each bucket. The key is the smallest number of the bucket."""
         self.largest: int = 0
 
     @property
@@ -33,12 +33,13 @@ class Histogram:
         self.largest = max(self.largest, number)
 
     def percentiles(self, percents: Sequence[float]) -> list[int]:
-        """Return for each percentage a number that this share of the entries does not exceed; 0 without entries.
+        """Return the percentiles: for each percentage, a number that this share of the entries does not exceed.
 
-        It is the largest number of its bucket, but at most the largest entry, so a percentile is never too low.
+        Each percentile is the largest number of its bucket, but at most the largest entry, so it is never too low. All
+        percentiles are 0 if there are no entries.
 
         Args:
-            percents: from 0 to 100, ascending.
+            percents: percentages from 0 to 100, in ascending order.
         """
         found = list[int]()
         seen, total = 0, self.total_count
@@ -54,6 +55,6 @@ class Histogram:
 
 
 def _largest_beside(least: int) -> int:
-    """Return the largest number of the bucket whose smallest is ``least``."""
+    """Return the largest number of the bucket whose smallest number is ``least``."""
     shift = max(0, least.bit_length() - SIGNIFICANT_BITS)
     return least + (1 << shift) - 1

@@ -1,6 +1,7 @@
 """Protocol of meters, which receive the durations of operations.
 
-The user supplies the meter. Its methods must not block. The client logs and suppresses their exceptions.
+The user supplies the meter. The methods of meters and recorders must not block. The client logs and suppresses their
+exceptions.
 
 Source: SDK-RFC 0067 "Observability Metrics".
 """
@@ -11,11 +12,12 @@ from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 OPERATION_DURATION = "db.client.operation.duration"
-"""Metric of whole operations, with encoding, retries and delays (SDK-RFC 0067 "Operations Value Recorder")."""
+"""Metric of the durations of operations, including encoding, retries and delays (SDK-RFC 0067 "Operations Value
+Recorder")."""
 
 
 class ValueRecorder(Protocol):
-    """Recorder of the values of one metric with one set of tags."""
+    """Recorder for one metric with one set of tags."""
 
     def record_value(self, microseconds: int) -> None:
         """Record the duration of an operation."""
@@ -29,10 +31,10 @@ class Meter(Protocol):
     def value_recorder(self, name: str, tags: Mapping[str, str]) -> ValueRecorder:
         """Return the recorder of a metric with these tags.
 
-        The client calls this at the end of every operation, so a meter should cache its recorders.
+        The client calls this method at the end of every operation, so a meter should cache its recorders.
 
         Args:
             name: name of the metric, such as ``db.client.operation.duration``.
-            tags: tags of the values, without those that do not apply.
+            tags: tags of the recorded values. Tags that do not apply to the operation are absent.
         """
         ...

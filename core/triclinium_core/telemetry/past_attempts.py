@@ -6,7 +6,7 @@ import msgspec
 
 
 class PastAttempts(msgspec.Struct, gc=False):
-    """Durations in seconds. Those of the server are by its clock, and None if it has not reported any."""
+    """Durations in seconds. A server duration is the time that the server reported; None without a report."""
 
     last: float = 0.0
     """Duration of the newest ended attempt."""

@@ -1,6 +1,6 @@
-"""Events of the outer span of a call: each retry and each refusal, with its reason.
+"""Events of the outer span of a call: one for each retry, and one for a refused retry, with the reason.
 
-SDK-RFC 0067 has only the number of retries. These events and their names are specific to this client.
+SDK-RFC 0067 reports only the number of retries. These events and their names are specific to this client.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ RETRY = "triclinium.retry"
 REFUSAL = "triclinium.retry_refused"
 
 REASON = "triclinium.retry.reason"
-"""Name of the ``RetryReason``."""
+"""Attribute with the name of the ``RetryReason``."""
 CLAUSE = "triclinium.retry.clause"
-"""Clause of SDK-RFC 0049 that lists the reason."""
+"""Attribute with the clause of SDK-RFC 0049 that lists the reason."""
 DELAY = "triclinium.retry.delay"
-"""Seconds until the next attempt."""
+"""Attribute with the number of seconds until the next attempt."""
 DISPATCHES = "triclinium.retry.dispatches"
-"""Whether another attempt follows; False if the delay was cut to a limit."""
+"""Attribute that is True if another attempt follows, and False if a limit has cut the delay."""
 ERROR = "triclinium.retry.error"
-"""Name of the exception that the caller gets instead of the retry."""
+"""Attribute with the name of the exception that the call raises instead of the retry."""
 
 _LISTED: Mapping[couchbase.RetryReason, str] = {
     reason: f"SDK-RFC 0049 Response Code Retry List, {clause}"
@@ -34,7 +34,7 @@ _LISTED: Mapping[couchbase.RetryReason, str] = {
         ]
     )
 }
-"""First line of the RFC's list with each reason."""
+"""First line with each reason in the RFC's list."""
 
 
 def clause_of(reason: couchbase.RetryReason) -> str:

@@ -1,6 +1,6 @@
 """Names of spans: the identifier of SDK-RFC 0067 for each operation and request.
 
-Rows that are not in the RFC are "Additional Operations" in its terms: they may change.
+The RFC calls operations that it does not list "Additional Operations". Their names may change.
 
 Source: SDK-RFC 0067 "Span Names".
 """
@@ -15,9 +15,9 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.retry.tables import table_of
 
 DISPATCH = "dispatch_to_server"
-"""Span of one attempt, from the hand-over of its bytes to the response."""
+"""Span of one attempt, from the order to send its bytes to the response."""
 ENCODING = "request_encoding"
-"""Span of the transcoder or the serializer."""
+"""Span of the encoding by the transcoder or the serializer."""
 
 _KEY_VALUE = """
     get upsert replace insert remove get_and_lock get_and_touch exists touch unlock lookup_in mutate_in append prepend
@@ -25,12 +25,12 @@ _KEY_VALUE = """
 """
 _SERVICES = {"query": "query", "analytics_query": "analytics", "search": "search", "view_query": "views"}
 _REPLICAS = ("get_replica", "lookup_in_replica")
-"""Reads of replicas. RFC 0067 "Span Names": for any request touching a replica the identifier is get_replica."""
+"""Reads of replicas. RFC 0067 "Span Names": the identifier of any request that touches a replica is get_replica."""
 _INDEX_STATEMENTS = """
     create_query_index create_primary_query_index drop_query_index drop_primary_query_index build_query_indexes
     get_all_query_indexes get_deferred_query_indexes
 """
-"""Queries of the index manager, each inside the span of its call: see ``WrappingCall``."""
+"""Queries of the index manager. Each has a span inside the span of its call: see ``WrappingCall``."""
 _BUCKET_MANAGER = "create_bucket drop_bucket flush_bucket get_all_buckets get_bucket update_bucket"
 _COLLECTION_MANAGER = "create_collection update_collection create_scope drop_collection drop_scope get_all_scopes"
 _SEARCH_MANAGER = {
@@ -90,16 +90,16 @@ SPAN_NAMES: Mapping[str, str] = table_of(_rows())
 
 @unique
 class WrappingCall(StrEnum):
-    """A call of several operations or requests, each with a span inside that of the call.
+    """Calls that consist of several operations or requests, each with a span inside the span of the call.
 
-    Layout of a row: identifier, service. Some rows on copies and scans are additions to the RFC.
+    Layout of a row: identifier, service. Some rows for reads of replicas and for scans are not in the RFC.
 
     Source: SDK-RFC 0067 "Span Names": operations which perform multiple operations underneath, and management
     operations that execute a query.
     """
 
     service: Service
-    """Service of its operations."""
+    """Service of the operations in the call."""
 
     def __new__(cls, identifier: str, service: Service) -> Self:
         """Build one row; the enum machinery calls this."""

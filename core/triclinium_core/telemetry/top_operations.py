@@ -1,6 +1,6 @@
-"""Slowest operations of an interval by service, and their total number.
+"""Slowest operations of each service in an interval, and the number of all added operations.
 
-Source: SDK-RFC 0067 "JSON Output Format & Logging", in two places: for slow operations and for orphans.
+Source: the two sections "JSON Output Format & Logging" of SDK-RFC 0067, for slow operations and for orphans.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class TopOperations:
         self._sample_size = sample_size
         self._counts: dict[str, int] = {}
         self._slowest: dict[str, list[tuple[int, int, OperationFacts]]] = {}
-        """Heaps by service, the fastest operation first. Of two with the same time, the later one counts as faster."""
+        """Heap of each service, the fastest operation first. Of two equally slow operations, the later one is first."""
 
     def __bool__(self) -> bool:
         return bool(self._counts)
 
     def add(self, operation: OperationFacts) -> None:
-        """Count an operation. Keep it if it is one of the slowest."""
+        """Count an operation. Keep it if it is one of the slowest operations of its service."""
         service = operation.service.value
         count = self._counts[service] = self._counts.get(service, 0) + 1
         heap = self._slowest.setdefault(service, [])
@@ -39,7 +39,7 @@ class TopOperations:
             heappushpop(heap, entry)
 
     def take(self) -> str:
-        """Return the kept operations as one line of JSON, the slowest first, and clear them."""
+        """Return the kept operations as one line of JSON, the slowest first. Clear operations and counts."""
         report = {
             service: {
                 "total_count": count,
@@ -52,6 +52,6 @@ class TopOperations:
 
 
 def _entry(operation: OperationFacts) -> dict[str, int | str]:
-    """Return the known facts of an operation, without the service, which is the key of its group."""
+    """Return the known facts about an operation except its service, which is the key of the group in the JSON."""
     names = (name for name in OperationFacts.__struct_fields__ if name != "service")
     return {name: value for name in names if (value := getattr(operation, name)) is not None}

@@ -1,7 +1,8 @@
 """Protocol of tracers and spans.
 
-The user supplies the tracer. The client calls it from the task of the operation or from its background tasks; none of
-these methods may block. The client logs and suppresses their exceptions: no operation fails because of them.
+The user supplies the tracer. The client calls the methods of tracers and spans in the task of the operation or in its
+background tasks, so they must not block. The client logs and suppresses their exceptions, so that no operation fails
+because of them.
 
 Source: SDK-RFC 0067 "Request Tracing".
 """
@@ -27,19 +28,19 @@ class StatusCode(Enum):
     """Status of a span."""
 
     UNSET = "unset"
-    """No status was set."""
+    """The client has set no status."""
     OK = "ok"
     ERROR = "error"
 
 
 class RequestSpan(Protocol):
-    """One period of time, from ``request_span`` to ``end``, which is called exactly once.
+    """Span of time from ``request_span`` to ``end``. The client calls ``end`` exactly once.
 
-    A tracer without events, attributes or status ignores them.
+    A tracer that does not support attributes, events or the status ignores them.
     """
 
     def set_attribute(self, key: str, value: AttributeValue) -> None:
-        """Set an attribute of the span; a later value of the same key wins."""
+        """Set an attribute of the span. A later value replaces an earlier value with the same key."""
         ...
 
     def add_event(
@@ -48,7 +49,7 @@ class RequestSpan(Protocol):
         """Add an event that happened during the span.
 
         Args:
-            timestamp: seconds since the epoch; None for now.
+            timestamp: time of the event in seconds since the epoch; None for now.
         """
         ...
 
@@ -65,21 +66,21 @@ class RequestSpan(Protocol):
 class RequestTracer(Protocol):
     """Factory of spans.
 
-    If ``request_span`` has a parameter ``attributes``, it receives the attributes that are known when the span begins,
-    for example for a sampler. They are not set again afterwards. Otherwise the client sets them on the new span.
+    If ``request_span`` has a parameter ``attributes``, the client passes the attributes that it knows when the span
+    begins, so that a sampler can use them. Otherwise the client sets these attributes on the new span.
     """
 
     def request_span(self, name: str, parent: RequestSpan | None = None) -> RequestSpan:
         """Begin a span now.
 
         Args:
-            parent: parent span; None for the tracer's choice, such as the current span of the calling task.
+            parent: parent span; None to let the tracer choose, for example the current span of the calling task.
         """
         ...
 
 
 class AttributedTracer(Protocol):
-    """A tracer whose spans begin with attributes."""
+    """Tracer whose ``request_span`` has a parameter ``attributes``."""
 
     def request_span(
         self,
@@ -96,7 +97,7 @@ def takes_attributes(tracer: object) -> TypeGuard[AttributedTracer]:
     try:
         parameter = signature(tracer.request_span).parameters.get("attributes")  # type: ignore[attr-defined]
     except Exception:
-        # The tracer is user code: its method may have no signature, or raise any exception.
+        # The tracer is code of the user: its method may lack a signature, or inspecting it may raise any exception.
         return False
     return parameter is not None and parameter.kind in _NAMED
 
@@ -116,15 +117,15 @@ def is_span(value: object) -> bool:
     try:
         return all(callable(getattr(value, name, None)) for name in SPAN_METHODS)
     except Exception:
-        # A tracer's object may raise any exception. Treat it as no span, so that the tracer breaks no operation.
+        # An object from the tracer may raise any exception. Treat it as no span, so that no operation fails.
         return False
 
 
 def check_parent(span: T) -> T:
-    """Return the parent span of a call, or None.
+    """Return ``span``, the parent span of a call or None, if it is valid.
 
     Raises:
-        InvalidArgumentException: ``span`` is not a ``RequestSpan``; the argument is called ``parent_span``.
+        InvalidArgumentException: ``span`` is neither None nor a ``RequestSpan``. The error calls it ``parent_span``.
     """
     if span is None or is_span(span):
         return span

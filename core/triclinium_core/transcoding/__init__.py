@@ -1,1 +1,1 @@
-"""Conversion of Python values to document bytes with flags, and back."""
+"""Conversion between Python values and the bytes and flags of documents."""

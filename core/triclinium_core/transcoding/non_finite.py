@@ -1,7 +1,8 @@
-"""Search for NaN and infinities in a value that was encoded as JSON, which cannot represent them.
+"""Search for NaN and infinities in a value. JSON cannot represent them.
 
-msgspec writes ``null`` for them, so a value whose JSON lacks that word has none. Any other value is encoded as
-MessagePack, which can represent them and is as fast. Only if its bytes may contain one is the value searched.
+msgspec writes ``null`` for them, so a value whose JSON does not contain ``null`` has none. Otherwise this module
+encodes the value as MessagePack, which can represent NaN and infinities and is as fast. It searches the value only if
+the bytes may contain one of them.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import msgspec
 
 _NULL = b"null"
 _NON_FINITE_DOUBLE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
-"""Pattern of a double in MessagePack whose exponent has all bits set. Other bytes may match it as well."""
+"""Pattern of a double in MessagePack whose exponent has all bits set, as in NaN and infinities. Other bytes may match
+too."""
 
 
 def find_non_finite(value: object, encoded: bytes) -> tuple[str, float] | None:
-    """Return path and number of a float in ``value`` that became null in JSON, or None.
+    """Return the path and the number of a float in ``value`` that became null in JSON, or None if there is none.
 
     Ignore numbers that are keys: like all keys, they become strings.
 
@@ -43,10 +45,10 @@ def _may_hold_one(value: object) -> bool:
     try:
         packed = msgspec.msgpack.encode(value)
     except OverflowError:
-        # Integers are unbounded in JSON, but have 64 bits in MessagePack.
+        # Search the value: it has an integer that MessagePack, unlike JSON, cannot represent in 64 bits.
         return True
     return _NON_FINITE_DOUBLE.search(packed) is not None
 
 
 def _of_raw(value: object) -> None:
-    """Return None for ``msgspec.Raw``, which is JSON already. All other types were encodable before."""
+    """Return None for ``msgspec.Raw``, which is JSON already. msgspec has encoded all other types as JSON before."""

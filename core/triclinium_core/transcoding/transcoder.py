@@ -1,6 +1,6 @@
 """Transcoders of SDK-RFC 0055, and the protocol for custom ones.
 
-msgspec encodes and decodes JSON. As the RFC requires, decoding depends on the transcoder only, not on the flags.
+msgspec encodes and decodes JSON. As the RFC requires, decoding depends only on the transcoder, not on the flags.
 """
 
 from __future__ import annotations
@@ -19,55 +19,56 @@ T = TypeVar("T")
 
 _SHOWN_CHARACTERS_MAX = 80
 _BYTES = (bytes, bytearray, memoryview)
-"""A tuple, because Python creates a union again each time it evaluates the expression."""
+"""Types for ``isinstance``. They are a tuple, because Python creates a union again at each evaluation."""
 
 
 class EncodedValue(msgspec.Struct, frozen=True):
-    """Document as stored."""
+    """Bytes and flags of a document as stored."""
 
     data: bytes
     flags: int
 
 
 class Transcoder(Protocol):
-    """Conversion of values to documents and back. Implement it for your own formats."""
+    """Converter between values and documents. Implement this protocol for other formats."""
 
     def encode(self, value: object, /) -> EncodedValue:
         """Return the document for ``value``.
 
         Raises:
-            EncodingFailureException: the transcoder cannot store such a value.
+            EncodingFailureException: the transcoder cannot encode ``value``.
         """
         ...
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
-        """Return the value of a document. With ``object`` as the type, return the transcoder's natural type.
+        """Return the value of a document as ``as_type``. With ``object``, return the natural type of the transcoder.
 
         Raises:
-            DecodingFailureException: the document does not fit the transcoder or ``as_type``.
+            DecodingFailureException: the transcoder cannot decode the document, or the value does not fit ``as_type``.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonTranscoder:
-    """Transcoder for JSON documents, the default. It refuses ``bytes``: use RawJson or RawBinary for them.
+    """Transcoder for JSON documents. This is the default.
 
-    It refuses NaN and infinities anywhere in a value, because JSON lacks them. It stores other values without a form in
-    JSON as the nearest one: sets and tuples as lists, ``bytes`` within a value as Base64 strings, keys as strings.
+    It refuses a value of type ``bytes``: use ``RawJsonTranscoder`` or ``RawBinaryTranscoder``. It refuses NaN and
+    infinities anywhere in a value, because JSON cannot represent them. Other types that JSON lacks are converted: sets
+    and tuples to lists, ``bytes`` within a value to Base64 strings, keys to strings.
 
     Raises:
         InvalidArgumentException: ``non_finite_as_null`` is neither True nor False.
     """
 
     non_finite_as_null: bool = False
-    """Whether to store NaN and infinities as null, which readers cannot distinguish from None."""
+    """Whether to store NaN and infinities as null. Readers cannot distinguish them from None."""
 
     def __post_init__(self) -> None:
         check_flag(self.non_finite_as_null, "non_finite_as_null")
 
     def encode(self, value: object, /) -> EncodedValue:
-        """Return ``value`` as JSON: anything that msgspec encodes, including structs and dataclasses."""
+        """Return ``value`` as JSON. It may be anything that msgspec encodes, including structs and dataclasses."""
         if isinstance(value, _BYTES):
             raise errors.EncodingFailureException(
                 f"JsonTranscoder cannot store {type(value).__name__}: pass transcoder=RawBinaryTranscoder(), "
@@ -99,17 +100,17 @@ class JsonTranscoder:
                 return value
             return msgspec.json.decode(data, type=as_type)
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
-            # TypeError: msgspec does not support the type.
+            # msgspec raises TypeError for a type that it does not support.
             wanted = "JSON" if as_type is object else f"{_name(as_type)} in JSON"
             raise errors.DecodingFailureException(f"the document is not {wanted}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class RawJsonTranscoder:
-    """Transcoder for encoded JSON: ``bytes`` or ``str`` in, ``bytes`` out, no parsing."""
+    """Transcoder for encoded JSON. It stores ``bytes`` or ``str`` and returns ``bytes``, without parsing."""
 
     def encode(self, value: object, /) -> EncodedValue:
-        """Return ``value`` unchanged, flagged as JSON."""
+        """Return the bytes or text of ``value`` unchanged, with the flags for JSON."""
         if isinstance(value, str):
             return EncodedValue(_utf8(value), JSON_FLAGS)
         return EncodedValue(_bytes(value, "RawJsonTranscoder", "bytes or str"), JSON_FLAGS)
@@ -139,7 +140,7 @@ class RawBinaryTranscoder:
     """Transcoder for bytes, unchanged."""
 
     def encode(self, value: object, /) -> EncodedValue:
-        """Return ``value`` unchanged."""
+        """Return the bytes of ``value`` unchanged, with the flags for binary data."""
         return EncodedValue(_bytes(value, "RawBinaryTranscoder", "bytes"), BINARY_FLAGS)
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:

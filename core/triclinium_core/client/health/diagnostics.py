@@ -1,4 +1,4 @@
-"""Report on the states of connections, made without a request.
+"""Report on the states of connections. Making it sends no request.
 
 Source: SDK-RFC 0061 "ClusterState", "EndpointState".
 """
@@ -25,7 +25,10 @@ ENDPOINT_STATES: Mapping[ConnectionState, EndpointState] = {
     ConnectionState.READY: EndpointState.CONNECTED,
     ConnectionState.LOST: EndpointState.DISCONNECTED,
 }
-"""State in reports for each state of a connection. A READY connection whose node has left is DISCONNECTING instead."""
+"""State in reports for each state of a connection.
+
+A READY connection whose node has left the map is reported as DISCONNECTING instead.
+"""
 
 
 def cluster_state(ready: int, count: int) -> ClusterState:
@@ -88,7 +91,7 @@ def diagnose(connection: Connection, now: float) -> EndpointDiagnostics:
 
 
 def diagnose_endpoint(endpoint: Endpoint, now: float) -> Iterator[EndpointDiagnostics]:
-    """Yield a report on each connection of an HTTP endpoint: first the open ones, then those being opened."""
+    """Yield a report on each connection of an HTTP endpoint: first the open connections, then those being opened."""
     for stream, http in endpoint.connections.items():
         last_activity = now - http.last_received_at if http.last_received_at > -math.inf else None
         yield _of_stream(endpoint, stream, EndpointState.CONNECTED, http.local_address, last_activity)

@@ -1,4 +1,4 @@
-"""Open pings and waits, from submission to completion, each completed exactly once.
+"""Open pings and waits, from submission to completion. Each completes exactly once.
 
 After each event, the client machine calls ``review`` with the connections whose state changed.
 """
@@ -69,7 +69,7 @@ class Inquiries:
         self._connections.of_bucket(inquiry.bucket, now)
         for connection in self._connections.routes.all_of(inquiry.bucket):
             self._connections.expect(connection, now)
-        # Review all connections for the new inquiry.
+        # The new inquiry has seen no connection, so the next review passes all of them.
         self._connections.routes.fresh = dict.fromkeys(self._connections.all)
         match inquiry:
             case Ping():
@@ -88,7 +88,10 @@ class Inquiries:
         self._node_waits.abandon(token)
 
     def is_ambiguous(self, token: int) -> bool:
-        """Return whether an inquiry, if abandoned now, ends a call that may have made changes. False if unknown."""
+        """Return whether an inquiry belongs to a call that may have changed the cluster: only waits for nodes do.
+
+        Return False for an unknown token.
+        """
         return token in self._node_waits.open
 
     def error_context(self, token: int) -> ErrorContext | None:
@@ -102,7 +105,7 @@ class Inquiries:
             operation=inquiry.name,
             idempotent=inquiry.idempotent,
             bucket=inquiry.bucket,
-            # Several connections to one node may have the same text.
+            # Remove duplicates: several connections to one node may have the same text.
             connections=tuple(
                 dict.fromkeys(
                     [
@@ -121,22 +124,22 @@ class Inquiries:
         self._node_waits.review(fresh, now)
 
     def answered(self, connection: Connection, probe: Probe, frame: Frame, now: float) -> bool:
-        """Record the response to a ping's NOOP. Return whether the ping still waits for it."""
+        """Record the response to a ping's NOOP. Return False if the ping was no longer waiting for the response."""
         return self._pings.answered(connection, probe, frame, now)
 
     def manifest_received(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> bool:
-        """Record the manifest of a node. Return whether its wait is still open."""
+        """Record the manifest of a node. Return whether the wait that requested the manifest was still open."""
         return self._node_waits.answered(connection, question, frame, now)
 
     def service_answered(self, outcome: PingOutcome, now: float) -> None:
-        """Pass the outcome of an endpoint's ping to its owner."""
+        """Pass the outcome of an endpoint's ping to the ping or wait that sent it."""
         if isinstance(outcome.owner, OpenPing):
             self._pings.service_answered(outcome.owner, outcome, now)
         else:
             self._readiness.service_answered(cast(OpenWait, outcome.owner), outcome, now)
 
     def on_timer(self, kind: TimerKind, subject: object, now: float) -> None:
-        """Report the results of a ping so far, repeat a request of a wait, or end the wait."""
+        """Complete a ping with the results so far, repeat the request of a wait, or end a wait at its deadline."""
         match kind:
             case TimerKind.PING:
                 self._pings.deadline_passed(cast(int, subject), now)

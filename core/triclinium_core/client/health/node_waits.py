@@ -1,10 +1,11 @@
-"""Waits until every key-value node of a bucket serves it with a new enough manifest.
+"""Waits until every key-value node of a bucket serves the bucket, and has a new enough manifest if one is required.
 
-The nodes are those of the bucket's newest map: the wait drops a node that leaves the map, and includes one that joins
-it. A node serves the bucket once a connection has selected the bucket. A wait for a manifest requests the manifest of
-each node, repeatedly with a backoff, until it is new enough. If a node restarts, its earlier result remains valid.
+The nodes are those in the bucket's newest map: the wait drops a node that leaves the map, and includes a node that
+joins the map. A node serves the bucket once a connection has selected the bucket. A wait for a manifest requests the
+manifest of each node, repeatedly with a backoff, until the manifest is new enough. If a node restarts, its earlier
+result remains valid.
 
-A wait fails after the management timeout. The error names each node that is behind, and its manifest.
+A wait fails after the management timeout. The error names each node whose manifest is too old, and that manifest.
 
 Source: SDK-RFC 0049 "Controlled Backoff for Always Retry"; kv_engine ``docs/Collections.md``.
 """
@@ -46,16 +47,16 @@ _NEXT_STEP = (
 
 @dataclass(slots=True)
 class _LateNode:
-    """Node whose manifest was requested and has not arrived in a new enough version."""
+    """Node whose manifest was requested, and which has not sent a new enough manifest."""
 
     requested_on: int | None = None
-    """Stream of the pending request; None if the request is to be repeated."""
+    """Stream of the pending request; None if the client must send the request again."""
     reported_on: int | None = None
-    """Stream of the request that was reported for a tracer and whose end was not; None otherwise."""
+    """Stream of the request whose start was reported to a tracer and whose end was not; None without such a request."""
     answers: int = 0
-    """Number of responses."""
+    """Number of manifest responses from the node."""
     text: str | None = None
-    """Problem of the last response."""
+    """Reason why the last response did not end the wait for the node; None before the first."""
     timer: TimerId | None = None
     """Timer for the next request."""
 
@@ -69,13 +70,13 @@ class OpenNodeWait:
     began_at: float
     timer: TimerId
     is_traced: bool
-    """Whether its requests are reported for a tracer."""
+    """Whether the requests of the wait are reported to a tracer."""
     failure: errors.CouchbaseException | None = None
-    """Reason why it cannot succeed."""
+    """Reason why the wait cannot succeed; None if it can."""
     late: dict[Connection, _LateNode] = field(default_factory=dict)
     serving: set[Connection] = field(default_factory=set)
-    """Connections that have selected the bucket or, in a wait for a manifest, whose node has sent one that is new
-    enough."""
+    """Connections whose node is done: the connection has selected the bucket and, in a wait for a manifest, the node
+    has sent a new enough manifest."""
 
 
 class NodeWaits:
@@ -112,7 +113,7 @@ class NodeWaits:
                 self._timers.cancel(node.timer)
 
     def behind(self, token: int) -> Sequence[str]:
-        """Return the nodes for which a wait still waits, in words."""
+        """Return, in words, the nodes that have not met the condition of a wait yet."""
         wait = self.open.get(token)
         if wait is None:
             return ()
@@ -123,7 +124,7 @@ class NodeWaits:
         ]
 
     def review(self, fresh: Collection[Connection], now: float) -> None:
-        """Send the requests that can be sent now, and end the waits that are over.
+        """Send the manifest requests that can be sent now, and end the waits that are over.
 
         Args:
             fresh: connections whose state changed.
@@ -135,7 +136,7 @@ class NodeWaits:
             self._end_if_over(wait)
 
     def answered(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> bool:
-        """Record the manifest of a node. Return whether its wait is still open."""
+        """Record the manifest of a node. Return whether the wait that requested the manifest was still open."""
         wait = self.open.get(question.wait)
         node = wait.late.get(connection) if wait is not None else None
         if wait is None or node is None:
@@ -153,7 +154,7 @@ class NodeWaits:
         return True
 
     def request_again(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
-        """Repeat the request to a node that was behind, or has not responded in time."""
+        """Repeat the request to a node whose manifest was too old, or which has not responded in time."""
         node = wait.late[connection]
         node.requested_on = None
         self._end_question(wait, node, {})
@@ -219,11 +220,11 @@ class NodeWaits:
         if wait.is_traced:
             node.reported_on = connection.stream_number
             self._emit(dispatch_report(wait.token, connection, opaque, self._own_addresses))
-        # A lost response must not delay the wait.
+        # If the response is lost, the timer repeats the request.
         self._schedule_request(wait, connection, node, now + self._timeouts.kv)
 
     def _end_question(self, wait: OpenNodeWait, node: _LateNode, attributes: Mapping[str, AttributeValue]) -> None:
-        """Report the end of a request for a tracer, if its start was reported."""
+        """Report the end of a request to a tracer, if the start of the request was reported."""
         if node.reported_on is not None:
             self._emit(ReportAnswer(Token(wait.token), attributes, StreamId(node.reported_on)))
             node.reported_on = None
@@ -232,7 +233,7 @@ class NodeWaits:
         node.timer = self._timers.schedule(when, TimerKind.MANIFEST_QUESTION, (wait, connection))
 
     def _problem(self, wait: WaitForNodes, connection: Connection, frame: Frame, now: float) -> str | None:
-        """Return the problem of a node's manifest, in words; None if the manifest is new enough."""
+        """Return, in words, the reason why a node's manifest does not end the wait; None if it is new enough."""
         if frame.status != Status.SUCCESS:
             return f"{connection.node}: the request for its manifest failed with status 0x{frame.status:02x}"
         try:
@@ -258,7 +259,10 @@ class NodeWaits:
             self._emit(CompleteOperation(Token(wait.token), NodesServe(tuple(each.node for each in connections))))
 
     def _obstacle(self, wait: WaitForNodes, connections: Collection[Connection]) -> errors.CouchbaseException | None:
-        """Return the error if no node can become available; None if one can, because the others may only be late."""
+        """Return the terminal error of the bucket if none of its connections is ready.
+
+        Return None if a connection is ready, because the other nodes may only be late.
+        """
         reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)
         if (
             reason is None

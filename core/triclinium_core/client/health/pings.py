@@ -1,9 +1,9 @@
-"""Open pings: a NOOP on each key-value connection, a GET to each other service, and one report of all.
+"""Open pings: a NOOP on each key-value connection, a GET request to each HTTP endpoint, and one report.
 
 A connection that is being opened is pinged once it is ready. So a ping waits for the bootstrap, and includes the nodes
-of a map that arrives meanwhile. A connection that is lost and has no other address to try is reported immediately,
-without waiting for its backoff. The first cluster config lists the endpoints of the other services. A ping without
-key-value needs the connections only for that config.
+of a map that arrives during the bootstrap. A connection that is lost and has no other address to try is reported
+immediately, without waiting for its backoff. The first cluster config lists the endpoints of the HTTP services. A ping
+of HTTP services alone needs key-value connections only for that config.
 
 Source: SDK-RFC 0061 "The ping Command".
 """
@@ -45,16 +45,16 @@ from triclinium_core.telemetry.tracing import AttributeValue
 
 @dataclass(slots=True)
 class _Target:
-    """Connection of a ping."""
+    """Progress of a ping on one connection."""
 
     attempt_max: int
-    """Number of the last stream, counted by attempts of the connection, for which the ping waits."""
+    """Number of attempts of the connection, over all its streams, after which the ping waits no longer."""
     since: float
-    """Time at which the NOOP was ordered, or before that, at which the connection joined the ping."""
+    """Time at which the NOOP was ordered. Before that, the time at which the connection joined the ping."""
     stream_number: int | None = None
-    """Stream of the NOOP; None before it is sent."""
+    """Stream of the NOOP; None before the NOOP is sent."""
     is_reported: bool = False
-    """Whether that NOOP was reported for a tracer, and its end not yet."""
+    """Whether the start of the NOOP was reported to a tracer, and its end was not yet."""
     report: EndpointPingReport | None = None
 
 
@@ -67,18 +67,18 @@ class OpenPing:
     began_at: float
     timer: TimerId
     is_traced: bool
-    """Whether its probes are reported for a tracer."""
+    """Whether the NOOPs of the ping are reported to a tracer."""
     targets: dict[Connection, _Target] = field(default_factory=dict)
     awaited: dict[Connection, _Target] = field(default_factory=dict)
-    """Targets without a report."""
+    """Connections without a report, with the progress of the ping on each."""
     endpoints: dict[Endpoint, EndpointPingReport | None] = field(default_factory=dict)
-    """Report on each HTTP endpoint; None until there is one."""
+    """Report on each HTTP endpoint; None for an endpoint without a report yet."""
     takes_connections: bool = True
-    """Whether to ping connections that are created later: until the timeout for key-value."""
+    """Whether the ping includes connections that are created later. It does until the key-value timeout."""
 
     @property
     def has_kv(self) -> bool:
-        """Whether it includes the key-value connections."""
+        """Whether the ping includes the key-value connections."""
         return Service.KV in self.request.services
 
     @property
@@ -87,7 +87,7 @@ class OpenPing:
         return [endpoint for endpoint, report in self.endpoints.items() if report is None]
 
     def report(self, connection: Connection, state: PingState, error: str | None, now: float) -> None:
-        """Record the outcome for a connection."""
+        """Record the result of pinging a connection."""
         target = self.awaited.pop(connection)
         target.report = EndpointPingReport(
             type=Service.KV,
@@ -101,7 +101,7 @@ class OpenPing:
         )
 
     def record(self, outcome: PingOutcome, now: float) -> None:
-        """Record the outcome for an HTTP endpoint."""
+        """Record the result of pinging an HTTP endpoint."""
         endpoint, error, link = outcome.endpoint, outcome.error, outcome.link
         stream = link.stream if link is not None else endpoint.newest_stream
         self.endpoints[endpoint] = EndpointPingReport(
@@ -146,26 +146,26 @@ class Pings:
         self.open[token] = OpenPing(token, ping, now, timer, is_traced)
 
     def abandon(self, token: int, now: float) -> None:
-        """Forget a ping, and close the HTTP connections with its unanswered requests."""
+        """Forget a ping, and close the HTTP connections on which its requests are unanswered."""
         ping = self.open.pop(token, None)
         if ping is not None:
             self._timers.cancel(ping.timer)
             self._service_pings.stop(ping, now)
 
     def unreported(self, token: int) -> Sequence[str]:
-        """Return the connections and services for which a ping still waits, in words."""
+        """Return, in words, the connections and services for which a ping still waits."""
         ping = self.open.get(token)
         if ping is None:
             return ()
         return [*map(status_text, ping.awaited), *map(unanswered_text, ping.unanswered)]
 
     def review(self, fresh: Collection[Connection], now: float) -> None:
-        """Ping ready connections, report lost ones, and complete the pings that have all reports.
+        """Ping ready connections, report lost connections, and complete the pings that have all reports.
 
         Args:
             fresh: connections whose state changed.
         """
-        # A terminal error of one connection also concerns those that were lost before.
+        # A terminal error on one connection also ends the ping of the connections that were lost before.
         is_terminal = any(
             connection.state is ConnectionState.LOST and self._terminal(connection) is not None for connection in fresh
         )
@@ -178,7 +178,7 @@ class Pings:
             self._complete_if_whole(ping, now)
 
     def answered(self, connection: Connection, probe: Probe, frame: Frame, now: float) -> bool:
-        """Record the response to a NOOP. Return whether the ping still waits for it."""
+        """Record the response to a NOOP. Return False if the ping was no longer waiting for the response."""
         ping = self.open.get(probe.ping)
         if ping is None or connection not in ping.awaited:
             return False
@@ -188,7 +188,7 @@ class Pings:
         return True
 
     def deadline_passed(self, token: int, now: float) -> None:
-        """Report the connections that have not responded with their current states."""
+        """Report a timeout, with its reason, for each connection that has not responded."""
         ping = self.open[token]
         ping.takes_connections = False
         for connection, target in list(ping.awaited.items()):
@@ -197,7 +197,7 @@ class Pings:
         self._complete_if_whole(ping, now)
 
     def service_answered(self, ping: OpenPing, outcome: PingOutcome, now: float) -> None:
-        """Record the outcome for an HTTP endpoint, and complete the ping if it has all reports."""
+        """Record the result of pinging an HTTP endpoint. Complete the ping if it has all reports."""
         ping.record(outcome, now)
         self._complete_if_whole(ping, now)
 
@@ -243,13 +243,14 @@ class Pings:
             self._end_probe(ping, target, {})
         if connection.state is ConnectionState.READY:
             if not ping.has_kv:
-                # The connection has sent the config that the ping needs, or has none.
+                # A ping of HTTP services alone needs a connection only until it is ready: by then, the client has
+                # received the node's config, if the node has one.
                 del ping.awaited[connection]
             elif target.stream_number != connection.stream_number:
                 target.stream_number, target.since = connection.stream_number, now
                 self._probe(ping, connection, target)
             return
-        # A terminal error affects all remaining addresses.
+        # After a terminal error, do not wait for attempts at the remaining addresses, because it affects them too.
         is_over = (
             connection.history.attempts >= target.attempt_max
             or connection.is_leaving
@@ -259,7 +260,7 @@ class Pings:
             ping.report(connection, PingState.ERROR, status_text(connection), now)
 
     def _probe(self, ping: OpenPing, connection: Connection, target: _Target) -> None:
-        """Order a NOOP, and report it for a tracer if requested."""
+        """Order a NOOP, and report it to a tracer if the ping is traced."""
         opaque = connection.in_flight.next_opaque
         connection.in_flight.send(Probe(ping.token), encode_request(Opcode.NOOP, opaque=opaque))
         if ping.is_traced:
@@ -267,7 +268,7 @@ class Pings:
             self._emit(dispatch_report(ping.token, connection, opaque, self._own_addresses))
 
     def _end_probe(self, ping: OpenPing, target: _Target, attributes: Mapping[str, AttributeValue]) -> None:
-        """Report the end of a NOOP for a tracer, if its start was reported."""
+        """Report the end of a NOOP to a tracer, if the start of the NOOP was reported."""
         if target.is_reported and target.stream_number is not None:
             target.is_reported = False
             self._emit(ReportAnswer(Token(ping.token), attributes, StreamId(target.stream_number)))

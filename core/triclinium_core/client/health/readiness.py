@@ -1,9 +1,9 @@
 """Waits until connections are ready and services respond.
 
-A wait has no deadline. It ends when the desired state is reached. It fails with the exception of a terminal error that
-keeps a connection from being opened, or a service from responding; an operation under the default retry strategy would
-get the same exception. An HTTP service has no permanent connection, so it is ready once it has answered a ping of the
-wait.
+A wait has no deadline. It ends when the cluster reaches the desired state. A terminal error that keeps a connection
+from being opened, or a service from responding, fails the wait. The wait then raises the exception that an operation
+under the default retry strategy would raise. An HTTP service has no permanent connection, so it is ready once it has
+responded to a ping of the wait.
 
 Source: SDK-RFC 0061 "The waitUntilReady Command"; SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)"; decision C6.
 """
@@ -33,8 +33,8 @@ from triclinium_core.runtime.services.pool import Endpoint, Pool
 from triclinium_core.runtime.toolkit import Toolkit
 
 PING_SECONDS_MAX = 10.0
-"""Maximum timeout of one ping of a wait, in seconds. A service that has just started may have lost the ping, and the
-timeout of its requests is too long for a wait."""
+"""Maximum timeout of one ping of a wait, in seconds. A service that has just started may never respond to the first
+ping. The timeout of the service's requests would delay the next ping too long."""
 PAUSE_SECONDS = 0.5
 """Seconds between a failed ping and the next one: the longest backoff of SDK-RFC 0049."""
 
@@ -48,12 +48,12 @@ class EndpointLife(Enum):
     PINGED = auto()
     ANSWERED = auto()
     FAILED = auto()
-    """The wait pings it again."""
+    """The last ping failed, and the wait pings the endpoint again."""
 
 
 @dataclass(slots=True)
 class _Answering:
-    """HTTP endpoint of a wait."""
+    """Progress of a wait at one HTTP endpoint."""
 
     life: EndpointLife = EndpointLife.PINGED
     text: str | None = None
@@ -69,9 +69,9 @@ class OpenWait:
     token: int
     request: WaitUntilReady
     is_traced: bool
-    """Whether its pings are reported for a tracer."""
+    """Whether the pings of the wait are reported to a tracer."""
     endpoints: dict[Endpoint, _Answering] = field(default_factory=dict)
-    """HTTP endpoints that were pinged."""
+    """HTTP endpoints that the wait has pinged, with its progress at each."""
 
 
 class Readiness:
@@ -100,7 +100,7 @@ class Readiness:
         self.open[token] = OpenWait(token, wait, is_traced)
 
     def abandon(self, token: int, now: float) -> None:
-        """Forget a wait, and close the HTTP connections with its unanswered pings."""
+        """Forget a wait, and close the HTTP connections on which its pings are unanswered."""
         wait = self.open.pop(token, None)
         if wait is not None:
             for known in wait.endpoints.values():
@@ -108,7 +108,7 @@ class Readiness:
             self._service_pings.stop(wait, now)
 
     def not_ready(self, token: int) -> Sequence[str]:
-        """Return the connections and services that are not ready for a wait, in words."""
+        """Return, in words, the connections and services that are not ready for a wait."""
         wait = self.open.get(token)
         if wait is None:
             return ()
@@ -126,12 +126,12 @@ class Readiness:
         return connections + services + ([obstacle] if obstacle is not None else [])
 
     def review(self, now: float) -> None:
-        """End the waits whose state is reached or impossible. For the others, ping the endpoints that are new."""
+        """End the waits whose desired state is reached or impossible. For all other waits, ping the new endpoints."""
         for wait in list(self.open.values()):
             self._look_at(wait, now)
 
     def service_answered(self, wait: OpenWait, outcome: PingOutcome, now: float) -> None:
-        """Process the outcome of a ping."""
+        """Record the outcome of a wait's ping, and schedule another ping if it failed."""
         known = wait.endpoints[outcome.endpoint]
         if outcome.error is None:
             known.life = EndpointLife.ANSWERED
@@ -169,7 +169,7 @@ class Readiness:
                 )
         state = min(self._kv_state(wait.request), self._services_state(wait, endpoints), key=WORST_FIRST.index)
         if self._pool.network_obstacle() is not None:
-            # The connection that sent the config works, but the client has no address for any of its nodes.
+            # The connection that sent the config works, but the config lists no address that the client can use.
             state = ClusterState.OFFLINE
         error = self._terminal_error(wait.request)
         if state is ClusterState.ONLINE or state is wait.request.desired_state:
@@ -179,7 +179,7 @@ class Readiness:
             self._fail(wait, error, now)
 
     def _services_state(self, wait: OpenWait, endpoints: Sequence[Endpoint]) -> ClusterState:
-        """Return the state of the endpoints; OFFLINE if any service has no endpoint that answered."""
+        """Return the state of the endpoints; OFFLINE if no endpoint of some service has responded to a ping."""
         answered = [each for each in endpoints if wait.endpoints[each].life is EndpointLife.ANSWERED]
         if len(answered) == len(endpoints):
             return ClusterState.ONLINE
@@ -189,7 +189,7 @@ class Readiness:
     def _kv_state(self, wait: WaitUntilReady) -> ClusterState:
         routes = self._connections.routes
         if Service.KV not in wait.services:
-            # A connection is still needed: its config locates the services.
+            # Without key-value, the wait still needs a connection: its config lists the endpoints of the services.
             is_known = self._pool.knows_topology and not self._credentials_in_doubt(wait)
             return ClusterState.ONLINE if is_known or routes.ready_count(wait.bucket) else ClusterState.OFFLINE
         state = cluster_state(routes.ready_count(wait.bucket), len(routes.all_of(wait.bucket)))
@@ -199,7 +199,10 @@ class Readiness:
         return ClusterState.DEGRADED if state is ClusterState.ONLINE and not is_whole else state
 
     def _credentials_in_doubt(self, wait: WaitUntilReady) -> bool:
-        """Return whether key-value has refused the credentials or is checking them. Pings carry no credentials."""
+        """Return whether a key-value node has refused the credentials or is checking them.
+
+        Pings carry no credentials, so a successful ping does not prove that the credentials are valid.
+        """
         if self._terminal_states.reason_for(Service.KV) is RetryReason.AUTHENTICATION_ERROR:
             return True
         connections = self._connections.routes.all_of(wait.bucket)
@@ -214,10 +217,11 @@ class Readiness:
         if reason is None:
             reason = RetryReason.AUTHENTICATION_ERROR
             lost = [each for each in lost if each.history.last_end.is_refused]
-            # Decision C6: a refused node counts for itself, so it ends only a wait that needs it.
+            # Decision C6: the client's refusal of one node concerns that node alone, so it fails only a wait that
+            # needs the node.
             if wait.desired_state is not ClusterState.ONLINE and len(lost) < len(concerned):
                 return None
-        # An earlier terminal state does not apply to a connection that is being opened again.
+        # If no connection is lost, the connections are being opened again, and earlier terminal errors do not apply.
         if not lost:
             return None
         return refused(TERMINAL_ERRORS[reason], reason, _context(wait, lost[-1]))

@@ -1,4 +1,4 @@
-"""Endpoints that a ping of the HTTP services covers, and the texts of its results.
+"""Endpoints that a ping of the HTTP services covers, and the texts for the results of the ping.
 
 Source: SDK-RFC 0061 "The ping Command".
 """
@@ -16,14 +16,14 @@ from triclinium_core.runtime.services.pool import Endpoint, Pool
 
 
 def endpoints_of(inquiry: Inquiry, pool: Pool) -> Iterator[Endpoint]:
-    """Yield the HTTP endpoints of an inquiry by the newest topology; none before the first."""
+    """Yield the HTTP endpoints of an inquiry by the newest topology. Yield nothing before the first topology."""
     for service in inquiry.services:
         if service is not Service.KV:
             yield from pool.endpoints_of(service, namespace_of(service, inquiry))
 
 
 def namespace_of(service: Service, inquiry: Inquiry) -> str | None:
-    """Return the bucket that the pinged nodes must have: for views, that of the inquiry; otherwise None."""
+    """Return the bucket that a pinged node must have: the bucket of the inquiry for views, otherwise None."""
     return inquiry.bucket if service is Service.VIEWS else None
 
 
@@ -35,7 +35,7 @@ def state_of(outcome: PingOutcome) -> PingState:
 
 
 def error_text(endpoint: Endpoint, error: errors.CouchbaseException) -> str:
-    """Return the reason, in words, why a ping of an endpoint failed, with the endpoint's address."""
+    """Return, in words, the endpoint's address and the reason why the ping failed."""
     text = error.message.removeprefix(f"{subject(error.context)}: ")
     detail = error.context.last_dispatch_error
     if detail is not None and not isinstance(error, errors.TimeoutException):
@@ -44,5 +44,5 @@ def error_text(endpoint: Endpoint, error: errors.CouchbaseException) -> str:
 
 
 def unanswered_text(endpoint: Endpoint) -> str:
-    """Return the text for an endpoint that has not answered a ping yet."""
+    """Return the text for an endpoint that has not responded to a ping yet."""
     return f"{endpoint.node}: the {endpoint.service} service has not responded to a ping"

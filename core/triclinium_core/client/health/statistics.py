@@ -14,17 +14,17 @@ from triclinium_core.runtime.services.pool import Endpoint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTimeStatistics:
-    """Server durations of the requests of one connection, over all its streams, in seconds."""
+    """Durations, in seconds, that the server reported for the requests on one connection, over all its streams."""
 
     answers: int
-    """Number of responses with a duration, including those to requests of the client itself."""
+    """Number of responses with a duration, including the responses to the client's own requests."""
     total: float
     longest: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionStatistics:
-    """One connection, and the results of its negotiation."""
+    """One key-value connection, and the results of its bootstrap."""
 
     node: str
     """Host and port: ``host:port``."""
@@ -48,12 +48,12 @@ class ConnectionStatistics:
     """Reason why the newest attempt to connect failed, or the connection was lost."""
     circuit_breaker: BreakerStatistics | None = None
     server_time: ServerTimeStatistics | None = None
-    """Server durations, by the server's clock; None before the first report of one."""
+    """Durations that the server measured; None before the first response with a duration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointStatistics:
-    """One HTTP service of one node, after its first use."""
+    """One HTTP service of one node. It is listed after its first use."""
 
     service: Service
     node: str
@@ -63,11 +63,11 @@ class EndpointStatistics:
     opening: int = 0
     idle: int = 0
     in_flight: int = 0
-    """Connections with a request, one each."""
+    """Connections with a request in flight. Each carries one request at a time."""
     waiting: int = 0
     """Requests queued for a connection."""
     last_error: str | None = None
-    """Reason why the newest attempt to connect failed, or the defect of a decoder that failed on the newest response.
+    """Reason why the newest attempt to connect failed, or the exception that a decoder raised on the newest response.
     None after another connection has opened."""
     circuit_breaker: BreakerStatistics | None = None
 
@@ -82,9 +82,9 @@ class ClientStatistics:
     """HTTP endpoints."""
     open_operations: int = 0
     in_flight: int = 0
-    """Requests on the key-value connections."""
+    """Requests in flight on the key-value connections."""
     orphans: int = 0
-    """Responses without a recipient: late, duplicate and unsolicited ones."""
+    """Number of responses without a recipient: late, duplicate and unsolicited responses."""
     retries_by_reason: Mapping[RetryReason, int] = field(default_factory=dict)
     topologies: tuple[Topology, ...] = ()
     """Known nodes of the cluster, for each opened bucket and for the cluster."""

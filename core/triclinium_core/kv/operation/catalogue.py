@@ -1,4 +1,4 @@
-"""List of all operations."""
+"""List of all key-value operations."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ OPERATIONS: tuple[type[document_operations.Operation], ...] = (
     *SCAN_OPERATIONS,
     GetCollectionsManifest,
 )
-"""All operations that can be submitted."""
+"""All operations that a driver can submit."""

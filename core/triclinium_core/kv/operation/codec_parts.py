@@ -1,4 +1,4 @@
-"""Common parts of the codecs, and the features that one connection has negotiated."""
+"""Parts that the codecs share, and the features that a connection has negotiated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOKEN = struct.Struct(">QQ")
 
 
 class MalformedResponse(ValueError):
-    """A response with an invalid body."""
+    """The body of a response is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class Dialect:
     features: frozenset[int] = frozenset()
     """HELLO features that the server granted."""
     bare: bool = False
-    """Whether the server is a plain memcached, which knows only the basic opcodes and header (decision C27)."""
+    """Whether the server is a plain memcached, which supports only the basic opcodes and header (decision C27)."""
     compression: bool = True
     json_datatype: int = field(init=False)
     """Datatype of a JSON value; 0 if the server did not grant the feature."""
     deflates: bool = field(init=False)
-    """Whether values may be sent compressed with snappy."""
+    """Whether the client may send values compressed with snappy."""
 
     def __post_init__(self) -> None:
         json_datatype = int(Datatype.JSON) if HelloFeature.JSON in self.features else 0
@@ -49,13 +49,13 @@ class Body(msgspec.Struct, frozen=True):
     value: bytes = b""
     cas: int = 0
     document: Mapping[str, object] | None = None
-    """Value as a JSON object, to which the encoder adds the collection id; None if ``value`` is complete."""
+    """Value as a JSON object to which the encoder adds the collection id. None if ``value`` is the complete value."""
     needs: tuple[tuple[HelloFeature, str], ...] = ()
-    """Further features that the request requires, each with the option that requires it."""
+    """Features that options of the operation require, each with the option."""
 
 
 class Payload(Enum):
-    """Payload that needs no ``Body``."""
+    """Payload for which an operation needs no ``Body``."""
 
     WHOLE_DOCUMENT = "whole document"
     """Value, flags and expiry of a ``Store``."""
@@ -66,18 +66,18 @@ WHOLE_DOCUMENT = Payload.WHOLE_DOCUMENT
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """Encoder and decoder of one operation."""
+    """Encoder and decoder of one type of operation."""
 
     encode: Callable[..., Body] | Literal[Payload.WHOLE_DOCUMENT] | None
-    """Takes the operation; None if the request consists of its key."""
+    """Function from the operation to its ``Body``. None if the request has only a key."""
     decode: Callable[..., Result]
-    """Takes the operation, the response and the vbucket."""
+    """Function from the operation, the response and the vbucket to the result."""
     bare_opcode: Opcode | None
-    """Opcode for a plain memcached; None if it has no equivalent."""
+    """Opcode for a plain memcached; None if a plain memcached does not support the operation."""
 
 
 def mutation_token(operation: Operation, frame: Frame, vbucket: int) -> MutationToken | None:
-    """Return the token of a mutation from the extras of its response; None if the server sends none.
+    """Return the token of a mutation from the extras of its response. Return None if the server sent no token.
 
     Raises:
         struct.error: the extras have an invalid length.

@@ -1,4 +1,4 @@
-"""Operations on documents, checked on construction.
+"""Operations on documents. Their constructors check the arguments.
 
 Source: SDK-RFC 0053; kv_engine ``docs/BinaryProtocol.md``.
 """
@@ -26,7 +26,7 @@ JSON_TRANSCODER = JsonTranscoder()
 
 
 class Keyspace(msgspec.Struct, frozen=True, cache_hash=True):
-    """Bucket, scope and collection. ``bucket`` may be None only over ``memcached://`` and for the client's NOOPs.
+    """Bucket, scope and collection. ``bucket`` is None only over ``memcached://`` and for NOOPs of the client itself.
 
     Raises:
         InvalidArgumentException: a name is invalid.
@@ -44,20 +44,20 @@ class Keyspace(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def is_default_collection(self) -> bool:
-        """Whether this is the default collection, which every bucket has, with the id 0."""
+        """Whether this is the default collection. Every bucket has a default collection, with the id 0."""
         return self.scope == validation.DEFAULT_NAME and self.collection == validation.DEFAULT_NAME
 
 
 class Operation(msgspec.Struct, frozen=True, gc=False):
-    """Base of all operations. Each of them raises InvalidArgumentException when an argument is wrong.
+    """Base of all operations. The constructors raise InvalidArgumentException if an argument is invalid.
 
-    ``name`` is its name in tables, logs and errors. ``opcode`` is its number on the wire. ``capability`` is the
-    capability that the bucket's config must list; None if it needs none. ``is_for_active_copy`` is True if it addresses
-    the active copy of one document. ``is_scan`` is True if it opens or reads a range scan, which has a separate
-    timeout. ``is_awaited`` is True if a caller waits for its result. ``key`` is empty for an operation without a
-    document. ``durability`` is ``DurabilityLevel.NONE`` for an operation that cannot be durable. ``preserve_expiry`` is
-    True if the document keeps its expiry. ``encode_seconds`` is the time that encoding the payload took; 0.0 if it
-    was not measured.
+    ``name`` is the operation's name in tables, logs and errors. ``opcode`` is its number on the wire. ``capability`` is
+    the capability that the bucket's config must list, or None. ``is_for_active_copy`` is True if the operation
+    addresses the active copy of one document. ``is_scan`` is True if the operation opens or reads a range scan, which
+    has a separate timeout. ``is_awaited`` is True if a caller waits for the result. ``key`` is empty for an operation
+    without a document. ``durability`` is ``DurabilityLevel.NONE`` for an operation that cannot be durable.
+    ``preserve_expiry`` is True if the document keeps its expiry. ``encode_seconds`` is the time that encoding the
+    payload took, or 0.0 if this time was not measured.
     """
 
     name: ClassVar[str] = ""
@@ -80,24 +80,24 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def copy(self) -> int:
-        """Copy of the document that it addresses: 0 for the active one, 1 for the first replica and so on."""
+        """Number of the addressed copy of the document: 0 for the active copy, 1 for the first replica and so on."""
         return 0
 
     @property
     def idempotent(self) -> bool:
-        """Whether it may be sent again at any stage."""
+        """Whether the client may send the operation again at any stage."""
         return self.name in IDEMPOTENT_KV_OPERATIONS
 
 
 class Noop(Operation, frozen=True, gc=False):
-    """A request without effect, for keep-alive, canary and ping."""
+    """Request without effect, for keep-alive, canary and ping."""
 
     name: ClassVar[str] = "noop"
     opcode: ClassVar[Opcode] = Opcode.NOOP
 
 
 class DocumentOperation(Operation, frozen=True, gc=False):
-    """An operation on one document."""
+    """Base of the operations on one document."""
 
     is_for_active_copy: ClassVar[bool] = True
 
@@ -110,8 +110,8 @@ class DocumentOperation(Operation, frozen=True, gc=False):
             or not (key.isascii() and 0 < len(key) <= KEY_SIZE_MAX_IN_COLLECTION)
             or type(self.keyspace) is not Keyspace
         ):
-            # The key may still be valid; if not, these checks raise. Calling them for every key adds three calls and
-            # 2500 instructions to a get (``python -m tests.bench --only calls``).
+            # Run the full checks only now: they raise if the key is invalid. For every key, they would add three calls
+            # and 2500 instructions to a get (``python -m tests.bench --only calls``).
             Operation.__post_init__(self)
             validation.check_key(key, in_default_collection=self.keyspace.is_default_collection)
 
@@ -131,7 +131,7 @@ class Get(DocumentOperation, frozen=True, gc=False):
 
 
 class GetReplica(DocumentOperation, frozen=True, gc=False):
-    """Read a replica of a document; by default the first."""
+    """Read a replica of a document, by default the first replica."""
 
     name: ClassVar[str] = "get_replica"
     opcode: ClassVar[Opcode] = Opcode.GET_REPLICA
@@ -189,7 +189,7 @@ class GetAndLock(DocumentOperation, frozen=True, gc=False):
 
 
 class Unlock(DocumentOperation, frozen=True, gc=False):
-    """Release a lock; ``cas`` is the CAS that ``GetAndLock`` returned."""
+    """Release the lock of a document. ``cas`` is the CAS that ``GetAndLock`` returned."""
 
     name: ClassVar[str] = "unlock"
     opcode: ClassVar[Opcode] = Opcode.UNLOCK
@@ -215,7 +215,7 @@ class Touch(DocumentOperation, frozen=True, gc=False):
 
 
 class Mutation(DocumentOperation, frozen=True, gc=False, kw_only=True):
-    """Base of the operations that can be durable."""
+    """Base of the operations that change a document and can be durable."""
 
     durability: DurabilityLevel = DurabilityLevel.NONE  # type: ignore[misc]  # as with the key
     encode_seconds: float = 0.0  # type: ignore[misc]  # as with the key
@@ -229,7 +229,7 @@ class Mutation(DocumentOperation, frozen=True, gc=False, kw_only=True):
 
 
 class Remove(Mutation, frozen=True, gc=False):
-    """Delete a document; a ``cas`` of 0 matches any version."""
+    """Delete a document. A ``cas`` of 0 matches any version."""
 
     name: ClassVar[str] = "remove"
     opcode: ClassVar[Opcode] = Opcode.DELETE
@@ -242,7 +242,7 @@ class Remove(Mutation, frozen=True, gc=False):
 
 
 class Store(Mutation, frozen=True, gc=False):
-    """Base of the operations that write a whole document. A ``cas`` of 0 matches any version."""
+    """Base of the operations that write a complete document. A ``cas`` of 0 matches any version."""
 
     cas: ClassVar[Cas] = Cas(0)
 
@@ -280,7 +280,7 @@ class Upsert(Store, frozen=True, gc=False):
 
 
 class Replace(Store, frozen=True, gc=False):
-    """Replace a document that must exist; a ``cas`` of 0 matches any version."""
+    """Replace a document that must exist. A ``cas`` of 0 matches any version."""
 
     name: ClassVar[str] = "replace"
     opcode: ClassVar[Opcode] = Opcode.REPLACE
@@ -306,21 +306,21 @@ class Concatenate(Mutation, frozen=True, gc=False):
 
 
 class Append(Concatenate, frozen=True, gc=False):
-    """Add bytes at the end."""
+    """Add bytes at the end of a document that must exist."""
 
     name: ClassVar[str] = "append"
     opcode: ClassVar[Opcode] = Opcode.APPEND
 
 
 class Prepend(Concatenate, frozen=True, gc=False):
-    """Add bytes at the beginning."""
+    """Add bytes at the beginning of a document that must exist."""
 
     name: ClassVar[str] = "prepend"
     opcode: ClassVar[Opcode] = Opcode.PREPEND
 
 
 class Count(Mutation, frozen=True, gc=False):
-    """Base of the counter operations. With an ``initial`` of None, the document must exist."""
+    """Base of the counter operations. If ``initial`` is None, the document must exist."""
 
     delta: int = 1
     initial: int | None = None
@@ -335,14 +335,14 @@ class Count(Mutation, frozen=True, gc=False):
 
 
 class Increment(Count, frozen=True, gc=False):
-    """Add to a counter; it wraps around at 2**64."""
+    """Add to a counter. The counter wraps around at 2**64."""
 
     name: ClassVar[str] = "increment"
     opcode: ClassVar[Opcode] = Opcode.INCREMENT
 
 
 class Decrement(Count, frozen=True, gc=False):
-    """Subtract from a counter; it stops at 0."""
+    """Subtract from a counter. The counter stops at 0."""
 
     name: ClassVar[str] = "decrement"
     opcode: ClassVar[Opcode] = Opcode.DECREMENT

@@ -1,7 +1,7 @@
-"""Durability levels, and the time that the server may take for each.
+"""Durability levels, and the time that the server may take to reach a level.
 
-The server must time out before the client does, or the client never learns the result of the write. At each attempt,
-the server gets nine tenths of the time that the operation has left (decision C29).
+The server must time out before the client does. Otherwise the client would not receive the result of the write. In each
+attempt, the client gives the server nine tenths of the time until the operation's deadline (decision C29).
 
 Source: SDK-RFC 0053 "DurabilityLevel"; kv_engine ``docs/BinaryProtocol.md`` "Durability Requirement".
 """
@@ -15,11 +15,11 @@ from triclinium_core import errors
 from triclinium_core.shown import shown
 
 DURABLE_TIMEOUT_MIN = 1.5
-"""Minimum timeout of a durable operation in seconds. Server timers are too coarse for less: most writes would end as
-ambiguous. Other Couchbase clients have the same floor."""
+"""Minimum timeout of a durable operation in seconds. The timers of servers are too coarse for a shorter timeout: most
+writes would fail as ambiguous. Other Couchbase clients have the same minimum."""
 
 TIMEOUT_MS_MAX = 0xFFFE
-"""Longest time that the field can hold, in milliseconds: servers refuse 0xffff, and 0."""
+"""Maximum number of milliseconds in the field, because servers refuse 0xffff. They also refuse 0."""
 
 _PERCENT_FOR_SERVER = 90
 _REQUIREMENT = struct.Struct(">BH")
@@ -32,18 +32,18 @@ class DurabilityLevel(Enum):
     NONE = 0
     """The active node has the document in memory."""
     MAJORITY = 1
-    """The majority of the document's copies are in the memory of their nodes."""
+    """A majority of the nodes with a copy of the document have it in memory."""
     MAJORITY_AND_PERSIST_TO_ACTIVE = 2
-    """As ``MAJORITY``, and the active node has written the document to disk."""
+    """As ``MAJORITY``; in addition, the active node has the document on disk."""
     PERSIST_TO_MAJORITY = 3
-    """The majority of the document's copies are on disk."""
+    """A majority of the nodes with a copy of the document have it on disk."""
 
 
 def check_durability(value: object) -> DurabilityLevel:
-    """Return a durability level.
+    """Return ``value`` if it is a durability level.
 
     Raises:
-        InvalidArgumentException: ``value`` is anything else, including the number of a level.
+        InvalidArgumentException: ``value`` is not a durability level. The number of a level is not one either.
     """
     if not isinstance(value, DurabilityLevel):
         names = ", ".join(level.name for level in DurabilityLevel)
@@ -62,7 +62,8 @@ def encode_requirement(level: DurabilityLevel, time_left: float) -> bytes:
         level: any level except NONE, which sends no frame info.
         time_left: seconds until the operation's deadline; ``math.inf`` for no limit.
     """
-    # Clamp first, because infinity has no integer. Use whole milliseconds, because 0.9 is not a binary fraction.
+    # Clamp first, because infinity cannot become an integer. Calculate with whole milliseconds and percent, because
+    # a float cannot represent 0.9 exactly.
     milliseconds = round(min(max(time_left, 0.0), TIMEOUT_MS_MAX) * 1000)
     timeout = min(max(milliseconds * _PERCENT_FOR_SERVER // 100, 1), TIMEOUT_MS_MAX)
     return _REQUIREMENT.pack(level.value, timeout)

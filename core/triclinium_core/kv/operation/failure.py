@@ -1,4 +1,4 @@
-"""Decoder of error responses: status, error class and details for the retry machine.
+"""Decoder of error responses. The retry machine uses the status, the exception class and the details.
 
 Source: kv_engine ``docs/ErrorMap.md`` with "Extended error" (XERROR), ``docs/SubDocument.md``; SDK-RFC 0053 "MutateIn",
 notes.
@@ -23,13 +23,13 @@ _PATH_FAILURES = (Status.SUBDOC_MULTI_PATH_FAILURE, Status.SUBDOC_MULTI_PATH_FAI
 
 
 def read_failure(operation: Operation, frame: Frame, node: str) -> KvResponse:
-    """Return the content of an error response to ``operation``.
+    """Return the facts in an error response to ``operation``.
 
     Args:
         node: the node that sent it.
 
     Raises:
-        MalformedResponse: the status is that of a failed path, but the body does not name the path.
+        MalformedResponse: the status reports a failed path, but the body does not name the path.
     """
     if isinstance(operation, MutateIn) and frame.status in _PATH_FAILURES:
         return _read_failed_path(operation, frame, node)
@@ -39,7 +39,7 @@ def read_failure(operation: Operation, frame: Frame, node: str) -> KvResponse:
 
 
 def _error_of(operation: Operation, status: int) -> type[errors.CouchbaseException] | None:
-    """Return the exception of a failure if its status alone does not determine it; None otherwise."""
+    """Return the exception for a failure whose status alone does not determine the exception; None otherwise."""
     inserts = isinstance(operation, MutateIn) and operation.store_semantics is StoreSemantics.INSERT
     # RFC 0053 §MutateIn, notes: KEY_EXISTS means a CAS mismatch only if a CAS was sent, and INSERT sends none.
     return errors.DocumentExistsException if inserts and status == Status.KEY_EXISTS else None
@@ -56,11 +56,11 @@ def _read_failed_path(operation: MutateIn, frame: Frame, node: str) -> KvRespons
 
 
 BODY_SIZE_BYTES_MAX = 64 * 1024
-"""Maximum size of an error body. Servers write a few hundred bytes; a larger body is not parsed."""
+"""Maximum size of an error body in bytes. The client does not parse a larger body. Servers send a few hundred bytes."""
 
 
 class ErrorDetails(msgspec.Struct, frozen=True):
-    """The two texts of an extended error."""
+    """The two texts in the body of an extended error."""
 
     context: str | None = None
     ref: str | None = None
@@ -74,7 +74,7 @@ _DECODER = msgspec.json.Decoder(_ErrorBody)
 
 
 def parse_error_body(body: bytes) -> ErrorDetails:
-    """Return the texts in ``body``, or empty details if it has another form."""
+    """Return the texts in ``body``, or empty details if ``body`` has another form."""
     if not body.startswith(b"{") or len(body) > BODY_SIZE_BYTES_MAX:
         return ErrorDetails()
     try:

@@ -1,14 +1,16 @@
-"""Protocol of calls that take several operations, such as a scan: operations to submit, items to deliver.
+"""Protocol of calls that consist of several operations, such as a scan.
 
-The driver of a ``FanOut`` waits and sends, and decides nothing:
+A ``FanOut`` returns operations to submit and items to deliver.
+
+The driver of a ``FanOut`` waits and submits operations. It decides nothing:
 
 1. Call ``next_operations`` at the start, after each ``settled`` and ``take``, and when ``wakeup`` is reached. Submit
    the operations that it returns, and pass the outcome of each to ``settled``.
-2. To get the next items, call ``take``. If it returns nothing, wait for the next ``settled`` and call it again. Once
+2. To get the next items, call ``take``. If it returns no item, call it again after the next ``settled``. Once
    the call ``is_over``, raise its ``failure``, or report the end.
-3. When it ``is_over``, or the caller wants no more items, abandon the open operations, and pass the outcome of those
-   that have completed meanwhile to ``settled``. Then call ``close`` once, submit the operations that it returns and
-   abandon them immediately, because no caller waits for them.
+3. When the call ``is_over``, or the caller wants no more items, abandon the open operations. If an operation has
+   completed before it was abandoned, pass its outcome to ``settled``. Then call ``close`` once, submit the operations
+   that it returns, and abandon them immediately, because no caller waits for them.
 """
 
 from __future__ import annotations
@@ -22,15 +24,15 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class FanOut(Protocol[T_co]):
-    """Several operations for one call."""
+    """Call that consists of several operations."""
 
     @property
     def bucket(self) -> str | None:
-        """Bucket of all its operations."""
+        """Bucket of all operations of the call."""
 
     @property
     def wakeup(self) -> float:
-        """Time at which to call ``next_operations`` without another reason; ``inf`` for never."""
+        """Time at which to call ``next_operations`` even if nothing has happened; ``inf`` for never."""
 
     @property
     def is_over(self) -> bool:
@@ -38,10 +40,10 @@ class FanOut(Protocol[T_co]):
 
     @property
     def failure(self) -> Exception | None:
-        """Exception to raise once the call is over and all items are taken; None if it succeeded."""
+        """Exception to raise once the call is over and all items are taken; None if the call succeeded."""
 
     def next_operations(self, now: float, *, replicas: int | None = None) -> Sequence[Operation]:
-        """Return the operations to submit now, in addition to the open ones.
+        """Return the operations to submit now, in addition to the open operations.
 
         Args:
             replicas: ``replica_count`` of the client's machine for the bucket.
@@ -51,14 +53,14 @@ class FanOut(Protocol[T_co]):
         """Record the outcome of an operation.
 
         Args:
-            outcome: its result or its exception. An exception other than a ``CouchbaseException`` comes from the driver
-                and ends the call.
+            outcome: result or exception of the operation. An exception other than a ``CouchbaseException`` comes from
+                the driver and ends the call.
             vbuckets: current ``vbucket_count`` of the client's machine for the bucket.
             replicas: current ``replica_count`` of the client's machine for the bucket.
         """
 
     def take(self) -> Sequence[T_co]:
-        """Return some or all of the items that have arrived and were not taken yet."""
+        """Return some or all of the items that have arrived and that ``take`` has not returned before."""
 
     def close(self) -> Sequence[Operation]:
-        """End the call, and return the operations that release its state on the nodes."""
+        """End the call, and return the operations that release the state of the call on the nodes."""

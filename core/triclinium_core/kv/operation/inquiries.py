@@ -1,7 +1,7 @@
-"""Pings and waits as values, checked on construction.
+"""Pings and waits as values. Their constructors check the arguments.
 
-An inquiry is submitted like an operation and settled once, but it goes to connections and services instead of a
-document's node, and no retry strategy is consulted.
+A driver submits an inquiry like an operation, and the client settles it once. But the client sends its requests to
+connections and services instead of a document's node, and does not consult a retry strategy.
 
 Source: SDK-RFC 0061.
 """
@@ -22,22 +22,22 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import shown
 
 REPORT_ID_SIZE_MAX = 250
-"""Maximum number of characters in a report's name."""
+"""Maximum number of characters in the id of a report."""
 MANIFEST_UID_MAX = COUNTER_MAX
 """Highest uid of a manifest."""
 
 
 class Inquiry(msgspec.Struct, frozen=True):
-    """Base of all inquiries. Each of them raises InvalidArgumentException when an argument is wrong.
+    """Base of all inquiries. The constructors raise InvalidArgumentException if an argument is invalid.
 
-    ``name`` is its name in errors and reports.
+    ``name`` is the name of the inquiry in errors and reports.
     """
 
     name: ClassVar[str] = ""
     idempotent: ClassVar[bool] = True
 
     bucket: str | None
-    """Bucket whose connections it covers; None for the cluster."""
+    """Bucket whose connections the inquiry covers; None for the cluster."""
 
     def __post_init__(self) -> None:
         if self.bucket is not None:
@@ -45,12 +45,12 @@ class Inquiry(msgspec.Struct, frozen=True):
 
     @property
     def services(self) -> Sequence[Service]:
-        """Services that it covers if the cluster has them: each once, in the order of ``Service``."""
+        """Services that the inquiry covers, if the cluster has them: each once, in the order of ``Service``."""
         return tuple(Service)
 
 
 class Ping(Inquiry, frozen=True):
-    """Ping each service of each node; for key-value, send a NOOP on each connection.
+    """Ping each service of each node. For key-value, send a NOOP on each connection.
 
     A ping of the cluster covers the connections to every node for every bucket that was opened.
     """
@@ -59,7 +59,7 @@ class Ping(Inquiry, frozen=True):
 
     report_id: str
     service_types: Collection[Service] | None = None
-    """Requested services; None for all that the cluster has."""
+    """Requested services; None for all services of the cluster."""
 
     def __post_init__(self) -> None:
         Inquiry.__post_init__(self)
@@ -68,22 +68,24 @@ class Ping(Inquiry, frozen=True):
 
     @property
     def services(self) -> Sequence[Service]:
-        """Requested services, or all."""
+        """Requested services, or all services if none are requested."""
         return named(self.service_types)
 
 
 class WaitUntilReady(Inquiry, frozen=True):
-    """Wait without limit until the key-value connections reach a state and the other services respond."""
+    """Wait without a timeout until the key-value connections reach a state and the other services respond."""
 
     name: ClassVar[str] = "wait_until_ready"
 
     desired_state: ClusterState = ClusterState.ONLINE
     service_types: Collection[Service] | None = None
-    """Requested services; None for all that the cluster has."""
+    """Requested services; None for all services of the cluster."""
 
     @property
     def services(self) -> Sequence[Service]:
-        """Requested services, or all; without a bucket, views only if requested, because views belong to buckets.
+        """Requested services, or all services if none are requested.
+
+        Without a bucket, views are included only if they are requested, because views belong to buckets.
 
         Source: SDK-RFC 0061 "The waitUntilReady Command".
         """
@@ -95,7 +97,7 @@ class WaitUntilReady(Inquiry, frozen=True):
         Inquiry.__post_init__(self)
         check_service_types(self.service_types)
         check_type(self.desired_state, "desired_state", ClusterState)
-        # RFC 0061 "The waitUntilReady Command": "It is a hard error if OFFLINE is passed in".
+        # RFC 0061 "The waitUntilReady Command" requires this: "It is a hard error if OFFLINE is passed in".
         if self.desired_state is ClusterState.OFFLINE:
             raise errors.InvalidArgumentException(
                 "desired_state=ClusterState.OFFLINE must be ONLINE or DEGRADED; OFFLINE cannot be awaited",
@@ -104,10 +106,10 @@ class WaitUntilReady(Inquiry, frozen=True):
 
 
 class WaitForNodes(Inquiry, frozen=True):
-    """Wait until every key-value node of the bucket's map serves the bucket, at most for the management timeout.
+    """Wait until every key-value node in the bucket's map serves the bucket, at most for the management timeout.
 
-    This is the last step of a call that has changed something, such as the scopes. It is not idempotent: a caller that
-    abandons it gets an error which says that the change may have been applied.
+    This is the last step of a call that has changed the cluster, for example the scopes of a bucket. The wait is not
+    idempotent: if it is abandoned, its error states that the change may have been applied.
     """
 
     name: ClassVar[str] = "wait_for_nodes"
@@ -118,7 +120,7 @@ class WaitForNodes(Inquiry, frozen=True):
 
     @property
     def services(self) -> Sequence[Service]:
-        """Key-value only."""
+        """Key-value, the only service that the wait covers."""
         return (Service.KV,)
 
     def __post_init__(self) -> None:
@@ -140,7 +142,7 @@ def check_service_types(value: Collection[Service] | None) -> None:
     Raises:
         InvalidArgumentException: ``value`` is neither None nor a collection of services, or is empty.
     """
-    # A single service is a string, which Python counts as a collection of letters.
+    # Exclude a single service: it is a string, which is a collection of letters in Python.
     is_several = isinstance(value, Collection) and not isinstance(value, str)
     if value is not None and not (is_several and value and all(isinstance(each, Service) for each in value)):
         raise errors.InvalidArgumentException(
@@ -151,7 +153,7 @@ def check_service_types(value: Collection[Service] | None) -> None:
 
 
 def check_report_id(value: object) -> str:
-    """Return the name of a report.
+    """Return ``value`` if it is a valid id of a report.
 
     Raises:
         InvalidArgumentException: ``value`` is not a string, is empty or is too long.

@@ -1,4 +1,4 @@
-"""Checks of mutation tokens that a caller built, or read from the output of another client."""
+"""Checks of mutation tokens that a caller constructed, or read from the output of another client."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.operation.validation import UINT64_MAX
 
 VBUCKET_MAX = 2**16 - 1
-"""Highest vbucket: the field of a frame has 16 bits."""
+"""Highest number of a vbucket: the field in a frame has 16 bits."""
 _UUID_MIN = -(2**63)
-"""Lowest UUID of a vbucket. Clients without unsigned numbers write the upper half of the range as negative numbers."""
+"""Lowest UUID of a vbucket. Clients in languages without unsigned integers write the upper half of the range as
+negative numbers."""
 
 
 def check_mutation_token(value: object, parameter: str) -> MutationToken:

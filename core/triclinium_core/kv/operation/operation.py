@@ -1,4 +1,4 @@
-"""Error context and timeout of an operation."""
+"""Error contexts and timeouts of operations."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase import Service
 
 _NONE = DurabilityLevel.NONE
-"""Member that each operation needs, bound to a name for speed (see ``kv.wire.constants``)."""
+"""Alias of an enum member used for each operation; ``kv.wire.constants`` documents the cost of a lookup."""
 
 
 def context_of(
     request: Operation, *, opaque: int | None = None, node: str | None = None, sender: str | None = None
 ) -> ErrorContext:
-    """Return the error context of an operation and of one attempt at it."""
+    """Return the error context of an operation, with the facts about one attempt."""
     keyspace = request.keyspace
     return ErrorContext(
         service=str(Service.KV),
@@ -32,7 +32,7 @@ def context_of(
 
 
 def timeout_of(operation: Operation, timeouts: TimeoutOptions) -> float:
-    """Return the timeout of an operation with all its retries, in seconds."""
+    """Return the timeout of an operation in seconds. It includes all retries."""
     if operation.durability is not _NONE:
         return max(timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
     return timeouts.kv_scan if operation.is_scan else timeouts.kv

@@ -1,4 +1,4 @@
-"""Codec of operations: encoder of frames and decoder of responses, with one row for each operation.
+"""Codec of operations: a table with an encoder of requests and a decoder of responses for each operation.
 
 Source: kv_engine ``docs/BinaryProtocol.md``; memcached's ``doc/protocol-binary.txt`` for the bare mode.
 """
@@ -76,7 +76,7 @@ _UINT64 = struct.Struct(">Q")
 _META = struct.Struct(">IIIQ")
 
 _NONE = DurabilityLevel.NONE
-"""Member that each operation needs, bound to a name for speed (see ``kv.wire.constants``)."""
+"""Alias of an enum member used for each operation; ``kv.wire.constants`` documents the cost of a lookup."""
 _JSON = int(CommonFormat.JSON)
 _META_VERSION = b"\x02"
 _DO_NOT_CREATE = UINT32_MAX
@@ -91,12 +91,12 @@ def encode_operation(
     prefix: bytes,
     time_left: float = math.inf,
 ) -> bytes:
-    """Return the frame of one attempt.
+    """Return the frame for one attempt of an operation.
 
     Args:
         vbucket: vbucket of the document; 0 for an operation without one.
         prefix: encoded collection id that precedes the key; empty if the server did not grant collections.
-        time_left: seconds until the operation's deadline, from which a durable operation derives the server's timeout.
+        time_left: seconds until the operation's deadline. For a durable operation, it determines the server's timeout.
 
     Raises:
         FeatureNotAvailableException: the connection lacks a feature that the operation requires.
@@ -108,7 +108,8 @@ def encode_operation(
     key = operation.key.encode()
     if key:
         key = prefix + key
-    # If the opcodes differ, the request is a plain GET in place of GET_META.
+    # Encode the key only. If the opcodes differ, the request is a plain GET, which replaces GET_META for a plain
+    # memcached.
     if codec.encode is None or opcode is not operation.opcode:
         return encode_request(opcode, opaque=opaque, status=vbucket, key=key)
     if codec.encode is WHOLE_DOCUMENT:
@@ -153,13 +154,13 @@ def encode_operation(
 
 
 def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Result:
-    """Return the result in a successful response, whose value is already inflated.
+    """Return the result in a successful response. The value of ``frame`` is already inflated.
 
     Args:
         vbucket: vbucket of the request, for the mutation token.
 
     Raises:
-        MalformedResponse: extras or value are invalid, for example in their length.
+        MalformedResponse: the extras or the value are invalid, for example because of a wrong length.
     """
     try:
         return CODECS[type(operation)].decode(operation, frame, vbucket)
@@ -173,7 +174,7 @@ def check_bare(operation: Operation) -> None:
     """Check that a plain memcached supports an operation (decision C27).
 
     Raises:
-        FeatureNotAvailableException: it does not support it.
+        FeatureNotAvailableException: a plain memcached does not support ``operation``.
     """
     if CODECS[type(operation)].bare_opcode is None:
         raise _beyond_memcached(operation)
@@ -253,7 +254,7 @@ def _decode_exists(operation: Operation, frame: Frame, vbucket: int) -> Result:
         return ExistsResult(exists=False, cas=Cas(0))
     if frame.opcode == Opcode.GET:
         return ExistsResult(exists=True, cas=Cas(frame.cas))
-    # Newer servers append the datatype to the four numbers.
+    # ``unpack_from``, because newer servers append the datatype to the four numbers.
     deleted, _, _, _ = _META.unpack_from(frame.extras)
     return ExistsResult(exists=not deleted, cas=Cas(0 if deleted else frame.cas))
 

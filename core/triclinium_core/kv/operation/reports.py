@@ -1,4 +1,4 @@
-"""Reports on the health of a cluster: what ``ping`` and ``diagnostics`` return. Durations are seconds.
+"""Reports on the health of a cluster: the results of ``ping`` and ``diagnostics``. Durations are seconds.
 
 Source: SDK-RFC 0061.
 """
@@ -14,7 +14,7 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import json_text
 
 REPORT_VERSION = 2
-"""Version of the JSON form (RFC 0061: "always 2")."""
+"""Version of the reports in JSON (RFC 0061: "always 2")."""
 JSON_NAMES: Mapping[Service, str] = {**{service: service.value for service in Service}, Service.MANAGEMENT: "mgmt"}
 """Names of the services in the JSON form (RFC 0061 "ServiceType")."""
 
@@ -37,10 +37,10 @@ class EndpointState(Enum):
 
     DISCONNECTED = "disconnected"
     CONNECTING = "connecting"
-    """Opening, including authentication and bucket selection."""
+    """The connection is being opened, which includes authentication and the selection of the bucket."""
     CONNECTED = "connected"
     DISCONNECTING = "disconnecting"
-    """Its node has left the cluster, and requests are still pending."""
+    """The node has left the cluster, and requests on the connection are still pending."""
 
 
 @unique
@@ -55,26 +55,27 @@ class PingState(Enum):
 
 
 class EndpointPingReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of pinging one key-value connection, or one HTTP service of one node."""
+    """Result of a ping of one key-value connection, or of one HTTP service of one node."""
 
     type: Service
     id: str
-    """Id of the stream for the ping; the same in ``EndpointDiagnostics``."""
+    """Id of the stream that the ping used. ``EndpointDiagnostics`` has the same id for this stream."""
     remote: str
     """``host:port``."""
     local: str | None
-    """Local ``host:port``; None if it was never connected."""
+    """Local ``host:port``; None if the connection was never open."""
     namespace: str | None
     """Bucket name; None without a bucket."""
     state: PingState
     latency: float
-    """Time from sending the request to the response or the end of the wait; from the call if nothing could be sent."""
+    """Time to the response or to the end of the wait. It starts when the request is sent, or with the call if no
+    request could be sent."""
     error: str | None = None
-    """Cause of the failure; None if the state is OK."""
+    """Reason of the failure; None if the state is OK."""
 
 
 class PingResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of a ping of each service."""
+    """Results of a ping, by service."""
 
     id: str
     """Report id that the caller gave, or a generated one."""
@@ -82,8 +83,8 @@ class PingResult(msgspec.Struct, frozen=True, kw_only=True):
     config_rev: int | None
     """Revision of the newest cluster config; None if no node has sent one."""
     endpoints: Mapping[Service, tuple[EndpointPingReport, ...]]
-    """Reports by service, for each requested service that the cluster has. Without a cluster config, key-value is
-    always listed: its report explains why no other service is known."""
+    """Reports by service, for each requested service of the cluster. Without a cluster config, the reports on key-value
+    are always included, because they explain why the client knows no other service."""
     version: int = REPORT_VERSION
 
     def as_json(self) -> str:
@@ -103,14 +104,14 @@ class Ready(msgspec.Struct, frozen=True):
     """Result of ``WaitUntilReady``: the cluster has reached the desired state."""
 
     state: ClusterState
-    """Current state, at least the desired one."""
+    """State of the cluster: the desired state or a better one."""
 
 
 class NodesServe(msgspec.Struct, frozen=True):
-    """Result of ``WaitForNodes``: every key-value node of a bucket serves it."""
+    """Result of ``WaitForNodes``: every key-value node in the map of a bucket serves the bucket."""
 
     nodes: tuple[str, ...]
-    """``host:port`` of each."""
+    """``host:port`` of each node."""
 
 
 class EndpointDiagnostics(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,27 +122,27 @@ class EndpointDiagnostics(msgspec.Struct, frozen=True, kw_only=True):
     remote: str
     """``host:port``."""
     local: str | None
-    """Local ``host:port``; None if it was never connected."""
+    """Local ``host:port``; None if the connection was never open."""
     namespace: str | None
     """Bucket name; None for a connection without a bucket."""
     state: EndpointState
     last_activity: float | None
-    """Seconds since data last arrived; None if none ever did."""
+    """Seconds since data last arrived; None if no data ever arrived."""
     details: str | None = None
-    """Reason why it is not connected; None if unknown."""
+    """Reason why the connection is not open; None if there is none, or if it is unknown."""
 
 
 class DiagnosticsResult(msgspec.Struct, frozen=True, kw_only=True):
-    """States of the client's connections, reported without sending a request."""
+    """States of the client's connections. The client sends no request for this report."""
 
     id: str
     """Report id that the caller gave, or a generated one."""
     sdk: str
     state: ClusterState
-    """State of all key-value connections together. HTTP connections do not count, because they open and close on
-    demand."""
+    """State of all key-value connections together. HTTP connections do not count, because the client opens and closes
+    them on demand."""
     endpoints: Mapping[Service, tuple[EndpointDiagnostics, ...]]
-    """Connections of key-value and of each HTTP service to which one is open or opening."""
+    """Connections by service: all key-value connections, and the HTTP connections that are open or being opened."""
     version: int = REPORT_VERSION
 
     def as_json(self) -> str:

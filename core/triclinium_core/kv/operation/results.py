@@ -26,7 +26,7 @@ from triclinium_core.transcoding.transcoder import Transcoder
 T = TypeVar("T")
 
 Cas = NewType("Cas", int)
-"""Version of a document: opaque, unsigned 64 bit, different after every mutation."""
+"""Version of a document: an opaque, unsigned 64-bit number, which changes with every mutation."""
 
 
 class MutationToken(msgspec.Struct, frozen=True, gc=False):
@@ -52,7 +52,7 @@ class GetResult(msgspec.Struct, frozen=True):
         """The document, decoded by its transcoder.
 
         Raises:
-            DecodingFailureException: the stored bytes are not what the transcoder expects.
+            DecodingFailureException: the transcoder cannot decode the stored bytes.
         """
         return self.transcoder.decode(self.data, self.flags, object)
 
@@ -66,10 +66,10 @@ class GetResult(msgspec.Struct, frozen=True):
 
 
 class GetReplicaResult(GetResult, frozen=True):
-    """Content of any copy of a document; a replica may be behind the active copy."""
+    """Content of one copy of a document. A replica may be older than the active copy."""
 
     is_replica: bool
-    """Whether it came from a replica rather than from the active copy."""
+    """Whether the content came from a replica rather than from the active copy."""
 
 
 class MutationResult(msgspec.Struct, frozen=True, gc=False):
@@ -77,15 +77,15 @@ class MutationResult(msgspec.Struct, frozen=True, gc=False):
 
     cas: Cas
     mutation_token: MutationToken | None = None
-    """None if the server does not send one."""
+    """Token of the mutation; None if the server did not send one."""
 
 
 class ExistsResult(msgspec.Struct, frozen=True, gc=False):
-    """Whether a document exists. Its truth value is ``exists``."""
+    """Result of ``exists``: whether a document exists. The truth value of the result is ``exists``."""
 
     exists: bool
     cas: Cas
-    """CAS of the document; 0 if it does not exist, or a plain memcached sends no CAS."""
+    """CAS of the document; 0 if the document does not exist, or if a plain memcached sends no CAS."""
 
     def __bool__(self) -> bool:
         return self.exists
@@ -114,16 +114,16 @@ class LookupInResult(msgspec.Struct, frozen=True):
     context: ErrorContext
     """Error context of the operation."""
     is_deleted: bool = False
-    """Whether the document was removed, and the parts come from its tombstone."""
+    """Whether the document was removed, so that the parts come from its tombstone."""
 
     def content_as(self, as_type: type[T], index: int) -> T:
         """Return the value of the spec at ``index``, counted from 0, converted to ``as_type`` in one pass.
 
-        An ``exists`` yields a bool, a ``count`` an int. With ``object``, the value keeps its natural type.
+        An ``exists`` has a bool as its value, a ``count`` an int. With ``object``, the value has its natural type.
 
         Raises:
             InvalidArgumentException: no spec has this index.
-            PathNotFoundException: the path does not exist; other failures of the path raise their own exceptions.
+            PathNotFoundException: the path does not exist. Each other failure of a path has a different exception.
             DecodingFailureException: the value does not fit ``as_type``.
         """
         if self._spec(index).opcode is PathOpcode.EXISTS:
@@ -139,7 +139,7 @@ class LookupInResult(msgspec.Struct, frozen=True):
 
         Raises:
             InvalidArgumentException: no spec has this index.
-            PathMismatchException: the path does not fit the document; other failures raise their own exceptions.
+            PathMismatchException: the path does not fit the document. Each other failure has a different exception.
         """
         self._spec(index)
         status = self.outcomes[index][0]
@@ -155,26 +155,26 @@ class LookupInResult(msgspec.Struct, frozen=True):
 
 
 class LookupInReplicaResult(LookupInResult, frozen=True, kw_only=True):
-    """Parts of any copy of a document; a replica may be behind the active copy."""
+    """Parts of one copy of a document. A replica may be older than the active copy."""
 
     is_replica: bool
-    """Whether they came from a replica rather than from the active copy."""
+    """Whether the parts came from a replica rather than from the active copy."""
 
 
 def as_lookup_of_copy(result: LookupInResult, *, is_replica: bool) -> LookupInReplicaResult:
-    """Return the result of a lookup as that of one copy."""
+    """Return the result of a lookup in one copy, with the kind of the copy."""
     return LookupInReplicaResult(**msgspec.structs.asdict(result), is_replica=is_replica)
 
 
 class MutateInResult(msgspec.Struct, frozen=True):
-    """CAS, token and values of an applied mutation of parts of a document."""
+    """CAS, token and returned values of an applied mutation of parts of a document."""
 
     cas: Cas
     values: tuple[bytes | None, ...]
     """JSON that each spec returned; None for a spec that returns nothing."""
     transcoder: Transcoder
     mutation_token: MutationToken | None = None
-    """None if the server does not send one."""
+    """Token of the mutation; None if the server did not send one."""
     is_deleted: bool = False
     """Whether the document was removed, and only extended attributes of its tombstone were changed."""
 
@@ -184,7 +184,7 @@ class MutateInResult(msgspec.Struct, frozen=True):
         Only ``increment`` and ``decrement`` return a value: the new number.
 
         Raises:
-            InvalidArgumentException: no spec has this index, or it returns nothing.
+            InvalidArgumentException: no spec has this index, or the spec returns no value.
             DecodingFailureException: the number does not fit ``as_type``.
         """
         data = self.values[check_integer(index, "index", 0, len(self.values) - 1)]
@@ -197,7 +197,7 @@ class MutateInResult(msgspec.Struct, frozen=True):
 
 
 class RangeScanCreated(msgspec.Struct, frozen=True, gc=False):
-    """Id of a scan, open on the node of its vbucket until it completes, is cancelled or expires."""
+    """Id of an open scan. The scan stays open on its node until it completes, is cancelled or expires."""
 
     scan_id: bytes
 
@@ -209,14 +209,14 @@ class ScanResult(msgspec.Struct, frozen=True):
     """Document id. Bytes that are not UTF-8, which other clients may write, become lone surrogates (PEP 383)."""
     transcoder: Transcoder
     cas: Cas = Cas(0)
-    """0 if only ids were requested."""
+    """CAS of the document; 0 if only ids were requested."""
     flags: int = 0
     expiry: int = 0
-    """Unix time in seconds; 0 for never, or if only ids were requested."""
+    """Unix time at which the document expires, in seconds; 0 for never, or if only ids were requested."""
     stored: bytes | None = None
     """The stored bytes as received; None if only ids were requested."""
     is_deflated: bool = False
-    """Whether ``stored`` is still a snappy block: a large document is inflated each time ``data`` is read."""
+    """Whether ``stored`` is still a snappy block, which each access to ``data`` inflates."""
 
     @property
     def data(self) -> bytes | None:
@@ -239,7 +239,7 @@ class ScanResult(msgspec.Struct, frozen=True):
         """The document, decoded by its transcoder.
 
         Raises:
-            DecodingFailureException: the stored bytes are not what the transcoder expects.
+            DecodingFailureException: the transcoder cannot decode the stored bytes.
             InvalidArgumentException: only ids were requested.
         """
         return self.content_as(object)
@@ -269,7 +269,7 @@ class ScanPage(msgspec.Struct, frozen=True):
 
     items: tuple[ScanResult, ...]
     is_complete: bool
-    """Whether this is the last page, and the scan is closed."""
+    """Whether this is the last page, so that the node has closed the scan."""
 
 
 Result = (

@@ -1,4 +1,4 @@
-"""Checks of user arguments: an invalid one raises before a byte is sent."""
+"""Checks of user arguments. An invalid argument raises before the client sends a byte."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ UINT64_MAX = 0xFFFF_FFFF_FFFF_FFFF
 RELATIVE_EXPIRY_MAX = 30 * 24 * 60 * 60
 """Maximum relative expiry in seconds. The server interprets a larger number as an absolute Unix time."""
 EXPIRY_SECONDS_MAX = 50 * 365 * 24 * 60 * 60
-"""Maximum expiry given as a number of seconds: fifty years. A current Unix time is larger, and would become a
-duration."""
+"""Maximum expiry in seconds if the caller passes a number: fifty years. A current Unix time is larger, and would be
+treated as a duration."""
 REPLICAS_MAX = 3
 """Maximum number of replicas of a bucket."""
 LOCK_TIME_MAX = 30
-"""Maximum lock time in seconds. The server silently replaces a longer one by its default, so the client refuses it."""
+"""Maximum lock time in seconds. The client refuses a longer lock time, because the server would silently replace it by
+a default."""
 
 _OUR_TRANSCODERS = frozenset(
     {
@@ -126,9 +127,9 @@ def check_transcoder(value: object) -> None:
 
 
 def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) -> int:
-    """Return an expiry in its wire format: 0 for none, seconds up to 30 days, else a Unix time.
+    """Return an expiry in its wire format: 0 for never, a number of seconds up to 30 days, or else a Unix time.
 
-    Fractions of a second are rounded up, because 0 would mean "never".
+    Fractions of a second are rounded up, because the server interprets 0 as "never".
 
     Args:
         expiry: lifetime of the document in seconds or as a ``timedelta``, or the moment at which it expires, as a
@@ -136,8 +137,8 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
         wall_seconds: current Unix time.
 
     Raises:
-        InvalidArgumentException: ``expiry`` has a wrong type, has no time zone, is in the past or is beyond the range
-            of the server; or it is a number above ``EXPIRY_SECONDS_MAX``.
+        InvalidArgumentException: ``expiry`` has a wrong type, has no time zone, is in the past, is too late for the
+            server, or is a number above ``EXPIRY_SECONDS_MAX``.
 
     Source: SDK-RFC 0053 "Expiry"; kv_engine ``docs/BinaryProtocol.md`` "Expiration".
     """
@@ -155,7 +156,7 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
     elif isinstance(expiry, timedelta) or is_number(expiry):
         lifetime = in_seconds(expiry)
         if lifetime <= 0:
-            # The server interprets 0 as "never", the opposite of an expired document.
+            # Refuse 0 too: the server interprets it as "never", but the document should expire immediately.
             raise errors.InvalidArgumentException(
                 f"expiry={expiry!r} is in the past; pass None for a document that never expires", parameter="expiry"
             )

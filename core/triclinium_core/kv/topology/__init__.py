@@ -1,1 +1,1 @@
-"""Location of documents: connection strings, cluster configs, vbuckets and collections."""
+"""Location of nodes and documents: connection strings, cluster configs, networks and vbuckets."""

@@ -1,4 +1,4 @@
-"""Map of a bucket: the nodes that hold each vbucket, by the addresses that this client uses.
+"""Map of a bucket: the addresses, in the client's network, of the nodes with the copies of each vbucket.
 
 Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), fields ``nodesExt`` and ``vBucketServerMap``.
 """
@@ -14,22 +14,22 @@ from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
 from triclinium_core.kv.topology.networks import DEFAULT, address_in, networks_of, not_in_network
 
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
-"""Port in digits. ``int`` alone raises ValueError for more than 4,300 digits."""
+"""Pattern of a port in digits. ``int`` raises ValueError for more than 4,300 digits."""
 NO_NODE = -1
-"""Index in a map for a missing copy of a vbucket."""
+"""Index in a map that stands for a missing copy of a vbucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketMap:
-    """The map of one bucket.
+    """Map of one bucket.
 
     Args:
-        nodes: address of each server of the map; None for an unreachable one.
-        holders: indexes of the active node and of the replicas, by vbucket.
-        here: address of the node that sent the map, if known.
+        nodes: address of each server in the map; None for an unreachable server.
+        holders: for each vbucket, the indexes in ``nodes`` of the active node and of the replicas.
+        here: address of the node that sent the map; None if unknown.
         forward: ``holders`` after the current rebalance; empty without a rebalance.
-        network: network in which the nodes are reached.
-        networks: all networks in which any of the nodes has an address.
+        network: network whose addresses the client uses.
+        networks: all networks in which at least one node has an address.
     """
 
     nodes: tuple[Address | None, ...]
@@ -45,7 +45,9 @@ class BucketMap:
         return tuple(address for address in self.nodes if address is not None)
 
     def holder(self, vbucket: int, copy: int) -> Address | None:
-        """Return the node of a copy of a vbucket; None if the copy does not exist or its node is unreachable.
+        """Return the address of the node with a copy of a vbucket.
+
+        Return None if the copy does not exist or its node is unreachable.
 
         Args:
             copy: 0 for the active copy, 1 for the first replica and so on.
@@ -53,19 +55,22 @@ class BucketMap:
         return self._reached(self.holders[vbucket], copy) if vbucket < len(self.holders) else None
 
     def next_holder(self, vbucket: int, copy: int) -> Address | None:
-        """Return the node of a copy of a vbucket after the rebalance; None also without a rebalance."""
+        """Return the address of the node with a copy of a vbucket after the current rebalance.
+
+        Return None without a rebalance, if the copy will not exist, or if its node is unreachable.
+        """
         return self._reached(self.forward[vbucket], copy) if vbucket < len(self.forward) else None
 
     def lacks_service(self, vbucket: int) -> bool:
         """Return whether the node with the active copy of a vbucket has no port for this kind of connection.
 
-        False outside the default network: a node without an address in the network may still offer the service.
+        Return False outside the default network: a node without an address in the network may still offer the service.
         """
         holder = self.holders[vbucket][0] if vbucket < len(self.holders) else NO_NODE
         return holder != NO_NODE and self.nodes[holder] is None and self.network == DEFAULT
 
     def obstacle(self, vbucket: int) -> str:
-        """Return the reason why the active copy of a vbucket cannot be reached."""
+        """Return the reason, in words, why the active copy of a vbucket cannot be reached."""
         if vbucket >= len(self.holders):
             return f"there is no vbucket {vbucket}; the bucket has {len(self.holders)}"
         holder = self.holders[vbucket][0]
@@ -104,12 +109,12 @@ def map_of(config: ClusterConfig, *, source: Address, tls: bool, network: str = 
 
 
 def nodes_of(entries: Sequence[NodeEntry], *, source: Address, tls: bool, network: str) -> list[Address | None]:
-    """Return the address of each node's KV service; None if it has none. For ``Args`` see ``map_of``."""
+    """Return the address of each node's key-value service, or None for a node without it. See ``map_of``."""
     service = "kvSSL" if tls else "kv"
     addresses = [address_in(network, entry, service, source) for entry in entries]
     if network != DEFAULT:
         return addresses
-    # The node that sent the map is reachable at the address from which it came.
+    # Use the address from which the config arrived for the node that sent it, if the config has none.
     defaults = [source if entry.this_node else None for entry in entries]
     return [address or default for address, default in zip(addresses, defaults, strict=True)]
 
@@ -117,9 +122,9 @@ def nodes_of(entries: Sequence[NodeEntry], *, source: Address, tls: bool, networ
 def addresses_of(
     config: ClusterConfig, *, source: Address, tls: bool, network: str = DEFAULT
 ) -> tuple[Sequence[Address], Address | None]:
-    """Return the addresses of the nodes of a global config, and that of the node that sent it, if known.
+    """Return the addresses of the nodes in a global config, and the address of the node that sent it, if known.
 
-    Nodes without the key-value service are omitted. For ``Args`` see ``map_of``.
+    Omit nodes without the key-value service. ``map_of`` explains the arguments.
     """
     nodes = nodes_of(config.nodes_ext, source=source, tls=tls, network=network)
     addresses = [address for address in nodes if address is not None]
@@ -129,7 +134,7 @@ def addresses_of(
 
 
 def parse_server(server: str) -> Address | None:
-    """Return the address from ``host:port``, the form of server lists; None if the text has another form."""
+    """Return the address in ``host:port``, the form in server lists. Return None if the text has another form."""
     host, _, digits = server.rpartition(":")
     port = int(digits) if _PORT.fullmatch(digits) is not None else 0
     return Address(host.removeprefix("[").removesuffix("]"), port) if host and 1 <= port <= PORT_MAX else None

@@ -1,4 +1,4 @@
-"""Capabilities of a cluster and of its buckets, from their configs.
+"""Capabilities that the configs of a cluster and of its buckets list.
 
 Source: the fields ``bucketCapabilities`` and ``clusterCapabilities`` of ns_server's cluster configs.
 """
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 @unique
 class BucketCapability(StrEnum):
-    """Capabilities of a bucket; the value is the name in configs."""
+    """Capabilities of a bucket. Each value is the name in configs."""
 
     CBHELLO = "cbhello"
     CCCP = "cccp"
@@ -38,7 +38,7 @@ class BucketCapability(StrEnum):
 
 @unique
 class ClusterCapability(StrEnum):
-    """Capabilities of a service of the cluster; the value is the name in configs."""
+    """Capabilities of a service of the cluster. Each value is the name in configs."""
 
     COST_BASED_OPTIMIZER = "costBasedOptimizer"
     ENHANCED_PREPARED_STATEMENTS = "enhancedPreparedStatements"
@@ -54,6 +54,6 @@ Capability = TypeVar("Capability", BucketCapability, ClusterCapability)
 
 
 def known_capabilities(kind: type[Capability], names: Iterable[str]) -> frozenset[Capability]:
-    """Return the capabilities with these names, ignoring unknown names."""
+    """Return the capabilities with these names. Ignore unknown names."""
     values = {member.value for member in kind}
     return frozenset(kind(name) for name in names if name in values)

@@ -1,6 +1,7 @@
-"""Cluster configs of nodes, as typed values.
+"""Parser of the cluster configs that nodes send.
 
-Unknown fields are ignored. An invalid config is refused with a reason, so that the client can keep the old one.
+The parser ignores unknown fields. For an invalid config it raises with the reason, so that the client can keep the old
+config.
 
 Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5, server request 0x01).
 """
@@ -19,21 +20,22 @@ from triclinium_core.kv.wire.json_limits import JsonLimits
 from triclinium_core.shown import one_line
 
 NODES_MAX = 1024
-"""Maximum number of nodes: ten times the largest known clusters. The client has one connection per node and bucket."""
+"""Maximum number of nodes: ten times as many as in the largest known clusters. The client has one connection per node
+and bucket."""
 HOLDERS_MAX = 4
-"""Maximum number of copies of a vbucket: servers allow three replicas."""
+"""Maximum number of copies of a vbucket: the active copy, and the three replicas that servers allow."""
 VBUCKETS_MAX = 4096
-"""Maximum number of vbuckets: four times as many as servers have (1,024, or 128 with one of their storage engines). A
-node sends its map repeatedly, and decoding takes some microseconds per vbucket."""
+"""Maximum number of vbuckets: four times as many as servers have (1,024, or 128 with one of their storage engines). The
+bound is low, because a node sends its map repeatedly, and decoding takes some microseconds per vbucket."""
 CAPABILITIES_MAX = 256
 """Maximum number of capabilities. Servers list about thirty."""
 HOST_SIZE_MAX = 255
-"""Maximum length of a host in characters. Names have at most 253 (RFC 1035 §2.3.4), addresses fewer."""
+"""Maximum number of characters of a host. Names have at most 253 (RFC 1035 §2.3.4), addresses fewer."""
 NAME_SIZE_MAX = 128
-"""Maximum length of the name of a network or a service. The longest that servers send has 19 characters."""
+"""Maximum number of characters of the name of a network or service. The longest name that servers send has 19."""
 CONFIG_LIMITS = JsonLimits(size_bytes_max=2 * 1024 * 1024, objects_max=16_384, parts_max=131_072)
-"""Limits of a config. One with ``NODES_MAX`` nodes, each with all services in two networks, has 1.2 megabytes, 5,200
-objects and 70,000 parts."""
+"""Limits of a config. A config with ``NODES_MAX`` nodes, each with all services in two networks, has 1.2 megabytes,
+5,200 objects and 70,000 parts."""
 HOST_PLACEHOLDER = b"$HOST"
 
 Counter = Annotated[int, msgspec.Meta(ge=0, le=COUNTER_MAX)]
@@ -41,19 +43,19 @@ Counter = Annotated[int, msgspec.Meta(ge=0, le=COUNTER_MAX)]
 
 
 class MalformedClusterConfig(ValueError):
-    """An invalid cluster config; the message gives the location."""
+    """A cluster config is invalid. The message gives the location."""
 
 
 class UnsupportedBucketType(MalformedClusterConfig):
-    """The config of a bucket of a type that does not use vbuckets. Retrying does not help."""
+    """The config is that of a bucket whose type does not use vbuckets. A retry cannot succeed."""
 
 
 class NoVBucketsYet(MalformedClusterConfig):
-    """The config of a bucket whose vbuckets the server has not created yet."""
+    """The config is that of a bucket whose vbuckets the server has not created yet."""
 
 
 class AlternateAddress(msgspec.Struct, frozen=True, rename="camel"):
-    """Address of a node in another network; without ``ports``, the ports of the default network apply."""
+    """Address of a node in another network. Without ``ports``, the ports of the default network apply."""
 
     hostname: str
     ports: dict[str, int] | None = None
@@ -70,18 +72,18 @@ class NodeEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class VBucketServerMap(msgspec.Struct, frozen=True, rename="camel"):
-    """Servers of each vbucket: ``v_bucket_map[vbucket][0]`` is an index of ``server_list``, or -1 for no server."""
+    """Servers of each vbucket. The numbers in ``v_bucket_map`` are indexes of ``server_list``, or -1 for no server."""
 
     server_list: list[str]
     v_bucket_map: list[list[int]]
     num_replicas: Annotated[int, msgspec.Meta(ge=0, le=HOLDERS_MAX - 1)] = 0
-    """Number of replicas configured for the bucket, even if there are too few nodes for them."""
+    """Number of replicas that is configured for the bucket. There may be too few nodes for them."""
     v_bucket_map_forward: list[list[int]] = []
     """Map after the current rebalance; empty without a rebalance."""
 
 
 class ClusterConfig(msgspec.Struct, frozen=True, rename="camel"):
-    """A global config, or that of a bucket if it has a ``name``."""
+    """Config of a bucket if it has a ``name``, otherwise global config."""
 
     rev: Counter
     rev_epoch: Counter = 0
@@ -92,7 +94,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, rename="camel"):
     bucket_capabilities: list[str] = []
     cluster_capabilities: dict[str, list[str]] = {}
     cluster_uuid: str | None = msgspec.field(default=None, name="clusterUUID")
-    """UUID of the cluster. Servers send it and ``cluster_name`` from 7.6.4 on."""
+    """UUID of the cluster. Servers send this field and ``cluster_name`` since 7.6.4."""
     cluster_name: str | None = None
 
     @property
@@ -106,7 +108,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def revision(self) -> tuple[int, int]:
-        """Epoch and revision; the greater pair is newer."""
+        """Epoch and revision. The greater pair is newer."""
         return self.rev_epoch, self.rev
 
     @property
@@ -119,22 +121,22 @@ _DECODER = msgspec.json.Decoder(ClusterConfig)
 
 
 def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
-    """Return the config in ``document``, without services whose port is not from 1 to 65535, and without invalid names.
+    """Return the config in ``document``. Leave out services and networks that the client cannot use.
 
-    A service with an invalid port cannot be reached, like one without a port. Its node and all other services remain.
-    The same applies to a service and a network whose name is longer than ``NAME_SIZE_MAX`` or not printable.
+    These are services whose port is not from 1 to 65535, and services and networks whose name is longer than
+    ``NAME_SIZE_MAX`` or is not printable. Their nodes and all other services and networks remain.
 
     Args:
-        host: replacement for ``$HOST``: the host name used to reach the node.
+        host: host name with which the client has reached the node. It replaces ``$HOST``.
 
     Raises:
         MalformedClusterConfig: the document is not JSON, has wrong types or numbers out of range, or exceeds a limit.
-        NoVBucketsYet: it is the config of a bucket without vbuckets.
-        UnsupportedBucketType: it is the config of a memcached bucket.
+        NoVBucketsYet: the config is that of a bucket without vbuckets.
+        UnsupportedBucketType: the config is that of a memcached bucket.
     """
-    # An IPv6 address needs brackets before a port.
+    # Enclose an IPv6 address in brackets, because a port may follow the placeholder.
     name = (f"[{host}]" if ":" in host else host).encode()
-    # Check the size before the replacement: many placeholders could grow beyond the limit.
+    # Check the size before replacing the placeholders: with many of them, the document could exceed the limit.
     grown = len(document) + document.count(HOST_PLACEHOLDER) * len(name)
     excess = CONFIG_LIMITS.excess(document)
     if excess is None and grown > CONFIG_LIMITS.size_bytes_max:
@@ -155,7 +157,7 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
 
 
 def _drop_invalid_networks(config: ClusterConfig) -> None:
-    """Remove alternate addresses in networks with an invalid name from a config that was just decoded."""
+    """Remove the alternate addresses in networks with an invalid name from a newly decoded config."""
     invalid = _invalid({network for node in config.nodes_ext for network in node.alternate_addresses})
     for node in config.nodes_ext:
         for network in node.alternate_addresses.keys() & invalid:
@@ -163,7 +165,7 @@ def _drop_invalid_networks(config: ClusterConfig) -> None:
 
 
 def _drop_invalid_ports(config: ClusterConfig) -> None:
-    """Remove services with an invalid name or a port out of range from a config that was just decoded."""
+    """Remove the services with an invalid name or a port out of range from a newly decoded config."""
     every = [node.services for node in config.nodes_ext]
     every += [alternate.ports or {} for node in config.nodes_ext for alternate in node.alternate_addresses.values()]
     invalid = _invalid({service for ports in every for service in ports})
@@ -173,7 +175,7 @@ def _drop_invalid_ports(config: ClusterConfig) -> None:
 
 
 def _invalid(names: Collection[str]) -> AbstractSet[str]:
-    """Return the names that are not suitable for logs, errors and statistics, which contain them."""
+    """Return the names that logs, errors and statistics must not contain: they are too long or not printable."""
     return {name for name in names if len(name) > NAME_SIZE_MAX or not name.isprintable()}
 
 
@@ -200,7 +202,7 @@ def _check_hosts(config: ClusterConfig) -> None:
         raise MalformedClusterConfig(
             f"host {one_line(longest)!r} has {len(longest)} characters; the maximum is {HOST_SIZE_MAX}"
         )
-    # Logs and errors contain the host of a node: a line break in it would forge a log line.
+    # Refuse an unprintable host: logs contain the hosts of nodes, and a line break in a host would forge a log line.
     unprintable = next((host for host in hosts if not host.isprintable()), None)
     if unprintable is not None:
         raise MalformedClusterConfig(f"host {unprintable!r} has characters that cannot be printed")
@@ -236,7 +238,7 @@ def _check_bucket_config(config: ClusterConfig) -> None:
 
 
 def _are_possible(holders_of: Sequence[Sequence[int]], servers: int) -> bool:
-    """Return whether each vbucket has 1 to ``HOLDERS_MAX`` copies, on servers of the list or on none."""
+    """Return whether each vbucket has 1 to ``HOLDERS_MAX`` entries, each an index of a server or ``NO_NODE``."""
     counts = set(map(len, holders_of))
     return counts <= _COPIES and (
         not counts or (min(map(min, holders_of)) >= -1 and max(map(max, holders_of)) < servers)

@@ -1,7 +1,7 @@
 """Connection strings: scheme, hosts, bucket and options.
 
-``scheme://host[:port][,host[:port]…][/][?option=value&…]``. ``;`` may also separate hosts. An IPv6 address is enclosed
-in brackets. ``memcached://`` connects to a plain memcached and takes one host (decision C27).
+The form is ``scheme://host[:port][,host[:port]…][/][?option=value&…]``. ``;`` may also separate hosts. Brackets enclose
+an IPv6 address. ``memcached://`` connects to a plain memcached and permits one host (decision C27).
 
 Source: SDK-RFC 0011.
 """
@@ -24,12 +24,12 @@ from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.shown import shown
 
 CONNECTION_STRING_SIZE_MAX = 8192
-"""Maximum length in characters, enough for hundreds of hosts."""
+"""Maximum number of characters of a connection string, enough for hundreds of hosts."""
 
 
 @unique
 class Scheme(StrEnum):
-    """Scheme of a connection string, which determines protocol and TLS."""
+    """Scheme of a connection string. It determines the protocol and whether the client uses TLS."""
 
     COUCHBASE = "couchbase"
     COUCHBASES = "couchbases"
@@ -39,22 +39,22 @@ class Scheme(StrEnum):
 DEFAULT_PORTS: Mapping[Scheme, int] = {Scheme.COUCHBASE: 11210, Scheme.COUCHBASES: 11207, Scheme.MEMCACHED: 11211}
 
 HTTP_PORTS = frozenset({8091, 18091})
-"""Ports of the web console, without and with TLS. Users often confuse them with those of the KV service."""
+"""Ports of the web console, without and with TLS. Users often confuse them with the ports of the key-value service."""
 
 _WITHOUT_BOTH_SLASHES = re.compile(
-    # Before a colon and digits, which are a port, the name of a scheme is a host.
+    # A scheme name before a colon and digits is a host with a port, so the pattern does not match it.
     rf"(?:(?P<scheme>{'|'.join(Scheme)})(?::/?(?!\d+(?:[/?,;]|$))|//?)|[a-z]+:/)(?P<rest>[^/:].*)",
     re.IGNORECASE,
 )
 _BRACKETED = re.compile(r"\[(?P<host>[0-9A-Fa-f:.%\w]+)\](?::(?P<port>[0-9]+))?")
 _DOTTED_MAPPED = re.compile(r"::ffff\.(?=[0-9.]+$)", re.IGNORECASE)
-"""Beginning of an IPv4-mapped address in an example of SDK-RFC 0011; RFC 4291 §2.2 has ``::ffff:``."""
+"""Prefix of an IPv4-mapped address in an example in SDK-RFC 0011. The prefix in RFC 4291 §2.2 is ``::ffff:``."""
 _IPV4 = re.compile(r"[0-9]+(?:\.[0-9]+)*\.?")
-"""Numbers and dots, which no resolver accepts as a name."""
+"""Pattern of numbers and dots, which no resolver accepts as a name."""
 _WITH_PROTOCOL = re.compile(r"(?P<host>.*?)(?P<port>:[0-9]+)?=(?P<protocol>\w+)")
-"""Host with the protocol of its port, a form that other Couchbase clients accept."""
-# Letters of any script, because a host name may be internationalized.
+"""Pattern of a host with the protocol of its port, a form that other Couchbase clients accept."""
 _PORT = re.compile(r":[0-9]+$")
+# ``\w`` matches letters of all scripts, because a host name may be internationalized.
 _NAMED = re.compile(r"(?P<host>[\w.-]+)(?::(?P<port>[0-9]+))?")
 
 
@@ -74,11 +74,11 @@ class ConnectionString:
         return self.scheme is Scheme.COUCHBASES
 
     def timeouts(self, given: TimeoutOptions) -> TimeoutOptions:
-        """Return ``given`` with the timeouts of the string applied."""
+        """Return ``given`` with the timeouts from the connection string."""
         return replace(given, **self._named(TimeoutOptions))
 
     def over(self, given: ClientOptions) -> ClientOptions:
-        """Return ``given`` with all options of the string applied.
+        """Return ``given`` with all options from the connection string.
 
         Raises:
             InvalidArgumentException: options contradict each other.
@@ -94,13 +94,13 @@ class ConnectionString:
 
     @property
     def service(self) -> str | None:
-        """Name of the SRV records to look up in DNS; None if the string lists the nodes."""
+        """Name of the SRV records to look up in DNS; None if the client must not look up the host."""
         if self.scheme is Scheme.MEMCACHED or len(self.addresses) > 1 or self.has_port:
             return None
         host = self.addresses[0].host
-        # RFC 6761 §6.3: localhost names are this machine, so do not query a name server.
+        # RFC 6761 §6.3: names below localhost refer to this machine, so the client must not query a name server.
         is_local = host.lower().removesuffix(".").rpartition(".")[2] == "localhost"
-        # Keep a final dot: it excludes search domains.
+        # Keep a final dot, because it excludes search domains.
         return None if is_local or is_literal(host) else f"_{self.scheme}._tcp.{host}"
 
 
@@ -108,7 +108,8 @@ def parse_connection_string(text: object) -> ConnectionString:
     """Return the parts of a connection string.
 
     Raises:
-        InvalidArgumentException: the text is not a connection string. The message has the defect and a correction.
+        InvalidArgumentException: ``text`` is not a valid connection string. The message gives the reason and a
+            correction.
     """
     if not isinstance(text, str) or len(text) > CONNECTION_STRING_SIZE_MAX:
         kind = f"{len(text)} characters" if isinstance(text, str) else type(text).__name__
@@ -121,7 +122,7 @@ def parse_connection_string(text: object) -> ConnectionString:
             raise _wrong(f"{_shown(text)!r} lacks '://'; write {meant}://{_shown(match['rest'])}")
         raise _wrong(f"{_shown(text)!r} has no scheme; write couchbase://{_shown(text).strip()}")
     if "@" in text:
-        # Check this before splitting the text: a password may contain any of the separators.
+        # Check for user names and passwords before splitting the text, because a password may contain any separator.
         behind, beside = f"@{_shown(text)}", "pass the user name and password separately from the connection string"
         raise _wrong(f"nothing is allowed before {behind!r}; {beside}")
     if name.lower() not in tuple(Scheme):
@@ -132,7 +133,7 @@ def parse_connection_string(text: object) -> ConnectionString:
     written = [host.strip() for host in re.split("[,;]", hosts)]
     addresses = tuple(_parse_address(host, scheme) for host in written)
     if path.strip():
-        # In SDK-RFC 0011, this is the name of a bucket.
+        # SDK-RFC 0011 permits the name of a bucket here, so refer to the method that opens a bucket.
         hint = "" if scheme is Scheme.MEMCACHED else "; cluster.bucket(name) opens a bucket"
         raise _wrong(f"remove {f'/{path.strip()}'[:40]!r} after the hosts{hint}")
     if scheme is Scheme.MEMCACHED and len(addresses) > 1:
@@ -160,7 +161,7 @@ def _no_address(text: str, scheme: Scheme) -> str:
     """Return the message for a text that is not a host."""
     suffixed = _WITH_PROTOCOL.fullmatch(text)
     if suffixed is not None:
-        # An HTTP port is not a key-value port, so remove it too.
+        # Suggest removing the port together with an HTTP protocol, because an HTTP port is not a key-value port.
         port = suffixed["port"] or "" if suffixed["protocol"].lower().startswith("http") else ""
         surplus = f"{port}={suffixed['protocol']}"[:40]
         return (
@@ -172,16 +173,16 @@ def _no_address(text: str, scheme: Scheme) -> str:
 
 
 def _is_ipv4(text: str) -> bool:
-    """Return whether numbers and dots are an IPv4 address, in any form that resolvers accept, such as ``127.1``."""
+    """Return whether numbers and dots are an IPv4 address in a form that resolvers accept, such as ``127.1``."""
     *first, last = text.removesuffix(".").split(".")
-    # Longer numbers are out of range, and ``int`` refuses those of more than 4,300 digits.
+    # Longer numbers are out of range, and ``int`` raises for numbers with more than 4,300 digits.
     if len(first) > 3 or max(map(len, (*first, last))) > 10:
         return False
     return all(int(number) <= 0xFF for number in first) and int(last) < 0x100 ** (4 - len(first))
 
 
 def check_bucket(scheme: Scheme, bucket: str | None) -> None:
-    """Check that ``bucket`` fits the scheme: None for ``memcached://``, a name for the others.
+    """Check that ``bucket`` fits the scheme: None for ``memcached://``, a name for all other schemes.
 
     Raises:
         InvalidArgumentException: ``bucket`` is a name over ``memcached://``, or None over another scheme.
@@ -219,7 +220,7 @@ def _parse_options(query: str) -> Mapping[str, str]:
 
 
 def _shown(text: str) -> str:
-    """Return the text for an error, without the part before an ``@``, which may contain a password."""
+    """Return the text for an error without the part before the last ``@``, which may contain a password."""
     return text[text.rfind("@") + 1 :][:80]
 
 

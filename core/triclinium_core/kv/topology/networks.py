@@ -1,8 +1,8 @@
-"""Choice of the network: the internal or external addresses of the nodes.
+"""Choice of the network whose addresses of the nodes the client uses.
 
-A config may list several addresses of a node: its internal address, in the network ``default``, and alternate ones,
-each in a network that the administrator names; the usual name is ``external``. A client uses one network. By default,
-this is the network that contains the seed address at which the client found the cluster.
+A config may list several addresses of a node: its internal address in the network ``default``, and alternate addresses
+in networks that the administrator names, usually ``external``. A client uses one network. By default, this is the
+network that contains the seed address at which the client found the cluster.
 
 Source: the field ``alternateAddresses`` of ns_server's cluster configs; the connection string option ``network`` of
 the Couchbase clients.
@@ -17,9 +17,9 @@ from triclinium_core.kv.topology.cluster_config import NodeEntry
 from triclinium_core.shown import one_line
 
 AUTO = "auto"
-"""Name that requests the choice by seed address."""
+"""Value of the option ``network`` with which the client chooses the network by seed address."""
 DEFAULT = "default"
-"""Name of the network of the nodes' internal addresses."""
+"""Name of the network with the internal addresses of the nodes."""
 
 _KV_SERVICES = ("kv", "kvSSL")
 
@@ -28,7 +28,7 @@ class Network:
     """Network that a client uses.
 
     Args:
-        network: its name, or ``auto``.
+        network: name of the network, or ``auto``.
         seeds: addresses of the seed nodes.
     """
 
@@ -38,10 +38,10 @@ class Network:
         self._seeds = seeds
 
     def name(self, entries: Sequence[NodeEntry], source: Address) -> str:
-        """Return the network for a config with these nodes.
+        """Return the name of the network to use for a config with these nodes.
 
-        The first config with nodes determines the network. For a later config without a node in that network, the
-        choice is made from the nodes of that config. Otherwise one forged config could keep the client from the genuine
+        The first config with nodes determines the network. For a later config without a node in that network, choose
+        from the nodes of the later config. Otherwise, after one forged config, the client could not reach the genuine
         nodes.
         """
         if not self._is_auto:
@@ -55,16 +55,16 @@ class Network:
         return self._name
 
     def choose_again(self) -> None:
-        """Let the next config determine the network, because the cluster was lost and any config counts as new."""
+        """Let the next config determine the network, because the client accepts any config of a lost cluster."""
         if self._is_auto:
             self._name = AUTO
 
 
 def choose_network(entries: Sequence[NodeEntry], seeds: Sequence[Address], source: Address) -> str:
-    """Return the network of a client that found the cluster at one of ``seeds``.
+    """Return the name of the network in which a client found the cluster at one of ``seeds``.
 
-    This is the network that has host and port of a seed, or else the host of a seed, because ports may be forwarded, or
-    else ``DEFAULT``.
+    Return the first network with the host and port of a seed. If there is none, return the first network with the host
+    of a seed, because ports may be forwarded. Otherwise return ``DEFAULT``.
 
     Args:
         entries: nodes of the first config.
@@ -84,7 +84,7 @@ def choose_network(entries: Sequence[NodeEntry], seeds: Sequence[Address], sourc
 
 
 def address_in(network: str, entry: NodeEntry, service: str, source: Address) -> Address | None:
-    """Return the address of a node's service in a network; None if it has none there."""
+    """Return the address of a node's service in a network. Return None if the node has no such address."""
     if network == DEFAULT:
         host, ports = entry.hostname, entry.services
     else:
@@ -99,15 +99,15 @@ def address_in(network: str, entry: NodeEntry, service: str, source: Address) ->
 
 
 def networks_of(entries: Sequence[NodeEntry]) -> Collection[str]:
-    """Return the names of all networks in which any of the nodes has an address."""
+    """Return the names of all networks in which at least one node has an address."""
     return {network: None for entry in entries for network in _networks(entry)} or {DEFAULT: None}
 
 
 def not_in_network(network: str, networks: Collection[str]) -> str:
-    """Return the message that no node of the cluster is in the client's network, with the next step.
+    """Return the message that no node of the cluster is in the client's network. It includes the next step.
 
     Args:
-        networks: all networks in which any of its nodes has an address.
+        networks: all networks in which at least one node of the cluster has an address.
     """
     known = one_line(", ".join(networks))
     return (

@@ -1,4 +1,4 @@
-"""Canonical addresses of nodes, by the addresses that a client in another network uses.
+"""Canonical addresses of nodes, for a client that uses their addresses in another network.
 
 Source: SDK-RFC 0067 "Remote Hostname/IP", which requires the canonical address; the field ``alternateAddresses`` of
 cluster configs.
@@ -14,13 +14,13 @@ from triclinium_core.kv.topology.networks import DEFAULT, address_in
 
 
 class OwnAddresses:
-    """Addresses from the newest config of each bucket and of the cluster."""
+    """Canonical addresses from the newest config of each bucket and of the cluster."""
 
     def __init__(self) -> None:
         self._of: dict[str | None, Mapping[Address, Address]] = {}
 
     def learn(self, bucket: str | None, config: ClusterConfig, *, network: str, source: Address) -> None:
-        """Replace the addresses of ``bucket`` by those in a config.
+        """Replace the addresses from the last config of ``bucket`` by those in ``config``.
 
         Args:
             network: network that the client uses.

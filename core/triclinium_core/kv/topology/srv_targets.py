@@ -1,7 +1,7 @@
 """Hosts that a client accepts as targets of SRV records.
 
-Nothing authenticates a DNS response, and a certificate proves only the name of the host that presents it. So a target
-must be at or below a domain that the connection string or the program names.
+The client cannot authenticate a DNS response, and a certificate proves only the name of the host that presents it. So
+the client accepts only targets at or below a domain that the connection string or the program names.
 
 Source: decision D66; RFC 2782; RFC 3490 for names outside ASCII.
 """
@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 PARENT_LABELS_MIN = 4
-"""Minimum number of labels of a host that accepts its siblings. With three, the parent may be a public suffix such as
-``co.uk``."""
+"""Minimum number of labels of a host for which the client also accepts other hosts in the parent domain. The parent of
+a host with three labels may be a public suffix such as ``co.uk``."""
 
 
 class AcceptedDomains:
-    """Domains at or below which targets are accepted. ``str`` lists them.
+    """Domains at or below which the client accepts targets. ``str`` lists the domains.
 
     Args:
         host: host name from the connection string.
-        others: further domains, and addresses, each of which accepts only itself.
+        others: further domains and addresses. For an address, the client accepts only the address itself.
     """
 
     def __init__(self, host: str, others: Sequence[str] = ()) -> None:
@@ -46,7 +46,7 @@ class AcceptedDomains:
 
 
 def is_literal(host: str) -> bool:
-    """Return whether a host is an address rather than a name. The system's resolver accepts 127.1 as an address."""
+    """Return whether a host is an address rather than a name. 127.1 is an address for the resolver of the system."""
     return ":" in host or host.removesuffix(".").rpartition(".")[2].isdigit()
 
 
@@ -55,10 +55,10 @@ def _labels(name: str) -> list[str]:
 
 
 def _spellings(label: str) -> frozenset[str]:
-    """Return a label in lower case, and its other form, Unicode or ASCII, if any.
+    """Return a label in lower case and, if there is one, its equivalent form in Unicode or ASCII.
 
-    A label that changes in the round trip, such as one with a sharp s, has only one form, because resolvers disagree on
-    the other.
+    A label that changes in the round trip, such as a label with a sharp s, has no equivalent form, because resolvers
+    disagree about that form.
     """
     written = label.lower()
     try:

@@ -1,6 +1,6 @@
-"""Options in the query part of a connection string: the field that each sets, and its parser.
+"""Options in the query part of a connection string: the field that each option sets, and the parser of its value.
 
-Source: SDK-RFC 0011 "General Design"; the names are those that the Couchbase clients share.
+Source: SDK-RFC 0011 "General Design". The Couchbase clients share the names of the options.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNITS: Mapping[str, Fraction] = {
     "m": Fraction(60),
     "h": Fraction(3600),
 }
-"""Seconds in each unit that the core of the official clients accepts."""
+"""Seconds in each unit of time that the core of the official clients accepts."""
 
 A_DURATION = "a duration > 0 with its unit, such as 2.5s, 500ms or 1m30s, or inf"
 A_FLAG = "true or false"
@@ -40,15 +40,15 @@ _DURATION = re.compile(rf"(?:{_PART.pattern})+")
 
 
 def read_seconds(text: str) -> float:
-    """Return the seconds of a duration with its unit.
+    """Return the number of seconds in a duration with a unit, such as ``10s``.
 
     Raises:
-        ValueError: ``text`` is not a duration. The message continues a sentence that starts with the text.
+        ValueError: ``text`` is not a duration. The message continues a sentence that starts with ``text``.
     """
     if text == ENDLESS:
         return math.inf
     if _NUMBER.fullmatch(text):
-        # Decision D8: 10000 from another client's connection string would become hours.
+        # Decision D8: other clients read a number as milliseconds. As seconds, their 10000 would be hours.
         raise ValueError(
             f"has no unit, and other Couchbase clients assume milliseconds; write {text[:20]}ms or {text[:20]}s"
         )
@@ -62,10 +62,10 @@ def read_seconds(text: str) -> float:
 
 
 def read_flag(text: str) -> bool:
-    """Return True or False.
+    """Return the boolean that ``text`` stands for.
 
     Raises:
-        ValueError: ``text`` is neither. The message continues a sentence that starts with the text.
+        ValueError: ``text`` is not a boolean. The message continues a sentence that starts with ``text``.
     """
     if text not in FLAGS:
         raise ValueError(f"is not {A_FLAG}")
@@ -76,7 +76,7 @@ def read_name(text: str) -> str:
     """Return the name of a network.
 
     Raises:
-        ValueError: ``text`` is empty. The message continues a sentence that starts with the text.
+        ValueError: ``text`` is empty. The message continues a sentence that starts with ``text``.
     """
     if not text:
         raise ValueError(f"is not {A_NETWORK}")
@@ -84,10 +84,10 @@ def read_name(text: str) -> str:
 
 
 def read_domains(text: str) -> tuple[str, ...]:
-    """Return the domains of a comma-separated list.
+    """Return the domains in a comma-separated list.
 
     Raises:
-        ValueError: an entry is not a domain. The message continues a sentence that starts with the text.
+        ValueError: an entry is not a domain. The message continues a sentence that starts with ``text``.
     """
     try:
         return require_domains("value", text.split(","))
@@ -97,12 +97,12 @@ def read_domains(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StringOption:
-    """One option.
+    """Option in connection strings.
 
     Args:
-        group: class of options that it belongs to.
-        field: field of ``group`` that it sets.
-        read: parser of the text; it raises ValueError with the reason for an invalid one.
+        group: class of options that has ``field``.
+        field: field of ``group`` that the option sets.
+        read: parser of the text. For an invalid text, it raises ValueError with the reason.
         wanted: description of valid texts.
     """
 
@@ -113,7 +113,7 @@ class StringOption:
 
 
 def name_of_timeout(field: str) -> str:
-    """Return the name of a ``TimeoutOptions`` field in a connection string; in upper case also that of its variable."""
+    """Return the name of a ``TimeoutOptions`` field in connection strings and, in upper case, in the environment."""
     return field if field.endswith(("_interval", "_floor")) else f"{field}_timeout"
 
 
@@ -123,4 +123,4 @@ OPTIONS: Mapping[str, StringOption] = {
     "enable_dns_srv": StringOption(ClientOptions, "enable_dns_srv", read_flag, A_FLAG),
     "dns_srv_domains": StringOption(ClientOptions, "dns_srv_domains", read_domains, A_LIST_OF_DOMAINS),
 }
-"""Options by name. The circuit breaker has no options in connection strings (decision D10)."""
+"""All options by name. Connection strings have no options for the circuit breaker (decision D10)."""

@@ -1,4 +1,4 @@
-"""Nodes of a cluster, for subscribers of the topology.
+"""Topologies: the nodes of a cluster, as subscribers receive them.
 
 Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), field ``nodesExt``.
 """
@@ -15,7 +15,7 @@ from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
 from triclinium_core.kv.topology.networks import DEFAULT, networks_of, not_in_network
 
 _NAMING_PORTS = ("kv", "kvSSL", "mgmt", "mgmtSSL")
-"""Services whose port distinguishes the nodes of one host; the first that a node offers counts."""
+"""Services whose port distinguishes the nodes on one host. The name of a node has the first port that the node has."""
 
 
 class TopologyNode(msgspec.Struct, frozen=True):
@@ -25,8 +25,8 @@ class TopologyNode(msgspec.Struct, frozen=True):
     ports: Mapping[str, int]
     """Ports by service, with the names from configs: ``kv``, ``kvSSL``, ``mgmt``, ``n1ql`` and so on."""
     is_reached: bool = True
-    """Whether host and ports are those in the client's network. A node without an address there has its internal
-    address here. The client sends nothing to it, because in the client's network it may belong to another machine."""
+    """Whether host and ports are those in the client's network. Otherwise they are the internal address of the node.
+    The client then sends nothing to the node, because the address may belong to another machine in its network."""
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -39,10 +39,10 @@ class TopologyNode(msgspec.Struct, frozen=True):
 
 
 class Topology(msgspec.Struct, frozen=True):
-    """One version of the nodes of a bucket or of the whole cluster."""
+    """One version of the nodes of a bucket or of the complete cluster."""
 
     bucket: str | None
-    """Name of the bucket; None for the nodes of the whole cluster."""
+    """Name of the bucket; None for the nodes of the complete cluster."""
     revision: tuple[int, int]
     """Epoch and revision; the greater pair is newer."""
     nodes: tuple[TopologyNode, ...]
@@ -51,26 +51,26 @@ class Topology(msgspec.Struct, frozen=True):
     network: str = DEFAULT
     """Network that the client uses."""
     networks: tuple[str, ...] = (DEFAULT,)
-    """All networks in which any of the nodes has an address."""
+    """All networks in which at least one node has an address."""
 
     @property
     def obstacle(self) -> str | None:
-        """Reason why no node can be reached; None if one can, or if the topology has no nodes."""
+        """Reason why the client can reach no node; None if it can reach one, or if the topology has no nodes."""
         if not self.nodes or any(node.is_reached for node in self.nodes):
             return None
         return not_in_network(self.network, self.networks)
 
 
 class TopologyChange(msgspec.Struct, frozen=True):
-    """Change from one version to a newer one; there may be versions in between."""
+    """Change from one version of a topology to a newer version. There may be versions in between."""
 
     old: Topology | None
-    """Previous version; None for the first one."""
+    """Previous version; None if the new version is the first one."""
     new: Topology
 
     @property
     def bucket(self) -> str | None:
-        """Bucket whose topology has changed; None for the whole cluster."""
+        """Bucket whose topology has changed; None for the complete cluster."""
         return self.new.bucket
 
     @property
@@ -84,21 +84,21 @@ class TopologyChange(msgspec.Struct, frozen=True):
         return () if self.old is None else _missing(self.old, in_=self.new)
 
     def followed_by(self, later: TopologyChange) -> TopologyChange:
-        """Return the combination of this change and a later one."""
+        """Return the combination of this change and the change ``later``."""
         return TopologyChange(self.old, later.new)
 
 
 def topology_of(config: ClusterConfig, *, bucket: str | None, source: Address, network: str = DEFAULT) -> Topology:
-    """Return the nodes in a config.
+    """Return the topology with the nodes in a config.
 
     Args:
         source: address of the node that sent the config; its host replaces missing host names.
-        network: network whose addresses name the nodes. A node outside it gets its internal address.
+        network: network whose addresses to use. A node without an address in this network gets its internal address.
     """
     nodes = [_node(entry, source, network) for entry in config.nodes_ext]
     this_node = next((node for entry, node in zip(config.nodes_ext, nodes, strict=True) if entry.this_node), None)
     servers = config.v_bucket_server_map.server_list if config.v_bucket_server_map is not None else ()
-    # The config has only the key-value address of a server without a ``nodesExt`` entry.
+    # Servers without a ``nodesExt`` entry: the config has only their key-value addresses.
     others, is_reached = map(parse_server, servers[len(nodes) :]), network == DEFAULT
     nodes += [TopologyNode(each.host, {"kv": each.port}, is_reached) for each in others if each is not None]
     networks = tuple(networks_of(config.nodes_ext))

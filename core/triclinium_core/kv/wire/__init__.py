@@ -1,1 +1,1 @@
-"""Couchbase's variant of the memcached binary protocol: conversion between bytes and frames."""
+"""Conversion between bytes and frames of Couchbase's variant of the memcached binary protocol."""

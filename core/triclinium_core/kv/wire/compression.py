@@ -1,4 +1,4 @@
-"""Values in snappy's raw block format. The codec is loaded on first use.
+"""Compression of values in snappy's raw block format. The module imports the codec on first use.
 
 Source: kv_engine docs/BinaryProtocol.md, "Data Type"; google/snappy format_description.txt.
 """
@@ -8,23 +8,25 @@ from __future__ import annotations
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 
 XATTR_SIZE_MAX = 1024 * 1024
-"""Maximum size of extended attributes, which share the value's field and do not count towards the document's limit."""
+"""Maximum size of extended attributes. They share the field with the value, but do not count towards the limit of the
+document's size."""
 
 INFLATED_SIZE_MAX = VALUE_SIZE_MAX + XATTR_SIZE_MAX
 
 DEFLATE_SIZE_MIN = 32
-"""Minimum size of a value to compress: shorter ones hardly shrink. Every client uses this bound."""
+"""Minimum size of a value that the client compresses, because shorter values hardly shrink. All Couchbase clients use
+this bound."""
 
 DEFLATE_RATIO_MAX = 0.83
-"""Maximum ratio of compressed to original size; above it, the value is sent uncompressed. Every client uses this
-bound."""
+"""Maximum ratio of compressed to original size. Above it, the client sends the value uncompressed. All Couchbase
+clients use this bound."""
 
 _COPY_OUTPUT_MAX, _COPY_INPUT_MIN = 64, 3
-"""Sizes of the densest element of the format: three bytes that repeat 64 earlier ones."""
+"""Sizes in bytes of the densest element of the format: three bytes, which repeat 64 earlier bytes."""
 
 
 class MalformedCompression(ValueError):
-    """The bytes are not a snappy block, or one that would inflate beyond the maximum size of a value."""
+    """The bytes are not a snappy block, or the block would inflate beyond the maximum size of a value."""
 
 
 def inflate(data: bytes) -> bytes:
@@ -48,7 +50,7 @@ def inflated_size(data: bytes) -> int:
     """Return the inflated size in bytes that ``data`` announces.
 
     Raises:
-        MalformedCompression: ``data`` has no size, or announces an invalid one.
+        MalformedCompression: ``data`` announces no size, or an invalid size.
     """
     import cramjam
 
@@ -62,9 +64,9 @@ def inflated_size(data: bytes) -> int:
 
 
 def _impossible_size(size: int, data: bytes) -> MalformedCompression:
-    """Return the error for a size above that of the largest value, or above the maximum that the block can express.
+    """Return the error for a size that exceeds the largest value, or to which the block cannot inflate.
 
-    It is raised before inflation, so an announced size alone never allocates memory.
+    The caller raises the error before inflation, so an announced size alone never allocates memory.
     """
     bound = (
         f"the maximum is {INFLATED_SIZE_MAX}"
@@ -75,7 +77,7 @@ def _impossible_size(size: int, data: bytes) -> MalformedCompression:
 
 
 def deflate(value: bytes) -> bytes | None:
-    """Return ``value`` as a snappy block, or None if it is short or hardly shrinks."""
+    """Return ``value`` as a snappy block, or None if ``value`` is short or hardly shrinks."""
     if len(value) < DEFLATE_SIZE_MIN:
         return None
     import cramjam

@@ -10,18 +10,18 @@ from enum import IntEnum, IntFlag, unique
 HEADER_SIZE = 24
 OPCODE_OFFSET = 1
 FRAME_SIZE_MAX = 30 * 1024 * 1024
-"""Maximum size of a frame. The server refuses larger ones, so a larger one is invalid."""
+"""Maximum size of a frame in bytes. Servers refuse larger frames, so the client treats them as invalid."""
 VALUE_SIZE_MAX = 20 * 1024 * 1024
-"""Largest document that a server stores."""
+"""Maximum size of a document that a server stores, in bytes."""
 KEY_SIZE_MAX = 250
-"""Largest document id in the default collection, in bytes of UTF-8."""
+"""Maximum size of a document id in the default collection, in bytes of UTF-8."""
 KEY_SIZE_MAX_IN_COLLECTION = 246
-"""Largest document id outside the default collection, in bytes of UTF-8."""
+"""Maximum size of a document id outside the default collection, in bytes of UTF-8."""
 
 
 @unique
 class Magic(IntEnum):
-    """First byte of a frame, which determines its direction and its header layout."""
+    """First byte of a frame. It determines the direction of the frame and the layout of its header."""
 
     CLIENT_REQUEST = 0x80
     CLIENT_RESPONSE = 0x81
@@ -33,7 +33,7 @@ class Magic(IntEnum):
 
 @unique
 class Opcode(IntEnum):
-    """Commands from client to server."""
+    """Opcodes of requests from client to server."""
 
     GET = 0x00
     SET = 0x01
@@ -69,7 +69,7 @@ class Opcode(IntEnum):
 
 @unique
 class ServerOpcode(IntEnum):
-    """Commands from server to client (magic 0x82)."""
+    """Opcodes of requests from server to client (magic 0x82)."""
 
     CLUSTERMAP_CHANGE_NOTIFICATION = 0x01
 
@@ -120,6 +120,6 @@ SERVER_REQUEST_MAGIC, SNAPPY_BIT, RANGE_SCAN_CONTINUE_OPCODE = (
     int(Datatype.SNAPPY),
     int(Opcode.RANGE_SCAN_CONTINUE),
 )
-"""Plain numbers. Looking up a member of an enumeration takes about 900 instructions in CPython 3.11. With lookups for
-these and for the members that other modules bind to names, a get takes 19 % more instructions: 119700 instead of 100200
-(``python -m tests.bench --only core``)."""
+"""Plain numbers of enum members. The lookup of a member of an enum takes about 900 instructions in CPython 3.11. With
+lookups of these members, and of the members for which other modules have aliases, a get would take 19 % more
+instructions: 119700 instead of 100200 (``python -m tests.bench --only core``)."""

@@ -1,4 +1,4 @@
-"""One frame as a value, and the encoders of the four kinds of frame.
+"""Frames as values, and the encoders of the four kinds of frames.
 
 Source: kv_engine docs/BinaryProtocol.md, "Packet Structure".
 """
@@ -19,10 +19,10 @@ _CLIENT_REQUEST = int(Magic.CLIENT_REQUEST)
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """One complete frame as received; a compressed value is still compressed.
+    """One complete frame as received. A compressed value is still compressed.
 
-    ``status`` is the vbucket if the frame is a request. ``framing_extras`` is empty unless the magic is a flexible one.
-    ``cas`` is all ones for a locked document.
+    ``status`` is the vbucket if the frame is a request. ``framing_extras`` is empty unless the magic is flexible. All
+    bits of ``cas`` are set if the document is locked.
     """
 
     magic: int
@@ -56,7 +56,7 @@ class EncodeFrame(Protocol):
         """Return a frame.
 
         Args:
-            status: for a request, its vbucket, which has the same position in the header.
+            status: status of a response. For a request, its vbucket, which is at the same position in the header.
 
         Raises:
             ValueError: a number or a length does not fit its field, the frame exceeds ``FRAME_SIZE_MAX``, or this kind
@@ -141,13 +141,13 @@ def encode_store(
     key: bytes,
     value: bytes,
 ) -> bytes:
-    """Return the request that writes a whole document.
+    """Return the request that writes a complete document.
 
-    Without framing extras, header and extras are packed in one call: encoding a plain upsert takes 14 % fewer
-    instructions.
+    Without framing extras, this function packs header and extras in one call. So encoding a plain upsert takes 14 %
+    fewer instructions.
 
     Raises:
-        ValueError: as ``encode_request`` does.
+        ValueError: for the same reasons as in ``encode_request``.
         TypeError: a part of the body is not bytes.
     """
     key_size = len(key)
@@ -184,6 +184,6 @@ def encode_store(
 
 
 def _misfit(*rows: tuple[str, int, int]) -> ValueError:
-    """Return the error for the first row ``(name, value, largest)`` whose value its field cannot hold."""
+    """Return the error for the first row ``(name, value, largest)`` whose value does not fit its field."""
     name, value, largest = next(row for row in rows if not (isinstance(row[1], int) and 0 <= row[1] <= row[2]))
     return ValueError(f"{name}={value!r} must be an integer from 0 to {largest}")

@@ -1,10 +1,10 @@
-"""Buffer of a stream: pieces of any size in, complete frames out.
+"""Receive buffer of a stream: it takes pieces of any size, and returns complete frames.
 
-Theory of operation: received bytes that were not returned yet, at most one partial frame, are at the start of one
-buffer, to which the header decoder is bound. New bytes are appended, all headers are decoded in one call, and the
-remainder is moved to the front once: from then on it is the first frame and does not move. So each byte is copied a
-bounded number of times, however small the pieces of a large value are. The buffer grows by doubling, and only for
-received bytes: an announced length allocates nothing.
+Theory of operation: the start of the buffer has the received bytes that were not returned yet, which are at most one
+partial frame. ``receive`` appends new bytes, decodes all headers in one call, and moves the remainder to the front. The
+remainder is then the first frame, and does not move again. So each byte is copied a bounded number of times, even if
+a large value arrives in small pieces. The buffer grows by doubling, and only for received bytes: an announced length
+allocates no memory.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ SERVER_ACCEPTS = frozenset((Magic.CLIENT_REQUEST, Magic.FLEXIBLE_CLIENT_REQUEST,
 """Magics that a client sends."""
 
 CAPACITY_MIN = 64 * 1024
-"""Initial capacity in bytes: one typical read from a socket."""
+"""Initial capacity in bytes: the size of a typical read from a socket."""
 
 CAPACITY_KEPT = 1024 * 1024
-"""Capacity above which a buffer is released once the frame that needed it has been returned."""
+"""Capacity in bytes above which the buffer is released once the frame that needed the capacity was returned."""
 
 PIECE_SIZE = 256 * 1024
-"""Size above which received data is split into pieces, so that many small frames need no large buffer."""
+"""Size in bytes above which ``receive`` splits data into pieces, so that many small frames need no large buffer."""
 
 CAPACITY_MAX = FRAME_SIZE_MAX + PIECE_SIZE
-"""Maximum capacity: the largest partial frame and one piece."""
+"""Maximum capacity in bytes: the largest partial frame and one piece."""
 
 
 class FrameBuffer:
-    """One direction of one connection.
+    """Receive buffer for one direction of one connection.
 
-    ``malformed`` has the reason and position of an invalid frame, and otherwise is None. Once it is set, close the
-    connection. ``receive`` ignores further data, because the start of the next frame is unknown.
+    ``malformed`` has the reason and position of an invalid frame; None before an invalid frame. Once it is set, close
+    the connection. ``receive`` then ignores further data, because the start of the next frame is unknown.
     ``capacity`` is the size of the buffer in bytes.
 
     Args:
-        accepts: magics that this side may receive; any other is malformed.
+        accepts: magics that this side may receive. A frame with any other magic is invalid.
     """
 
     __slots__ = (
@@ -65,7 +65,7 @@ class FrameBuffer:
     def receive(self, data: bytes | bytearray | memoryview) -> list[Frame]:
         """Return the frames that ``data`` completes, oldest first.
 
-        Frames before a malformed one are returned too, so check ``malformed`` after each call.
+        Also return frames before an invalid frame. Check ``malformed`` after each call.
         """
         if self.malformed is not None:
             return []
@@ -79,7 +79,7 @@ class FrameBuffer:
         fields = self._scan_pending(end)
         if not fields:
             return []
-        # If nothing was pending, offsets in data and buffer are equal, so bytes need no copy.
+        # If no bytes were pending, the offsets in data and buffer are equal, so slice bytes without a copy.
         source = data if type(data) is bytes and not pending_size else self._view[: fields[-1]].tobytes()
         frames = self._build_frames(fields, source)
         if self.malformed is None:
@@ -93,11 +93,11 @@ class FrameBuffer:
         return frames
 
     def _scan_pending(self, size: int) -> list[int]:
-        """Return the headers of the complete frames in the first ``size`` bytes; without one, keep these bytes."""
+        """Return the headers of the complete frames in the first ``size`` bytes. Without one, keep these bytes."""
         try:
             fields = self._scanner.scan(0, size)
         except MalformedFrame as error:
-            # The first byte reveals the wrong direction, so report that even if the lengths are wrong too.
+            # If the first byte shows that the frame has the wrong direction, report this instead of wrong lengths.
             if not self._refuses(self._buffer[0], 0):
                 self._fail(error.reason, error.offset)
             return []
@@ -108,7 +108,7 @@ class FrameBuffer:
         return fields
 
     def _build_frames(self, fields: list[int], source: bytes) -> list[Frame]:
-        """Return the frames that ``fields`` describe, up to the first that this side does not accept."""
+        """Return the frames that ``fields`` describe, up to the first frame that this side does not accept."""
         wrong_magics = self._wrong_magics
         frames: list[Frame] = []
         frame_start = 0
@@ -137,7 +137,7 @@ class FrameBuffer:
         return frames
 
     def _keep_tail(self, frames_end: int, end: int) -> None:
-        """Move the bytes after the frames, the start of the next frame, to the front."""
+        """Move the bytes after the complete frames, which are the start of the next frame, to the front."""
         tail_size = end - frames_end
         self._stream_offset += frames_end
         self._pending_size = tail_size
@@ -149,7 +149,7 @@ class FrameBuffer:
             self._scan_pending(tail_size)
 
     def _resize(self, capacity: int) -> None:
-        """Switch to a new buffer: a buffer with an exported scanner and view cannot change its size."""
+        """Switch to a new buffer, because a buffer to which the scanner and a view refer cannot change its size."""
         buffer = bytearray(capacity)
         buffer[: self._pending_size] = self._view[: self._pending_size]
         self._scanner.release()
@@ -162,7 +162,7 @@ class FrameBuffer:
         self.capacity: int = len(buffer)
 
     def _refuses(self, magic: int, offset: int) -> bool:
-        """Return whether a frame with this magic belongs to the other direction, and fail if so."""
+        """Return whether this side does not accept a frame with this magic. If so, record the failure."""
         if magic not in self._wrong_magics:
             return False
         accepted = ", ".join(f"{right:#04x}" for right in sorted(set(Magic) - self._wrong_magics))

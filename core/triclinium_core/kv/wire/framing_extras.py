@@ -1,8 +1,8 @@
 """Framing extras: small numbered pieces of information between header and extras of a flexible frame.
 
-Layout: each piece begins with one byte: identifier in the high nibble, size in the low nibble. A nibble of 15 is an
-escape: the number is 15 plus the value of one more byte. The escape byte of the identifier precedes that of the size.
-The content follows.
+Layout: each piece begins with a byte with the identifier in the high nibble and the size in the low nibble. A nibble of
+15 is an escape: the number is 15 plus the value of one more byte. The escape byte of the identifier precedes the escape
+byte of the size. The content follows.
 
 Source: kv_engine docs/BinaryProtocol.md, "Request header with flexible framing extras";
     include/mcbp/protocol/framebuilder.h.
@@ -23,8 +23,8 @@ _DURATION_CODE_MAX = 0xFFFF
 _DURATION_SIZE = 2
 
 REMEMBERED_MAX = 512
-"""Maximum number of framing extras whose decoded duration is cached: durations of responses repeat. Without the cache,
-a get takes 8 % more instructions: 108100 instead of 100300 (``python -m tests.bench --only core``)."""
+"""Maximum number of framing extras whose decoded duration is cached, because the durations of responses repeat. Without
+the cache, a get takes 8 % more instructions: 108100 instead of 100300 (``python -m tests.bench --only core``)."""
 
 
 @unique
@@ -54,7 +54,7 @@ class MalformedFramingExtras(ValueError):
     """The last piece extends beyond the framing extras.
 
     Args:
-        reason: one line that names the missing part.
+        reason: one line, which names the missing part.
         offset: start of the piece, in bytes from the start of the framing extras.
     """
 
@@ -68,7 +68,9 @@ class MalformedFramingExtras(ValueError):
 
 
 def parse_framing_extras(data: bytes) -> Mapping[int, bytes]:
-    """Return the content of every piece by identifier, including unknown ones; the last of equal identifiers wins.
+    """Return the content of every piece by identifier, including unknown identifiers.
+
+    If several pieces have the same identifier, return the last one.
 
     Raises:
         MalformedFramingExtras: a piece is truncated.
@@ -96,7 +98,7 @@ def parse_framing_extras(data: bytes) -> Mapping[int, bytes]:
 
 
 def encode_framing_extras(pieces: Mapping[int, bytes]) -> bytes:
-    """Return the encoded pieces, in order, for ``encode_request`` and ``encode_response``.
+    """Return the framing extras with these pieces, in order, for ``encode_request`` and ``encode_response``.
 
     Raises:
         ValueError: an identifier or a size exceeds what nibble and escape byte can express.
@@ -111,7 +113,7 @@ def encode_framing_extras(pieces: Mapping[int, bytes]) -> bytes:
 
 
 def decode_server_duration_us(encoded: int) -> float:
-    """Return microseconds from the 16-bit code that servers use for durations.
+    """Return the duration in microseconds from the 16-bit code that servers use for durations.
 
     Raises:
         ValueError: ``encoded`` has more than 16 bits.
@@ -125,9 +127,9 @@ def decode_server_duration_us(encoded: int) -> float:
 
 @lru_cache(REMEMBERED_MAX)
 def server_duration(framing_extras: bytes) -> float | None:
-    """Return the seconds that the server reports for a request; None if it reports none.
+    """Return the duration in seconds that the server reported for a request; None if it reported none.
 
-    Malformed framing extras count as no report: they do not invalidate the response.
+    Return None for malformed framing extras too, because they do not make the response invalid.
     """
     try:
         encoded = parse_framing_extras(framing_extras).get(ResponseFrameInfo.SERVER_DURATION, b"")
@@ -139,7 +141,7 @@ def server_duration(framing_extras: bytes) -> float | None:
 
 
 def encode_server_duration_us(duration_us: float) -> int:
-    """Return the 16-bit code for a duration in microseconds, at most the longest that it can express (two minutes).
+    """Return the 16-bit code for a duration in microseconds. The longest duration that it can express is two minutes.
 
     Raises:
         ValueError: ``duration_us`` is negative or not a number.

@@ -1,6 +1,6 @@
-"""Scanner of 24-byte headers in Python: the frames in a buffer, and the reason why a header is invalid.
+"""Scanner of 24-byte headers in Python: it finds the frames in a buffer, and the reason why a header is invalid.
 
-``triclinium_c`` does the same for many frames in one call; ``triclinium_core._speedups`` chooses between the two.
+``triclinium_c`` has a scanner in C with the same interface; ``triclinium_core._speedups`` chooses between the two.
 
 Source: kv_engine docs/BinaryProtocol.md, "Packet Structure"; include/mcbp/protocol/magic.h.
 """
@@ -20,23 +20,23 @@ FIELDS_PER_FRAME = 10
 BODY_SIZE_MAX = FRAME_SIZE_MAX - HEADER_SIZE
 
 FLEXIBLE_MAGICS = frozenset((int(Magic.FLEXIBLE_CLIENT_REQUEST), int(Magic.FLEXIBLE_CLIENT_RESPONSE)))
-"""Magics whose headers split the key length: one byte for the framing extras, one for the key."""
+"""Magics whose headers split the key length: one byte for the length of the framing extras, one for that of the key."""
 
 PLAIN_MAGICS = frozenset(map(int, Magic)) - FLEXIBLE_MAGICS
 
 PLAIN_HEADER = Struct(">BBHBBHIIQ")
-"""Magic, opcode, key length, extras length, datatype, vbucket or status, body length, opaque, CAS."""
+"""Header layout: magic, opcode, key length, extras length, datatype, vbucket or status, body length, opaque, CAS."""
 
 STORE_HEADER = Struct(PLAIN_HEADER.format + "II")
-"""Plain header with the extras of a whole document: flags, expiry."""
+"""``PLAIN_HEADER`` followed by the extras of a complete document: flags, expiry."""
 
 FLEXIBLE_HEADER = Struct(">BBBBBBHIIQ")
-"""``PLAIN_HEADER`` with the key length split: framing extras length, key length."""
+"""``PLAIN_HEADER`` with the key length split into framing extras length and key length."""
 
 
 @unique
 class Malformation(IntEnum):
-    """Reason why a header is invalid; the numbers are those that ``triclinium_c`` returns."""
+    """Reason why a header is invalid. ``triclinium_c`` returns the numbers."""
 
     MAGIC = -1
     SIZE = -2
@@ -58,10 +58,10 @@ _REASONS: Mapping[Malformation, str] = MappingProxyType(
 
 
 class MalformedFrame(ValueError):
-    """An invalid frame. The start of the next frame is unknown, so close the connection.
+    """A frame is invalid. The start of the next frame is unknown, so close the connection.
 
     Args:
-        reason: one line with the defect.
+        reason: one line, which names the invalid part.
         offset: start of the frame, in bytes.
     """
 
@@ -75,13 +75,13 @@ class MalformedFrame(ValueError):
 
 
 def scan_headers(buffer: bytes | bytearray | memoryview, start: int, end: int) -> list[int]:
-    """Return ten unsigned ints for every complete frame in ``buffer[start:end]``, oldest first.
+    """Return ten unsigned integers for every complete frame in ``buffer[start:end]``, in the order of the frames.
 
     Layout: flat, big-endian on the wire:
     ``[magic, opcode, status, datatype, opaque, cas, extras_start, key_start, value_start, frame_end] * n``.
     The status of a request is its vbucket. Offsets count from the start of the buffer. The framing extras are
-    ``[frame_start + 24, extras_start)``. Each frame starts at the end of the previous one. A trailing partial frame is
-    not returned, but its header is checked as far as it was received.
+    ``[frame_start + 24, extras_start)``. Each frame starts at the end of the previous frame. The result does not
+    include a trailing partial frame, but the received part of its header is checked.
 
     Args:
         buffer: received bytes.
@@ -89,7 +89,7 @@ def scan_headers(buffer: bytes | bytearray | memoryview, start: int, end: int) -
         end: offset in bytes after the last received byte, ``0 <= start <= end <= len(buffer)``.
 
     Raises:
-        MalformedFrame: the first frame is invalid. An invalid later frame ends the list before it.
+        MalformedFrame: the first frame is invalid. If a later frame is invalid, the result ends before that frame.
         ValueError: ``start`` or ``end`` is outside the buffer.
 
     Source: kv_engine docs/BinaryProtocol.md, "Packet Structure".

@@ -1,7 +1,7 @@
-"""Limits of JSON from a server, counted before it is parsed.
+"""Limits of JSON from a server, which the client checks before it parses the JSON.
 
-A limit in bytes alone does not bound the work of parsing: a megabyte may contain one string or half a million lists.
-Brackets and commas within strings count too, so a count is never too small.
+A limit of the size alone does not bound the work of parsing: a megabyte may contain one string or half a million lists.
+Brackets and commas within strings count too, so a count may be too high, but is never too low.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class JsonLimits:
-    """Limits of a document.
+    """Limits of a JSON document.
 
     Args:
         size_bytes_max: maximum number of bytes.
-        objects_max: maximum number of objects, the most expensive parts.
+        objects_max: maximum number of objects, which are the most expensive parts.
         parts_max: maximum number of objects, lists and values separated by commas.
     """
 

@@ -9,11 +9,11 @@ VALUE_MAX = 0xFFFF_FFFF
 """Largest number: collection ids have 32 bits."""
 
 SIZE_MAX = 5
-"""Maximum size in bytes: with seven bits per byte, 32 bits need at most five."""
+"""Maximum size in bytes: with seven bits per byte, 32 bits need at most five bytes."""
 
 
 class MalformedLeb128(ValueError):
-    """Bytes that do not begin with the shortest form of a 32-bit number."""
+    """The bytes do not begin with the shortest form of a 32-bit number."""
 
 
 def encode_unsigned(value: int) -> bytes:
@@ -33,7 +33,7 @@ def encode_unsigned(value: int) -> bytes:
 
 
 def decode_unsigned(data: bytes) -> tuple[int, int]:
-    """Return the number at the start of ``data`` and its size in bytes. Ignore the bytes after it.
+    """Return the number at the start of ``data`` and its encoded size in bytes. Ignore the bytes after the number.
 
     Raises:
         MalformedLeb128: the number is truncated, is not in its shortest form or has more than 32 bits.

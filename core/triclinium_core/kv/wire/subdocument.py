@@ -16,23 +16,23 @@ PATH_SIZE_MAX = 1024
 """Maximum size of a path in bytes of UTF-8."""
 
 MUTATIONS_SIZE_MAX = FRAME_SIZE_MAX - 1024
-"""Maximum size in bytes of all mutations of one command: a frame less room for header, extras and key."""
+"""Maximum size in bytes of all mutations in one command: that of a frame, minus space for header, extras and key."""
 
 LOOKUP_SPEC = struct.Struct(">BBH")
-"""Spec of a lookup: opcode, flags, length of the path, which follows."""
+"""Layout of the spec of a lookup: opcode, flags, length of the path. The path follows."""
 MUTATION_SPEC = struct.Struct(">BBHI")
-"""Spec of a mutation: opcode, flags, lengths of path and value, which follow in this order."""
+"""Layout of the spec of a mutation: opcode, flags, lengths of path and value. Path and value follow."""
 LOOKUP_OUTCOME = struct.Struct(">HI")
-"""Outcome of each path of a lookup: status, length of the value, which follows."""
+"""Layout of the outcome of each path of a lookup: status, length of the value. The value follows."""
 MUTATION_OUTCOME = struct.Struct(">BH")
-"""Outcome of each path of a mutation that failed or returns a value: index, status."""
+"""Layout of the outcome of each path of a mutation that failed or returned a value: index, status."""
 MUTATION_VALUE = struct.Struct(">I")
-"""Length of the value after the status of a path that succeeded. The value follows."""
+"""Layout of the length of the value, after the status of a path that succeeded. The value follows."""
 
 
 @unique
 class PathOpcode(IntEnum):
-    """Operation on one path. The first three apply to the whole document and need an empty path."""
+    """Operation on one path. The first three operations apply to the complete document and require an empty path."""
 
     GET_DOCUMENT = 0x00
     SET_DOCUMENT = 0x01
@@ -62,7 +62,7 @@ class PathFlag(IntFlag):
 
 
 class DocumentFlag(IntFlag):
-    """Flags of a command for the document as a whole."""
+    """Flags of a command that apply to the complete document."""
 
     NONE = 0x00
     UPSERT = 0x01

@@ -1,1 +1,1 @@
-"""Runtime of the key-value service: connections, routes, and operations that wait for them."""
+"""State machines of the key-value service: connections, routes, and the operations that wait for a connection."""

@@ -1,6 +1,6 @@
-"""Carrier of key-value operations: sends attempts to nodes, and processes the responses.
+"""Carrier of key-value operations: it sends their attempts to nodes, and processes the responses.
 
-A success completes its operation here. The life cycle passes every failure to the retry machine.
+The carrier completes an operation whose attempt succeeds. The life cycle passes every failure to the retry machine.
 
 Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; decisions C6, C25, C29, C33, C37, C38, D34.
 """
@@ -66,15 +66,15 @@ from triclinium_core.telemetry.span_names import SPAN_NAMES
 _FAIL_FAST = FailFastRetryStrategy()
 _KV, _SETTLED = Service.KV, Stage.SETTLED
 _SUCCESS = int(Status.SUCCESS)
-"""Plain number, because comparing it is faster; ``kv.wire.constants`` has the cost."""
+"""Plain number, because comparing plain numbers is faster; ``kv.wire.constants`` documents the cost of an enum."""
 
 
 class _Origin(NamedTuple):
-    """Source of an unsuccessful response."""
+    """Connection that sent an unsuccessful response, and whether the response contained a config."""
 
     connection: Connection
     has_config: bool
-    """Whether the response contained a cluster config, which has been processed."""
+    """Whether the response contained a cluster config, which the client has then processed already."""
 
 
 class KeyValueCarrier:
@@ -94,11 +94,11 @@ class KeyValueCarrier:
         self._lifecycle = lifecycle
         lifecycle.carriers[LiveOperation] = self
         self._open = cast("dict[int, LiveOperation]", lifecycle.open)
-        """All open operations and requests. Connections and collection lookups keep only tokens."""
+        """All open operations and requests by token. The queues of connections and collection ids have only tokens."""
         self._timeouts = tools.options.timeouts
         self._strategy = decider_of(strategy)
         self._issues_permits = isinstance(self._strategy, PermitIssuer)
-        """Whether the strategy of the client is a token strategy."""
+        """Whether the client's default strategy is a token strategy, which issues permits."""
         self._dispatcher = dispatcher
         self._connections = connections
         self._keep_alive = keep_alive
@@ -107,12 +107,12 @@ class KeyValueCarrier:
         self._emit = tools.emit
         self._gathering = gathering
         self._slow_after = gathering.thresholds[Service.KV] if gathering.thresholds is not None else math.inf
-        """Minimum duration of a slow operation, in seconds."""
+        """Seconds from which an operation counts as slow; ``inf`` if slow operations are not logged."""
 
     # -- Submission.
 
     def submit(self, submissions: Iterable[couchbase.OperationSubmitted], now: float) -> None:
-        """Submit operations: schedule the deadline of each, and dispatch it for the first time."""
+        """Submit operations. Schedule the deadline of each operation, and dispatch its first attempt."""
         lifecycle, timeouts, dispatch = self._lifecycle, self._timeouts, self._dispatcher.dispatch
         usual_deadline = now + timeouts.kv
         for submission in submissions:
@@ -138,14 +138,14 @@ class KeyValueCarrier:
                     operation.strategy = operation.permit = permit_of(cast(PermitIssuer, strategy))
                     lifecycle.begin(operation, now)
                     continue
-                # An operation that is abandoned as soon as it is sent needs no permit: nothing could release it.
+                # The client abandons such an operation as soon as it is sent, so nothing would release a permit.
                 operation.strategy = _FAIL_FAST
             undispatched = dispatch(operation, now)
             if undispatched is not None:
                 lifecycle.not_dispatched(operation, undispatched, now)
 
     def dispatch(self, live: LiveOperation, now: float) -> Undispatched | None:
-        """Send an operation, now or as soon as possible. Return None, or the reason why that is impossible."""
+        """Send or queue an operation. Return None, or the reason why neither is possible."""
         return self._dispatcher.dispatch(live, now)
 
     def resume_waiting(self, connection: Connection, now: float) -> None:
@@ -159,7 +159,7 @@ class KeyValueCarrier:
                 self._lifecycle.not_dispatched(operation, undispatched, now)
 
     def resume(self, tokens: Iterable[int], now: float) -> None:
-        """Dispatch operations that waited for a connection or a collection id."""
+        """Dispatch operations whose wait for a connection or a collection id is over."""
         for token in tokens:
             self._dispatcher.released(token)
             self._lifecycle.dispatch(self._open[token], now)
@@ -173,10 +173,10 @@ class KeyValueCarrier:
         answered: Answered,
         now: float,
     ) -> None:
-        """Complete, fail or retry the operation that is ``answered``."""
+        """Complete, fail or retry an operation after a response to its attempt."""
         frame, request = answered.frame, operation.request
         if operation.opaque != answered.request.opaque:
-            # An earlier one of several responses to this request was invalid. The stream is closed.
+            # The attempt has ended: an earlier response to this request was invalid, and the client closed the stream.
             return
         if frame.status != _SUCCESS and not kv_responses.is_success(request.name, frame.status):
             self._refused_by_node(operation, connection, frame, now)
@@ -219,7 +219,10 @@ class KeyValueCarrier:
         self._emit(CompleteOperation(operation.token, result))
 
     def _gather(self, operation: LiveOperation, frame: Frame, page: ScanPage, now: float) -> ScanPage | None:
-        """Return all pages of a scan if this one is the last. None if more follow, or if the operation has failed."""
+        """Add a response to the documents of a scan page. Return the page once its last response has arrived.
+
+        Return None if further responses follow, or if the operation has failed.
+        """
         try:
             found = operation.gather(page)
         except MalformedResponse as error:
@@ -228,11 +231,11 @@ class KeyValueCarrier:
         return ScanPage(tuple(found), page.is_complete) if is_last(frame.opcode, frame.status) else None
 
     def _refused_by_node(self, operation: LiveOperation, connection: Connection, frame: Frame, now: float) -> None:
-        """Retry or fail an operation with an unsuccessful response."""
+        """Retry or fail an operation after an unsuccessful response."""
         has_config = False
         if frame.status == Status.NOT_MY_VBUCKET:
             operation.wrong_node_count += 1
-            # Decision C10: an embedded config is applied before the retry.
+            # Decision C10: apply the config in the response before the retry, which then uses the new map.
             has_config = bool(frame.value) and self._follower.take(connection, frame.value, now) is None
         try:
             response = read_failure(operation.request, frame, connection.node)
@@ -247,7 +250,7 @@ class KeyValueCarrier:
         self._attempt_lost(operation, events.ResponseReceived(response), now, _Origin(connection, has_config))
 
     def end_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame, now: float) -> None:
-        """Cancel a scan whose caller left before it was open, and report the response as an orphan."""
+        """Cancel a scan whose caller left before the node opened the scan. Report the response as an orphan."""
         if scan.measured is not None:
             self.orphaned(scan.measured, frame, now)
         if (
@@ -259,13 +262,14 @@ class KeyValueCarrier:
             connection.in_flight.send(Purpose.SCAN_CANCEL, cancel)
 
     def orphaned(self, operation: Measured, frame: Frame, now: float) -> None:
-        """Report a response that arrived after its caller had left."""
+        """Report a response that arrived after the caller had abandoned the operation."""
         self._gathering.orphan(operation.facts(now, server_duration(frame.framing_extras)), now)
 
     def socket_closed(self, operation: LiveOperation, handed_over: events.HandedOver, detail: str, now: float) -> None:
         """Retry or fail an operation that was in flight on a lost stream."""
         if operation.opaque is None:
-            # The caller has left since the stream was closed, or the deadline has passed.
+            # The attempt has ended: after the stream was closed, the caller abandoned the operation, or the deadline
+            # passed.
             return
         reason = self._dispatcher.terminal_reason(operation) or RetryReason.SOCKET_NOT_AVAILABLE
         self._end_attempt(operation, now)
@@ -279,7 +283,7 @@ class KeyValueCarrier:
         origin: _Origin | None = None,
     ) -> None:
         """Retry or fail an operation whose attempt has failed."""
-        # A retry machine takes the opaque into its context when it is created.
+        # Create the retry machine before clearing the opaque, because the machine copies the opaque into its context.
         self._lifecycle.machine_of(operation)
         operation.opaque = None
         self._lifecycle.feed(operation, event, now, origin)
@@ -287,8 +291,8 @@ class KeyValueCarrier:
     def connection_lost(self, token: int, connection: Connection, detail: str, now: float) -> None:
         """Retry or fail an operation that waited for a lost connection.
 
-        If its document is on another node, dispatch it again: it only waited for a collection id from this connection,
-        or the node has left the map.
+        If the operation waited only for a collection id from this connection, or if the node has left the map, dispatch
+        the operation again.
         """
         if token not in self._open:
             return
@@ -299,18 +303,18 @@ class KeyValueCarrier:
             self.resume([token], now)
 
     def collection_not_found(self, token: int, failed: events.DispatchFailed, now: float) -> None:
-        """Retry or fail an operation after the lookup of its collection id failed."""
+        """Retry or fail an operation after the request for its collection id failed."""
         self._dispatcher.released(token)
         self._lifecycle.feed(self._open[token], failed, now)
 
     def fail_waiting(self, token: int, error: type[CouchbaseException], text: str, now: float) -> None:
-        """Fail an operation whose collection id cannot be obtained. Its strategy is not asked."""
+        """Fail an operation whose collection id cannot be obtained, without consulting the retry strategy."""
         self._lifecycle.fail_for_good(self._open[token], error, text, now)
 
     def _fail_unread(
         self, operation: LiveOperation, frame: Frame, problem: str, now: float, *, is_success: bool
     ) -> None:
-        """Fail an operation with an unreadable response. Other requests on the connection continue (decision D26)."""
+        """Fail an operation whose response is unreadable. Other requests on the connection continue (decision D26)."""
         context = self._lifecycle.machine_of(operation).error_context(now)
         context = replace(context, status=frame.status, status_name=status_name(frame.status))
         self._end_attempt(operation, now, server_duration(frame.framing_extras))
@@ -333,7 +337,10 @@ class KeyValueCarrier:
         self._connections.close_after_fault(connection, fault, now)
 
     def _end_attempt(self, operation: LiveOperation, now: float, server_seconds: float | None = None) -> None:
-        """Measure an attempt that has ended, and report it for a tracer. Do nothing without an attempt."""
+        """Record the duration of an attempt that has ended, and report its end to a tracer.
+
+        Do nothing without an attempt.
+        """
         link = operation.link
         if operation.end_attempt(now, server_seconds) and operation.is_traced and link is not None:
             attributes = answer_attributes(server_seconds)
@@ -342,7 +349,10 @@ class KeyValueCarrier:
     # -- Calls of the life cycle.
 
     def give_up_waiting(self, live: LiveOperation) -> Undispatched | None:
-        """End a wait for a connection or a collection id, and return its reason. Return None without a wait."""
+        """End an operation's wait for a connection or a collection id, and return the reason of the wait.
+
+        Return None if the operation does not wait.
+        """
         connection = self._dispatcher.waits_for(live.token)
         if connection is None:
             return None
@@ -351,12 +361,15 @@ class KeyValueCarrier:
         return self._dispatcher.lost(live, connection, text, load=load)
 
     def out_of_time(self, live: LiveOperation) -> events.WakeupReached:
-        """Return the load of the connection that owes the response, and the obstacle of the permit."""
+        """Return the facts for a timeout: the load of the connection, and the reason why there is no permit."""
         connection = self._connections.streams.connection(live.stream)
         return events.WakeupReached(load_of(connection) if connection is not None else None, live.obstacle)
 
     def debtor(self, live: LiveOperation, event: TimePassed) -> Connection | None:
-        """Return the connection that owes the response; None if nothing was sent, or received bytes are unread."""
+        """Return the connection that has not responded to the attempt.
+
+        Return None if no byte of the attempt was sent, or if received bytes are unread.
+        """
         if live.stream is None or live.opaque is None or live.stream in event.unread:
             return None
         stream = StreamId(live.stream)
@@ -368,14 +381,14 @@ class KeyValueCarrier:
         return connection if handed_over is not events.HandedOver.NOTHING else None
 
     def blame(self, debtor: Connection, now: float) -> None:
-        """Count a passed deadline against the circuit breaker of a connection."""
+        """Count a passed deadline as a failure in the circuit breaker of the connection."""
         self._keep_alive.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
 
     def attempt_failed(self, live: LiveOperation) -> None:
-        """Do nothing: the next attempt is routed again."""
+        """Do nothing, because the dispatcher finds a route for every attempt."""
 
     def retry_decided(self, live: LiveOperation, reason: RetryReason) -> None:
-        """Do nothing: no state depends on the reason."""
+        """Do nothing, because no state depends on the reason."""
 
     def carry_out(self, live: LiveOperation, order: OrderOfKeyValue, origin: object, now: float) -> None:
         """Fetch the newest config, forget a collection id, or close the connection that sent the response."""
@@ -388,10 +401,13 @@ class KeyValueCarrier:
                 self._connections.close(connection, why, now)
 
     def succeeded(self, live: LiveOperation, response: events.Response, now: float) -> None:
-        """Do nothing: ``answered`` completes a success, and no retry machine receives it."""
+        """Do nothing: ``answered`` completes a successful operation without its retry machine."""
 
     def leave(self, live: LiveOperation, departure: Departure, now: float) -> None:
-        """End a wait for dispatch. Pass a late response to an heir, which counts it as an orphan if it was needed."""
+        """End the wait of an operation, or give its request in flight an heir for the late response.
+
+        The late response counts as an orphan unless the call did not need it.
+        """
         self._dispatcher.stop_waiting(live)
         connection = self._connections.streams.connection(live.stream)
         if connection is not None and live.opaque is not None:
@@ -405,12 +421,12 @@ class KeyValueCarrier:
         live.opaque = None
 
     def fail(self, live: LiveOperation, error: CouchbaseException, now: float) -> None:
-        """Settle an operation with an error."""
+        """Settle an operation, and report the error to its caller."""
         self._lifecycle.forget(live)
         self._emit(FailOperation(Token(live.token), error))
 
     def context(self, live: LiveOperation, context: ErrorContext) -> ErrorContext:
-        """Return a context with the connection for which an operation waits, or with the load of its connection."""
+        """Return a context with the load of the operation's connection and, for a waiting operation, the reason."""
         connection = self._dispatcher.waits_for(live.token)
         if connection is not None:
             reasons = context.retry_reasons
@@ -423,7 +439,7 @@ class KeyValueCarrier:
 
 
 def _obstacle(operation: LiveOperation, connection: Connection) -> str:
-    """Return the text for an operation that waits for a connection or for a collection id."""
+    """Return, in words, the reason why an operation waits for a connection or for a collection id."""
     text = status_text(connection)
     if connection.state is ConnectionState.READY and operation.token not in connection.waiting:
         keyspace = operation.request.keyspace

@@ -1,7 +1,7 @@
 """Known ids of collections.
 
-An id is requested once, however many operations wait for it. A collection that does not exist is not recorded here: the
-terminal states keep that until the next response (decision C8).
+The client requests an id once, however many operations wait for it. This module does not record that a collection does
+not exist: the terminal states do so until the next response (decision C8).
 
 Source: kv_engine ``docs/Collections.md``; SDK-RFC 0049 reason KV_COLLECTION_OUTDATED.
 """
@@ -17,15 +17,15 @@ from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.wire.leb128 import encode_unsigned
 
 QUESTION_SECONDS = 0.5
-"""Seconds after which an unanswered request is repeated, because it may be lost."""
+"""Seconds after which the client repeats an unanswered request, because the node may never respond."""
 
 REVIEW_MIN = 64
-"""Number of known ids of one bucket at which they are compared with a manifest, which removes those of dropped
-collections. The next comparison is due at twice the remaining number, so that it costs little per new collection."""
+"""Number of known ids of one bucket at which the client compares them with a manifest, and drops the ids of dropped
+collections. The next comparison is due at twice the remaining number, so that a new collection costs little."""
 
 KNOWN_MAX = 16_384
 """Maximum number of known ids of one bucket, about 110 bytes each: ten times as many collections as a cluster can have.
-It applies if no node sends a manifest. A full table drops its oldest id."""
+The table reaches it only if no node sends a manifest. A full table drops its oldest id."""
 
 DEFAULT_COLLECTION_PREFIX = b"\x00"
 """Prefix of the default collection, whose id is always 0."""
@@ -42,7 +42,7 @@ class _Question:
 
     @property
     def overdue_at(self) -> float:
-        """Time at which the request is overdue: the exact sum that the timer uses, so that both compare equal."""
+        """Time at which the request is overdue, computed exactly as the time of its timer, so that both are equal."""
         return self.requested_at + QUESTION_SECONDS
 
 
@@ -52,13 +52,13 @@ class CollectionIds:
     def __init__(self, bucket: str | None) -> None:
         self._default = Keyspace(bucket)
         self._known = OrderedDict({self._default: DEFAULT_COLLECTION_PREFIX})
-        """Key prefixes in the order of their responses. That of the default collection stays at the end."""
+        """Key prefixes in the order of the responses. The prefix of the default collection stays at the end."""
         self.prefixes: Mapping[Keyspace, bytes] = self._known
         """Key prefixes of the collections whose ids are known."""
         self.no_prefixes: Mapping[Keyspace, bytes] = {self._default: b""}
         """Key prefixes on a connection without collections: only the default collection exists."""
         self._review_at = REVIEW_MIN
-        """Number of known ids at which a manifest is fetched."""
+        """Number of known ids at which the client fetches a manifest."""
         self._pending: dict[Keyspace, _Question] = {}
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class CollectionIds:
         """Add ``waiter`` to the waiters for an id. Return whether the id must be requested now.
 
         Args:
-            source: recipient of that request, such as a connection.
+            source: connection on which the caller sends the request.
         """
         self._drop(keyspace)
         question = self._pending.setdefault(keyspace, _Question())
@@ -85,7 +85,7 @@ class CollectionIds:
         return True
 
     def request_again(self, keyspace: Keyspace, now: float, source: object = None) -> bool:
-        """Return whether to request an id from ``source``, because the last request is overdue and has waiters.
+        """Return whether to request an id from ``source``: the last request is overdue, and operations wait for the id.
 
         Drop an overdue request without waiters.
         """
@@ -108,7 +108,7 @@ class CollectionIds:
         return self._release(keyspace)
 
     def missing(self, keyspace: Keyspace) -> list[int]:
-        """Record that the bucket has no such collection, and return the waiters for its id."""
+        """Drop the id and the pending request of a collection, and return the waiters for the id."""
         self._drop(keyspace)
         return self._release(keyspace)
 
@@ -117,14 +117,14 @@ class CollectionIds:
         self._drop(keyspace)
 
     def has_to_be_reviewed(self) -> bool:
-        """Return whether the number of known ids is high enough to fetch a manifest, once for each threshold."""
+        """Return whether the number of known ids has reached the threshold for a manifest. Then raise the threshold."""
         if self._known_count < self._review_at:
             return False
         self._review_at = 2 * self._known_count
         return True
 
     def agree(self, ids: Mapping[tuple[str, str], int]) -> None:
-        """Drop the ids that a manifest does not have: those of collections that were dropped or recreated.
+        """Drop the ids that differ from a manifest, because their collections were dropped or recreated.
 
         Args:
             ids: id of each existing collection, by scope name and collection name.
@@ -142,20 +142,20 @@ class CollectionIds:
             question.waiting.pop(waiter, None)
 
     def connection_lost(self, source: object = None) -> list[int]:
-        """Drop the requests that ``source`` has not answered, and return their waiters."""
+        """Drop the requests to which ``source`` has not responded, and return their waiters."""
         waiting: list[int] = []
         for keyspace in [keyspace for keyspace, question in self._pending.items() if question.source is source]:
             waiting += self.missing(keyspace)
         return waiting
 
     def _drop(self, keyspace: Keyspace) -> None:
-        """Forget an id. Keep that of the default collection, which never changes."""
+        """Forget an id. Keep the id of the default collection, which never changes."""
         if keyspace != self._default:
             self._known.pop(keyspace, None)
 
     @property
     def _known_count(self) -> int:
-        """Number of ids that nodes have sent."""
+        """Number of ids that nodes have sent: all known ids except that of the default collection."""
         return len(self._known) - 1
 
     def _release(self, keyspace: Keyspace) -> list[int]:

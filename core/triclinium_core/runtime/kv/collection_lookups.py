@@ -1,4 +1,4 @@
-"""Ids of the collections of each bucket: requests to nodes, and the operations queued for the responses.
+"""Requests for collection ids, and the operations that wait for the responses.
 
 Source: decisions C8, C9 and C37; kv_engine ``docs/Collections.md``.
 """
@@ -36,10 +36,10 @@ _MANIFEST_AND_COLLECTION = struct.Struct(">QI")
 
 @dataclass(frozen=True, slots=True)
 class CollectionAnswer:
-    """Effect of a GET_COLLECTION_ID response on the operations queued for it.
+    """Effect of a GET_COLLECTION_ID response on the operations that wait for the id.
 
-    Without reason and error, the id is known and the operations are dispatched. With a reason, the retry strategy
-    decides. With an error alone, the operations fail.
+    Without a reason and an error, the id is known, and the client dispatches the operations. With a reason, the retry
+    strategy of each operation decides. With an error alone, the operations fail.
     """
 
     waiters: Sequence[int]
@@ -47,11 +47,11 @@ class CollectionAnswer:
     error: type[errors.CouchbaseException] | None = None
     detail: str = ""
     close_connection: str | None = None
-    """Reason to close the connection afterwards; None to keep it."""
+    """Reason to close the connection after the response; None to keep it."""
 
 
 class CollectionLookups:
-    """Collection ids by bucket, requested when an operation needs them."""
+    """Collection ids by bucket. The client requests an id when an operation first needs it."""
 
     def __init__(self, connections: Connections, keep_alive: KeepAlive, cluster: KnownCluster, tools: Toolkit) -> None:
         self._connections = connections
@@ -63,7 +63,7 @@ class CollectionLookups:
         self._collections: dict[str | None, CollectionIds] = {}
 
     def prefixes(self, connection: Connection) -> Mapping[Keyspace, bytes]:
-        """Return the prefixes of keys on a connection by keyspace, valid until its next bootstrap.
+        """Return the key prefixes on a connection, by keyspace. They are valid until the connection's next bootstrap.
 
         The mapping changes with the responses of nodes. A collection without a known id is absent.
         """
@@ -71,10 +71,11 @@ class CollectionLookups:
         return ids.prefixes if _has_collections(connection) else ids.no_prefixes
 
     def prefix(self, connection: Connection, operation: Operation) -> bytes | None:
-        """Return the prefix of the key, or None if the collection id is not known.
+        """Return the prefix of an operation's key, or None if the collection id is not known.
 
         Raises:
-            FeatureNotAvailableException: the connection has no collections, and this is not the default one.
+            FeatureNotAvailableException: the server does not support collections, and the operation is not on the
+                default collection.
         """
         keyspace = operation.keyspace
         if not keyspace.is_default_collection and not _has_collections(connection):
@@ -90,7 +91,7 @@ class CollectionLookups:
         """Queue ``token`` until the collection id is known, and request the id unless a request is pending.
 
         Returns:
-            False if the queue is full (decision C37).
+            True if the operation is queued; False if the queue is full (decision C37).
         """
         ids = self._ids_of(keyspace.bucket)
         if ids.waiting(keyspace) >= WAITING_MAX:
@@ -100,9 +101,9 @@ class CollectionLookups:
         return True
 
     def question_overdue(self, connection: Connection, question: CollectionQuestion, now: float) -> None:
-        """Request a collection id again, from another node if one is ready, while operations are queued for it."""
+        """Request a collection id again if operations are queued for it, from another node if one is ready."""
         ids = self._collections.get(connection.bucket)
-        # A silent node must not delay operations on documents of other nodes.
+        # Prefer another node: a node that does not respond must not delay operations on documents of other nodes.
         source = self._connections.routes.ready_after(connection)
         if source is None and connection.state is ConnectionState.AUTHENTICATING and connection.is_in_use:
             self._timers.schedule(now + QUESTION_SECONDS, TimerKind.COLLECTION_QUESTION, (connection, question))
@@ -137,7 +138,7 @@ class CollectionLookups:
             collection_id = _collection_id(frame)
             self._terminal_states.collection_found(bucket, scope, collection)
             answer = CollectionAnswer(ids.found(keyspace, collection_id))
-            # An earlier response in the same bytes may have closed the stream.
+            # The connection is not ready if an earlier response in the same bytes has closed the stream.
             if connection.state is ConnectionState.READY and ids.has_to_be_reviewed():
                 request = encode_request(Opcode.GET_COLLECTIONS_MANIFEST, opaque=connection.in_flight.next_opaque)
                 connection.in_flight.send(Purpose.MANIFEST, request)
@@ -152,7 +153,7 @@ class CollectionLookups:
             self._terminal_states.scope_missing(bucket, scope)
             return CollectionAnswer(waiters, RetryReason.SCOPE_NOT_FOUND, detail=detail)
         detail = f"{connection.node}: the request for the id of {path} failed with status 0x{frame.status:02x}"
-        # A lookup concerns no document, so reasons that only documents have do not cause a retry.
+        # A lookup concerns no document, so ignore a retry reason that only applies to documents.
         reason = verdict.reason if verdict.reason in OF_A_LOOKUP else None
         return CollectionAnswer(waiters, reason, verdict.error, detail, verdict.close_connection)
 
@@ -163,7 +164,7 @@ class CollectionLookups:
             ids.outdated(keyspace)
 
     def manifest_received(self, connection: Connection, frame: Frame, now: float) -> None:
-        """Drop the ids of dropped collections, by the manifest in a response. Ignore an error status."""
+        """Drop the ids that differ from the manifest in a response. Ignore a response with an error status."""
         if frame.status != Status.SUCCESS:
             return
         try:
@@ -178,7 +179,7 @@ class CollectionLookups:
             self.take_manifest(connection.bucket, manifest)
 
     def take_manifest(self, bucket: str | None, manifest: CollectionsManifest) -> None:
-        """Forget the collection ids that differ from a manifest, before a node rejects them."""
+        """Drop the collection ids that differ from a manifest, before a node rejects them."""
         ids = self._collections.get(bucket)
         if ids is not None:
             ids.agree({(scope.name, each.name): each.id for scope in manifest.scopes for each in scope.collections})
@@ -190,7 +191,7 @@ class CollectionLookups:
             ids.stop_waiting(keyspace, token)
 
     def connection_lost(self, connection: Connection) -> Sequence[int]:
-        """Drop the requests pending on a connection, and return the tokens of the operations queued for them."""
+        """Drop the id requests pending on a connection. Return the tokens of the operations that wait for these ids."""
         ids = self._collections.get(connection.bucket)
         return ids.connection_lost(connection) if ids is not None else ()
 
@@ -206,10 +207,10 @@ class CollectionLookups:
 
 
 def _collection_id(frame: Frame) -> int:
-    """Return the id in a response.
+    """Return the collection id in a response.
 
     Raises:
-        MalformedResponse: it has no id.
+        MalformedResponse: the response has no id.
         DecoderFault: the decoder failed.
     """
     try:

@@ -1,4 +1,6 @@
-"""Cluster configs that nodes send: stores the newest of each bucket, and makes the connections follow its map.
+"""Handling of the cluster configs that nodes send.
+
+The client stores the newest config of each bucket, opens connections to the nodes of its map, and closes all others.
 
 Source: decisions C7 and C10; SDK-RFC 0024; SDK-RFC 0059.
 """
@@ -31,11 +33,11 @@ _CONFIG_PROBLEMS: Mapping[FailureKind, str] = {
     FailureKind.BUCKET_TYPE: "sent a cluster config for an unsupported bucket type",
     FailureKind.NO_VBUCKETS: "sent a cluster config without vbuckets",
 }
-"""Beginning of the report on a config that the client does not use, by kind."""
+"""Beginning of the report on a config that the client refuses, by the kind of the failure."""
 
 
 class ConfigFollower:
-    """Handler of the configs that nodes send."""
+    """Handler of the cluster configs that nodes send."""
 
     def __init__(
         self,
@@ -53,15 +55,15 @@ class ConfigFollower:
         self._configs = cluster.configs
         self._emit = tools.emit
         self._reaches_all_nodes = False
-        """Whether the client keeps a connection to every node, including those without a bucket in use."""
+        """Whether the client keeps a connection to every node of the cluster, not only to the nodes of its buckets."""
         self._global_source: tuple[Connection, Address] | None = None
-        """Connection that sent the newest global config, and its address."""
+        """Connection on which the newest global config arrived, and its address at that time."""
 
     def take(self, connection: Connection, document: bytes | None, now: float) -> BootstrapFailure | None:
-        """Keep a config from ``connection`` if it is newer. Return why it is invalid, or None.
+        """Store a config from ``connection`` if it is newer than the known one. Return the failure if it is unusable.
 
         Args:
-            document: value of the response; None and an empty one mean that there is no newer config.
+            document: value of the response; None or an empty value if the node has no newer config.
         """
         if not document or connection.state is ConnectionState.LOST:
             return None
@@ -79,7 +81,7 @@ class ConfigFollower:
             self._connections.close_after_fault(connection, fault, now)
             return BootstrapFailure.of_fault(fault)
         if connection.bucket is not None and config.name != connection.bucket:
-            # The vbuckets of another bucket do not apply to this one's documents.
+            # The vbuckets in the config of another bucket do not locate the documents of this bucket.
             return self._refuse_config(connection, f"it is not for bucket {connection.bucket!r}")
         if self._connections.seeds.names(connection.address):
             self._configs.compare(connection.bucket, config, now, spacing=self._keep_alive.config_spacing)
@@ -106,14 +108,14 @@ class ConfigFollower:
     def search_if_lost(self, bucket: str | None, now: float) -> None:
         """Search for a bucket at the seeds if none of its nodes can be reached.
 
-        Nodes with new config revisions may have replaced all of them at the same time.
+        Other nodes may have replaced all of them at the same time, with a new config.
         """
         if bucket in self._configs and self._connections.routes.is_cut_off(bucket):
             self._configs.lose(bucket)
             self._connections.search(bucket, now)
 
     def reach_all_nodes(self, now: float) -> None:
-        """Keep a connection to every node of the cluster from now on, in addition to those of the buckets."""
+        """Open a connection to every node of the cluster, and keep it, in addition to the connections of buckets."""
         self._reaches_all_nodes = True
         self._follow_cluster(now)
 
@@ -139,7 +141,7 @@ class ConfigFollower:
         assert config is not None, "the source of the cluster map has sent a config"
         network = self._network.name(config.nodes_ext, address)
         addresses, here = addresses_of(config, source=address, tls=self._tls, network=network)
-        # The connection may be opening to another address.
+        # ``here`` is the node that sent the config. The connection may have another address since then.
         here = here if connection.address == address else None
         if addresses:
             self._connections.follow(connection, addresses, here, now)
@@ -148,7 +150,7 @@ class ConfigFollower:
         network = self._network.name(config.nodes_ext, connection.address)
         bucket_map = map_of(config, source=connection.address, tls=self._tls, network=network)
         self._cluster.maps[bucket] = bucket_map
-        # Keep the connection if its config lists no nodes: a later config may.
+        # If the config lists no reachable node, keep the connections: a later config may list one.
         if bucket_map.addresses:
             self._connections.follow(connection, bucket_map.addresses, bucket_map.here, now)
 

@@ -1,8 +1,8 @@
 """Cache of routes: the connection for each bucket and vbucket.
 
-It caches the results of the full search (decision D35). A new config or map of a bucket, and every state change of one
-of its connections, drop the routes of that bucket. For every operation, the dispatcher checks whether the connection is
-ready, closed by its breaker or full.
+The cache keeps the results of the dispatcher's search (decision D35). The client drops the routes of a bucket when it
+receives a new config or map of the bucket, and when a connection of the bucket changes its state. For every operation,
+the dispatcher checks that the connection is ready and has capacity, and that its circuit breaker permits operations.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def vbucket_of(key: bytes, count: int) -> int:
     """Return the vbucket of a document id.
 
     Args:
-        key: the id without its collection prefix, which is not hashed.
-        count: number of vbuckets of the bucket: 1024, or 128; 0 for a bucket that has none, or before its first map.
+        key: the document id without the collection prefix, which is not hashed.
+        count: number of vbuckets of the bucket: 1024 or 128; 0 for a bucket without vbuckets or before its first map.
 
     Source: the hash that all Couchbase clients use.
     """
@@ -32,15 +32,15 @@ def vbucket_of(key: bytes, count: int) -> int:
 
 
 class Destination(msgspec.Struct, frozen=True, eq=False):
-    """Route of an operation."""
+    """Route to the documents of one vbucket."""
 
     map: BucketMap | None
-    """Map by which the route was found; None if the bucket has none."""
+    """Map in which the dispatcher found the route; None if the bucket has no map."""
     vbucket: int
     connection: Connection
     prefixes: Mapping[Keyspace, bytes] = _NO_PREFIXES
-    """Prefix of a key, by keyspace. A collection without a known id is absent, and all are absent until the first
-    operation is prepared for the connection."""
+    """Key prefix by keyspace. A collection without a known id is absent. In a route that is not cached yet, all
+    collections are absent."""
 
 
 class _Bucket(msgspec.Struct, eq=False):
@@ -51,13 +51,13 @@ class _Bucket(msgspec.Struct, eq=False):
 
 
 class Destinations:
-    """Routes by bucket and vbucket: at most one for each vbucket of a map that the client has."""
+    """Routes by bucket and vbucket: at most one for each vbucket in the map of a bucket."""
 
     def __init__(self) -> None:
         self._buckets: dict[str | None, _Bucket] = {}
 
     def recall(self, operation: Operation) -> Destination | None:
-        """Return the cached route to the active copy of an operation's document; None without one, or for another copy."""
+        """Return the cached route to the active copy of an operation's document. Return None for other copies."""
         known = self._buckets.get(operation.keyspace.bucket)
         if known is None or not operation.is_for_active_copy:
             return None
@@ -69,5 +69,5 @@ class Destinations:
         known.destinations[destination.vbucket] = destination
 
     def forget(self, bucket: str | None) -> None:
-        """Drop the routes of a bucket, because a search may find other ones."""
+        """Drop the routes of a bucket, because a search may find other routes."""
         self._buckets.pop(bucket, None)

@@ -1,6 +1,7 @@
-"""Dispatch of key-value operations: finds the connection of an attempt, and sends or queues it.
+"""Dispatch of key-value operations: find the connection for an attempt, and send or queue the attempt.
 
-An attempt is sent, waits for its connection or for a collection id, or fails before any byte is sent.
+The dispatcher sends an attempt, queues it for its connection or for a collection id, or fails it before any byte is
+sent.
 
 Source: SDK-RFC 0049 "Client Dispatch"; decisions C6, C29, C33, C37.
 """
@@ -36,16 +37,16 @@ from triclinium_core.runtime.lifecycle.stages import Stage
 from triclinium_core.telemetry.attributes import dispatch_attributes
 
 _READY, _IN_FLIGHT = ConnectionState.READY, Stage.IN_FLIGHT
-"""Aliases of members that each dispatch needs; ``kv.wire.constants`` has the cost of a lookup."""
+"""Aliases of enum members used in each dispatch; ``kv.wire.constants`` documents the cost of a lookup."""
 
 
 def load_of(connection: Connection) -> Load:
-    """Return the load of a connection."""
+    """Return the load of a connection: its unanswered requests and the peak of its queue."""
     return Load(len(connection.in_flight), connection.waiting.peak if connection.waiting else 0)
 
 
 def dispatch_report(token: int, connection: Connection, opaque: int, own_addresses: OwnAddresses) -> ReportDispatch:
-    """Return the report for a tracer on an attempt that was just ordered to be sent."""
+    """Return the report of an attempt to a tracer, just after the client has ordered to send the attempt."""
     link, server = connection.link, own_addresses.of(connection.address)
     attributes = dispatch_attributes(
         (server.host, server.port), peer=link.remote_address, local_id=link.local_id, operation_id=opaque
@@ -75,7 +76,8 @@ class KeyValueDispatcher:
         self._destinations = cluster.destinations
         self._emit = emit
         self._waits_for: dict[int, Connection] = {}
-        """Connection for which each queued operation waits, to become ready or to send a collection id; by token."""
+        """Connection for which each queued operation waits, by token. The operation waits until the connection is ready
+        and has capacity, or has sent a collection id."""
 
     def waits_for(self, token: int) -> Connection | None:
         """Return the connection for which an operation waits; None if it does not wait."""
@@ -99,17 +101,17 @@ class KeyValueDispatcher:
     def dispatch(
         self, operation: LiveOperation, now: float, *, turn_at: Connection | None = None
     ) -> Undispatched | None:
-        """Send an operation to the node of its document, or queue it until that is possible.
+        """Send an operation to the node of its document, or queue the operation until it can be sent.
 
         Args:
-            turn_at: connection at which the operation is the next in the queue; at any other it is queued behind
-                others.
+            turn_at: connection whose queue the operation has just left as the first one. On any other connection, the
+                operation goes to the end of the queue if other operations are queued there.
 
         Returns:
-            None if it was sent or queued, otherwise the reason why not.
+            None if the operation was sent or queued, otherwise the reason why it was neither.
         """
         request, found = operation.request, None
-        # The cache is not used after a node has refused the vbucket.
+        # After a node has refused the vbucket, the cached route may be wrong, so search for the node again.
         if not operation.wrong_node_count:
             found = self._destinations.recall(request)
         if found is None:
@@ -129,7 +131,7 @@ class KeyValueDispatcher:
                 if prefix is None:
                     return self._wait_for_collection(operation, connection, now)
             opaque = in_flight.next_opaque
-            # Decision C29: every attempt is a new frame.
+            # Decision C29: encode a new frame for every attempt.
             frame = encode_operation(
                 request,
                 connection.dialect,
@@ -154,10 +156,10 @@ class KeyValueDispatcher:
     def lost(
         self, operation: LiveOperation, connection: Connection, detail: str, *, load: Load | None = None
     ) -> Undispatched:
-        """End the wait of an operation for ``connection``. Return the reason why it cannot be sent there.
+        """End the wait of an operation for ``connection``. Return why the operation cannot be sent on the connection.
 
         Args:
-            load: load of the node, if that is the reason.
+            load: load of the connection, if the load is the reason.
         """
         self._waits_for.pop(operation.token, None)
         if connection.history.last_end.is_unsupported:
@@ -165,29 +167,30 @@ class KeyValueDispatcher:
         return DispatchFailed(self.reason_of_waiting(operation, connection), detail, node=connection.node, load=load)
 
     def reason_of_waiting(self, operation: LiveOperation, connection: Connection) -> RetryReason:
-        """Return the reason of the failure if ``operation`` is not sent to ``connection`` in time."""
-        # Decision C6: a terminal state is more specific than the state of the socket.
+        """Return the retry reason of an operation that the client has not sent on ``connection`` in time."""
+        # Decision C6: prefer a terminal state, because it is more specific than the state of the socket.
         return self.terminal_reason(operation) or connection.history.unavailable_reason
 
     def terminal_reason(self, operation: LiveOperation) -> RetryReason | None:
-        """Return the terminal state that prevents an operation, or None."""
+        """Return the retry reason for the terminal state that prevents an operation, or None."""
         keyspace = operation.request.keyspace
         return self._terminal_states.reason_for(
             Service.KV, bucket=keyspace.bucket, scope=keyspace.scope, collection=keyspace.collection
         )
 
     def _search(self, operation: LiveOperation, now: float) -> Destination | None:
-        """Return the route of an operation by the newest facts; None if no node has its document now."""
+        """Return the route of an operation by the newest map. Return None if no known node has the document."""
         request = operation.request
         bucket, copy = request.keyspace.bucket, request.copy
         known = self._maps.get(bucket)
         if known is not operation.map:
             operation.map, operation.wrong_node_count = known, 0
-        # Decision C29: resolved again for every attempt.
+        # Decision C29: compute the vbucket again for every attempt, because the map may have changed.
         vbucket = operation.vbucket = self._vbucket(request)
         if known is None or not isinstance(request, DocumentOperation | VBucketOperation):
             return Destination(known, vbucket, self._connections.of_bucket(bucket, now))
-        # Until a newer map arrives, attempts alternate between the maps from before and after the rebalance.
+        # If a node refuses the vbucket during a rebalance, alternate between the maps from before and after it, until a
+        # newer map arrives.
         address = known.next_holder(vbucket, copy) if operation.wrong_node_count % 2 == 1 else None
         address = address or known.holder(vbucket, copy)
         if address is None:
@@ -195,7 +198,7 @@ class KeyValueDispatcher:
         return Destination(known, vbucket, self._connections.of_address(bucket, address, now))
 
     def _vbucket(self, request: Operation) -> int:
-        """Return the vbucket of an operation or of its document; 0 if it has none."""
+        """Return the vbucket of an operation or of its document; 0 for an operation without a vbucket."""
         if isinstance(request, VBucketOperation):
             return request.vbucket
         if not isinstance(request, DocumentOperation):
@@ -203,10 +206,11 @@ class KeyValueDispatcher:
         return vbucket_of(request.key.encode(), self._configs.vbucket_count(request.keyspace.bucket))
 
     def _lack_node(self, operation: LiveOperation) -> Undispatched:
-        """Return the reason why no node has the document of an operation, or the requested copy."""
+        """Return the reason why no known node has the operation's document, or the requested copy of it."""
         request, known, vbucket = operation.request, operation.map, operation.vbucket
         if request.copy:
-            # RFC 0053 §GetReplica Strategies: a copy that the map lacks fails immediately. Other copies are as good.
+            # RFC 0053 §GetReplica Strategies: the read of a copy that the map lacks fails immediately, because the
+            # caller can read another copy.
             text = f"vbucket {vbucket} has no replica {request.copy} on any node; read another copy"
             kept = self._configs.replica_count(request.keyspace.bucket) or 0
             if request.copy > kept:
@@ -217,7 +221,7 @@ class KeyValueDispatcher:
         return DispatchFailed(reason, known.obstacle(vbucket))
 
     def _hold(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:
-        """Queue an operation for a connection that is being established, or return why it cannot be sent."""
+        """Queue an operation if its connection is being established. Otherwise, return why it cannot be sent."""
         if connection.dialect.bare:
             check_bare(operation.request)
         if connection.state.is_underway:
@@ -236,7 +240,7 @@ class KeyValueDispatcher:
         return self._wait(operation, connection)
 
     def _wait(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:
-        """Add an operation to the queue of a connection, or return why not if the queue is full (decision C37)."""
+        """Add an operation to the queue of a connection. Return the reason if the queue is full (decision C37)."""
         if len(connection.waiting) >= WAITING_MAX:
             return self.lost(operation, connection, status_text(connection), load=load_of(connection))
         self._waits_for[operation.token] = connection
@@ -244,7 +248,7 @@ class KeyValueDispatcher:
         return None
 
     def _prefix(self, operation: LiveOperation, connection: Connection) -> bytes | None:
-        """Return the prefix of an operation's key, and cache the route; None if the collection id is not known.
+        """Return the prefix of an operation's key, and cache the route. Return None if the collection id is not known.
 
         Raises:
             FeatureNotAvailableException: the bucket or the connection lacks a feature that the operation needs.
@@ -261,7 +265,7 @@ class KeyValueDispatcher:
     def _check_capability(self, request: Operation) -> None:
         """Check the newest config of the bucket for the capability that an operation needs.
 
-        During an upgrade of the cluster, a node may negotiate a feature that the bucket does not have yet.
+        During an upgrade of the cluster, a node may negotiate a feature that the bucket does not support yet.
 
         Raises:
             FeatureNotAvailableException: the bucket lacks the capability.

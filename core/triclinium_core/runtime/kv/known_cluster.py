@@ -1,4 +1,4 @@
-"""Facts about a cluster that its nodes have sent, shared by the parts of a client."""
+"""Facts about a cluster that its nodes have sent. All parts of a client share them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class KnownCluster:
     maps: dict[str | None, BucketMap] = field(default_factory=dict)
     """Newest map of each bucket."""
     topologies: dict[str | None, Topology] = field(default_factory=dict)
-    """Newest topology of each bucket, and of the cluster, in the order of their first configs."""
+    """Newest topology of each bucket and of the cluster, in the order in which their first configs arrived."""
     own_addresses: OwnAddresses = field(default_factory=OwnAddresses)
-    """Addresses of nodes in their own network, for reports of attempts."""
+    """Address of each node in the default network, for the reports of attempts."""
     error_maps: ErrorMapStore = field(default_factory=ErrorMapStore)
     terminal_states: TerminalStates = field(default_factory=TerminalStates)
     destinations: Destinations = field(default_factory=Destinations)
-    """Routes found with these facts."""
+    """Cache of the routes that the dispatcher found with these facts."""

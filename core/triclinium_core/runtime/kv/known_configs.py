@@ -27,9 +27,9 @@ CAPABILITY_NAMES: Mapping[Service, str] = {**SERVICE_NAMES, Service.SEARCH: "sea
 """Names of the HTTP services in the capability lists of configs (SDK-RFC 0052 "FeatureNotAvailable handling")."""
 
 OLDER_CONFIGS_MAX = 8
-"""Number of consecutive older configs, each from a node of the connection string, after which the newer one counts as
-forged. With the default poll interval they take 20 seconds. A node that is behind the others catches up sooner, and any
-node of the connection string with the newer config ends the count."""
+"""Number of consecutive older configs, each from a node of the connection string, after which the client treats the
+newer config as forged. With the default poll interval, this takes 20 seconds. A node with an outdated config gets the
+newer config sooner. Any node of the connection string that sends the newer config ends the count."""
 
 Version = tuple[int, int]
 """Epoch and revision of a config."""
@@ -41,21 +41,21 @@ class _Doubt:
 
     count: int = 0
     counted_at: float = -math.inf
-    """Time at which the newest of them was counted."""
+    """Time at which the newest older config was counted."""
 
 
 class KnownConfigs:
-    """Newest configs by bucket. The key None has the config of the cluster."""
+    """Newest config of each bucket. The key None stands for the cluster."""
 
     def __init__(self) -> None:
         self._configs: dict[str | None, ClusterConfig] = {}
         self._lost: set[str | None] = set()
-        """Buckets without any reachable node, for which any next config counts as newer."""
+        """Buckets without a reachable node. The client accepts the next config of such a bucket at any revision."""
         self._doubts: dict[str | None, _Doubt] = {}
-        """Counts by bucket, for buckets whose newest config is newer than that of a node of the connection string."""
+        """Counts by bucket, for buckets of which a node of the connection string last sent an older config."""
         self.cluster_labels: Mapping[str, str] = NO_LABELS
-        """UUID and name of the cluster for all spans and metrics, each from the first config that has it. A changed
-        label starts another time series in every metric, so a node must not be able to change one."""
+        """UUID and name of the cluster for all spans and metrics. Each label comes from the first config that has it. A
+        changed label starts another time series in every metric, so a later config cannot change a label."""
 
     def __contains__(self, bucket: object) -> bool:
         return bucket in self._configs
@@ -70,7 +70,7 @@ class KnownConfigs:
         return self._configs.get(bucket)
 
     def newest_revision(self) -> int | None:
-        """Return the highest revision of all configs; None before the first."""
+        """Return the highest revision of all configs; None before the first config."""
         newest = max((config.revision for config in self._configs.values()), default=None)
         return newest[1] if newest is not None else None
 
@@ -86,27 +86,31 @@ class KnownConfigs:
         return servers.num_replicas if servers is not None else None
 
     def capabilities_of(self, service: Service) -> frozenset[ClusterCapability]:
-        """Return the capabilities of an HTTP service, by the config of the cluster, or the newest of any bucket."""
+        """Return the capabilities of an HTTP service, from the config of the cluster or else from that of a bucket."""
         newest = self._configs.get(None) or max(self._configs.values(), key=lambda each: each.revision, default=None)
         return newest.service_can(CAPABILITY_NAMES[service]) if newest is not None else frozenset()
 
     def version(self, bucket: str | None) -> Version | None:
-        """Return epoch and revision of a bucket's newest config; None before the first."""
+        """Return epoch and revision of a bucket's newest config; None before the first config."""
         config = self._configs.get(bucket)
         return config.revision if config is not None else None
 
     def settled_version(self, bucket: str | None) -> Version | None:
-        """Return epoch and revision of the config that a node may leave out of its response, or None for any config."""
+        """Return epoch and revision of the config that a node may omit from its response.
+
+        Return None if the node must send its config at any revision.
+        """
         return None if bucket in self._lost or bucket in self._doubts else self.version(bucket)
 
     def compare(self, bucket: str | None, config: ClusterConfig, now: float, *, spacing: float) -> None:
-        """Compare the config of a node that the connection string names with the newest one.
+        """Compare the newest config of a bucket with a config from a node that the connection string names.
 
-        After ``OLDER_CONFIGS_MAX`` consecutive older configs, the bucket counts as lost, so that ``take`` accepts any
-        config. Otherwise a forged revision would keep genuine configs out as long as one node of its map responds.
+        After ``OLDER_CONFIGS_MAX`` consecutive older configs, record the bucket as lost, so that ``take`` accepts any
+        config. Otherwise, after a forged config with a high revision, the client would refuse all genuine configs as
+        long as one node of the forged map responds.
 
         Args:
-            spacing: minimum number of seconds between two older configs that count.
+            spacing: minimum number of seconds between two older configs that are counted.
         """
         known = self._configs.get(bucket)
         if known is None or config.revision >= known.revision:
@@ -120,7 +124,10 @@ class KnownConfigs:
             self.lose(bucket)
 
     def take(self, bucket: str | None, config: ClusterConfig) -> bool:
-        """Store a config if it is newer than the known one, or if the bucket was lost. Return whether it was stored."""
+        """Store a config if it is newer than the known config, or if the bucket was lost.
+
+        Return whether the config was stored.
+        """
         known = self._configs.get(bucket)
         if known is not None and config.revision <= known.revision and bucket not in self._lost:
             return False
@@ -133,15 +140,15 @@ class KnownConfigs:
         return True
 
     def forget(self, bucket: str) -> None:
-        """Drop the config of a bucket. The next one counts, whatever its revision."""
+        """Drop the config of a bucket. The client then accepts the next config at any revision."""
         self._configs.pop(bucket, None)
         self._lost.discard(bucket)
         self._doubts.pop(bucket, None)
 
     def lose(self, bucket: str | None) -> None:
-        """Record that no node of a bucket can be reached, so that its next config counts at any revision."""
+        """Record that no node of a bucket can be reached. The client then accepts the next config at any revision."""
         self._lost.add(bucket)
 
     def is_lost(self, bucket: str | None) -> bool:
-        """Return whether a bucket was lost and no config of it has arrived since."""
+        """Return whether a bucket was lost, and no config of the bucket was stored since then."""
         return bucket in self._lost

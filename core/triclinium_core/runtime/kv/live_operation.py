@@ -1,4 +1,4 @@
-"""One open key-value operation and its newest attempt."""
+"""Open key-value operation and its newest attempt."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from triclinium_core.runtime.lifecycle.measured import Measured
 from triclinium_core.telemetry.past_attempts import PastAttempts
 
 PAGE_SIZE_FACTOR_MAX = 32
-"""Maximum ratio of the bytes of a scan page, without its last document, to the bytes that were requested. A node may
-count documents as snappy blocks, which inflate to 21 times their size."""
+"""Maximum ratio of the size of a scan page, without its last document, to the requested size. A node may count the
+compressed size of documents, and snappy blocks inflate to up to 21 times their size."""
 
 PAGE_SIZE_BYTES_FREE = 1024 * 1024
-"""Bytes that a page may have in addition to that."""
+"""Bytes that a scan page may have in addition to ``PAGE_SIZE_FACTOR_MAX`` times the requested size."""
 
 
 class LiveOperation(Live[Operation], eq=False):
     """Open key-value operation."""
 
     is_traced: bool = False
-    """Whether the attempts are reported for a tracer."""
+    """Whether the attempts are reported to a tracer."""
     opaque: int | None = None
     """Opaque of the attempt in flight; None without one."""
     vbucket: int = 0
     map: BucketMap | None = None
     """Map by which the newest attempt was sent."""
     wrong_node_count: int = 0
-    """Number of consecutive nodes that refused the vbucket although that map names them."""
+    """Number of consecutive attempts at which a node refused the vbucket, although ``map`` names the node for it."""
     last_opaque: int | None = None
     """Opaque of the newest attempt that has ended."""
     found: list[ScanResult] | None = None
-    """Documents of a scan page that is not complete."""
+    """Documents of a scan page of which further responses are expected."""
     found_size: int = 0
     """Total size of those documents in bytes."""
 
     @property
     def bucket(self) -> str | None:
-        """Bucket of the document; None for an operation without one."""
+        """Bucket of the operation; None for an operation without a bucket."""
         return self.request.keyspace.bucket
 
     @property
@@ -54,7 +54,7 @@ class LiveOperation(Live[Operation], eq=False):
         return self.link.stream if self.link is not None and self.opaque is not None else None
 
     def is_measured_if_left(self, reason: AbandonReason) -> bool:
-        """Return whether a call ends with this operation. A call goes on if it does not need the result."""
+        """Return whether the call of the user ends with this operation. It continues if it does not need the result."""
         return self.request.is_awaited and reason is not AbandonReason.NOT_NEEDED
 
     def first_context(self) -> ErrorContext:
@@ -65,14 +65,14 @@ class LiveOperation(Live[Operation], eq=False):
         return context_of(self.request, opaque=self.opaque, node=link.node, sender=link.local_address)
 
     def seconds_taken(self, now: float) -> float:
-        """Return the duration of the call, with that of the encoding before the operation was submitted."""
+        """Return the duration of the call so far, including the encoding before the operation was submitted."""
         return now - self.submitted_at + self.request.encode_seconds
 
     def end_attempt(self, now: float, server_seconds: float | None = None) -> bool:
-        """Measure the attempt that has ended, and return whether there was one.
+        """Record the duration of the attempt that has ended. Return whether there was an attempt.
 
         Args:
-            server_seconds: duration that the node reports; None without a report.
+            server_seconds: duration that the node reported; None if it reported none.
         """
         is_over = super().end_attempt(now, server_seconds)
         if is_over:
@@ -98,17 +98,17 @@ class LiveOperation(Live[Operation], eq=False):
         )
 
     def gather(self, page: ScanPage) -> Sequence[ScanResult]:
-        """Return the received documents of a scan page, including those of this response.
+        """Add the documents of a response to those of a scan page, and return all of them.
 
         Raises:
-            MalformedResponse: the page has more than was requested.
+            MalformedResponse: the page has more documents or bytes than the client requested.
         """
         assert isinstance(self.request, RangeScanContinue)
         self.found = self.found or []
         self.found += page.items
         self.found_size += sum(len(item.stored or b"") for item in page.items)
         limit = self.request.byte_limit
-        # A page ends with a complete document of any size.
+        # A node ends a page with a complete document, so the last document may exceed the limit by any number of bytes.
         before_last = self.found_size - len(self.found[-1].stored or b"") if self.found else 0
         if limit and before_last > PAGE_SIZE_BYTES_FREE + PAGE_SIZE_FACTOR_MAX * limit:
             raise MalformedResponse(f"{before_last} bytes precede the last item; requested: {limit}")

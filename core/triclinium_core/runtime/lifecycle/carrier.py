@@ -1,4 +1,4 @@
-"""Interface between the life cycle and the carriers of attempts: key-value connections and HTTP."""
+"""Interface between the life cycle and the two carriers of attempts: one for key-value, one for HTTP."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from triclinium_core.retry.couchbase import RetryReason, Service, actions, event
 
 
 class Submittable(Protocol):
-    """Interface of operations and requests for the life cycle."""
+    """Properties of operations and requests that the life cycle uses."""
 
     @property
     def name(self) -> str:
-        """Name in errors, reports and tables."""
+        """Name of the operation or request in errors, reports and tables."""
 
     @property
     def service(self) -> Service:
-        """Service that processes it."""
+        """Service that processes the operation or request."""
 
     @property
     def idempotent(self) -> bool:
-        """Whether it may be sent again at any stage."""
+        """Whether the client may send the operation or request again at any stage."""
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
-    """Reason why an operation or request cannot succeed. The retry strategy is not asked."""
+    """Reason why an operation or request cannot succeed, so that the client does not consult the retry strategy."""
 
     error: type[errors.CouchbaseException]
     text: str
 
 
 Undispatched = events.DispatchFailed | events.SocketClosed | Refused
-"""Reason why an attempt was not sent, or not completely. ``Refused`` fails; the retry strategy decides about the
-others."""
+"""Reason why the carrier did not send an attempt, or not completely. ``Refused`` fails the operation or request. For
+the two other reasons, the retry strategy decides."""
 
 
 @unique
@@ -48,48 +48,52 @@ class Departure(Enum):
     FAILED = "failed"
     CALLER_LEFT = "caller left"
     NOT_NEEDED = "not needed"
-    """The call continues without the result."""
+    """The call continues, and does not need the result."""
 
 
 OrderOfKeyValue = actions.RefreshTopology | actions.RefreshCollection | actions.CloseConnection
-"""Orders of the retry machine that only key-value responses cause."""
+"""Orders of a retry machine that only responses of the key-value service cause."""
 
 L_contra = TypeVar("L_contra", contravariant=True)
 D = TypeVar("D")
 
 
 class Carrier(Protocol[L_contra, D]):
-    """Sender of attempts of one kind. ``L_contra`` is the kind, ``D`` the server that owes a response."""
+    """Sender of the attempts of one kind.
+
+    ``L_contra`` is the type of the open operations or requests, ``D`` the type of the server that owes a response.
+    """
 
     def dispatch(self, live: L_contra, now: float) -> Undispatched | None:
-        """Send an attempt now or as soon as possible. Return None, or the reason why that is impossible."""
+        """Send or queue an attempt. Return None, or the reason why the carrier can do neither."""
 
     def give_up_waiting(self, live: L_contra) -> Undispatched | None:
-        """End a wait for dispatch at the deadline, and return its reason. Return None without a wait."""
+        """End the wait for dispatch at the deadline, and return the reason of the wait. Return None without a wait."""
 
     def out_of_time(self, live: L_contra) -> events.WakeupReached:
-        """Return the facts for the error of a passed deadline."""
+        """Return the facts that the error of a timeout contains."""
 
     def debtor(self, live: L_contra, event: TimePassed) -> D | None:
-        """Return the server that owes the response (decision C33).
+        """Return the server that has not responded to the attempt (decision C33).
 
-        Return None if nothing was sent, if received bytes are unread, or for a request of the client itself.
+        Return None if no byte of the attempt was sent, if received bytes are unread, or for a request of the client
+        itself.
         """
 
     def blame(self, debtor: D, now: float) -> None:
-        """Count a passed deadline against the circuit breaker of the server."""
+        """Count a passed deadline as a failure in the circuit breaker of the server."""
 
     def attempt_failed(self, live: L_contra) -> None:
-        """Forget the route of the newest attempt, because a retry or a decision of the strategy follows."""
+        """Forget the route of the newest attempt, before a retry or a decision of the strategy."""
 
     def retry_decided(self, live: L_contra, reason: RetryReason) -> None:
-        """Record a failure about which the strategy has decided."""
+        """Record the reason of a failure after the strategy has decided about a retry."""
 
     def carry_out(self, live: L_contra, order: OrderOfKeyValue, origin: object, now: float) -> None:
-        """Execute an order that concerns connections or maps.
+        """Execute an order of the retry machine that concerns a connection, the map or a collection id.
 
         Args:
-            origin: source of the response that caused the order, as the carrier passed it to ``Lifecycle.feed``.
+            origin: source of the response that caused the order: the argument of ``Lifecycle.feed``.
         """
 
     def succeeded(self, live: L_contra, response: events.Response, now: float) -> None:
@@ -99,7 +103,7 @@ class Carrier(Protocol[L_contra, D]):
         """Remove an operation or request from its queue or stream."""
 
     def fail(self, live: L_contra, error: errors.CouchbaseException, now: float) -> None:
-        """Deliver a failure to the caller."""
+        """Deliver the error to the caller."""
 
     def context(self, live: L_contra, context: ErrorContext) -> ErrorContext:
-        """Return an error context with facts about the current connection or queue."""
+        """Return an error context that includes facts about the current connection or queue."""

@@ -1,10 +1,10 @@
 """Life cycle of operations and requests: submission, permits, attempts, retries and settlement.
 
 Each operation or request is settled exactly once. A carrier sends the attempts and receives the responses. This module
-passes failures that may be retried to the retry machine of the operation or request, and executes its orders. A success
-of the key-value service bypasses it.
+passes failures to the retry machine of the operation or request, and executes the orders of the retry machine. A
+successful response of the key-value service needs no retry machine.
 
-The methods follow the order of an operation's life.
+The methods are in the order of an operation's life. In their docstrings, "operation" includes requests.
 
 Source: SDK-RFC 0049 "Retry Orchestration"; the Smithy Python retry design, "Example Usage"; decisions C6, C25, T1, T5.
 """
@@ -48,20 +48,19 @@ class Lifecycle:
         self._gathering = tools.gathering
         self._emit = tools.emit
         self.open: dict[int, Live[Any]] = {}
-        """Open operations and requests in the order of submission, which is also the order of the deadlines without
-        timers."""
+        """Open operations and requests in the order of submission. Deadlines without a timer are in the same order."""
         self.carriers: dict[type[Live[Any]], Carrier[Any, Any]] = {}
-        """Carrier of each kind. An operation does not refer to its carrier: a request in flight, which the garbage
-        collector does not track, would then keep the whole client alive."""
+        """Carrier of each kind. An operation does not refer to its carrier. Otherwise a request in flight, which the
+        garbage collector does not track, would keep the complete client alive."""
         self.next_deadline: float = math.inf
-        """Earliest time at which a deadline without a timer may pass. Its operation may be settled already."""
+        """Earliest deadline without a timer. The operation with this deadline may be settled already."""
         self.retries_by_reason: Counter[couchbase.RetryReason] = Counter()
-        """Retries whose delay is over, including those of settled operations."""
+        """Number of retries whose delay is over, by reason, including the retries of settled operations."""
 
     # -- The first attempt.
 
     def begin(self, live: Live[Any], now: float) -> None:
-        """Dispatch an operation for the first time, or request a permit from its token strategy."""
+        """Dispatch the first attempt of an operation, or first request a permit from its token strategy."""
         permit = live.permit
         if permit is None:
             self.dispatch(live, now)
@@ -78,7 +77,7 @@ class Lifecycle:
             self._begin_after(live, delay, now)
 
     def _begin_after(self, live: Live[Any], delay: float, now: float) -> None:
-        """Dispatch an operation after the delay of its permit. A delay beyond the deadline ends at the deadline."""
+        """Dispatch an operation after the delay that its permit requires, unless the deadline passes first."""
         assert live.permit is not None, "only a token strategy requests a delay"
         delay_left = live.permit.postpone(delay, live.deadline - now)
         if delay_left == 0.0:
@@ -93,13 +92,13 @@ class Lifecycle:
         self.fail(live, couchbase.not_begun(self._context(live, now), cause), now)
 
     def dispatch(self, live: Live[Any], now: float) -> None:
-        """Send an attempt, now or as soon as possible."""
+        """Send or queue an attempt. Retry or fail the operation if its carrier can do neither."""
         undispatched = self.carriers[type(live)].dispatch(live, now)
         if undispatched is not None:
             self.not_dispatched(live, undispatched, now)
 
     def not_dispatched(self, live: Live[Any], undispatched: Undispatched, now: float) -> None:
-        """Retry or fail an operation that was not sent."""
+        """Retry or fail an operation whose attempt was not sent."""
         if isinstance(undispatched, Refused):
             self.fail_for_good(live, undispatched.error, undispatched.text, now)
         else:
@@ -124,7 +123,7 @@ class Lifecycle:
             self._begin_after(live, answer.delay, now)
 
     def backoff_over(self, live: Live[Any], now: float) -> None:
-        """Dispatch an operation whose delay is over, or fail it if the delay was cut."""
+        """Dispatch an operation whose delay is over, or fail the operation if a limit has cut the delay."""
         if live.permit is not None and live.permit.hold_is_over():
             live.stage = Stage.WAITING
             self.dispatch(live, now)
@@ -147,7 +146,7 @@ class Lifecycle:
                 self.deadline_passed(live, event, now)
 
     def deadline_passed(self, live: Live[Any], event: neutral.TimePassed, now: float) -> None:
-        """Fail an operation with a timeout. Count an overdue response against the circuit breaker of the server."""
+        """Fail an operation with a timeout. Count a missing response against the circuit breaker of the server."""
         carrier = self.carriers[type(live)]
         debtor = carrier.debtor(live, event)
         undispatched = carrier.give_up_waiting(live)
@@ -161,7 +160,7 @@ class Lifecycle:
     # -- Orders of the retry machine.
 
     def machine_of(self, live: Live[Any]) -> couchbase.RetryMachine:
-        """Return the retry machine of an operation. Its context has the facts of the current attempt."""
+        """Return the retry machine of an operation. A new machine records the facts of the current attempt."""
         return live.retry or live.make_retry_machine(rng=self._rng, error_maps=self._error_maps)
 
     def feed(self, live: Live[Any], event: events.RequestEvent, now: float, origin: object = None) -> None:
@@ -210,7 +209,7 @@ class Lifecycle:
     # -- Completion.
 
     def fail_for_good(self, live: Live[Any], error: type[errors.CouchbaseException], text: str, now: float) -> None:
-        """Fail an operation that cannot succeed. Its strategy is not asked."""
+        """Fail an operation that cannot succeed, without consulting its strategy."""
         context = self._context(live, now)
         self.fail(live, error(f"{couchbase.subject(context)}: {text}", context), now)
 
@@ -226,20 +225,20 @@ class Lifecycle:
         carrier.fail(live, error, now)
 
     def abandon(self, token: int, now: float, reason: AbandonReason) -> None:
-        """Measure and forget an operation whose caller has left. Ignore an unknown token."""
+        """Measure and forget an operation that its caller has abandoned. Ignore an unknown token."""
         live = self.open.get(token)
         if live is None:
             return
         is_needed = reason is not AbandonReason.NOT_NEEDED
         if live.is_measured_if_left(reason):
             self.measure(live, now, abandoned=reason if is_needed else None)
-        # A caller that leaves with rows has received a response.
+        # If the caller has received rows, the server has responded, so the operation counts as a success.
         self.end_permit(live, succeeded=live.has_given_rows)
         self.carriers[type(live)].leave(live, Departure.CALLER_LEFT if is_needed else Departure.NOT_NEEDED, now)
         self.forget(live)
 
     def measure(self, live: Live[Any], now: float, *, abandoned: AbandonReason | None = None) -> None:
-        """Record the duration of an operation that ends now, or whose remaining rows the caller has yet to read."""
+        """Record the duration of an operation that ends now. Its caller may still have rows to read."""
         took, service = live.seconds_taken(now), live.request.service
         durations, thresholds = self._gathering.durations, self._gathering.thresholds
         if durations is not None and not live.is_part:
@@ -248,7 +247,7 @@ class Lifecycle:
             self._gathering.slow(live.measured().facts(now, abandoned=abandoned), now)
 
     def end_permit(self, live: Live[Any], *, succeeded: bool) -> None:
-        """Report the end of an operation to its token strategy, if it has one."""
+        """Release the permit of an operation, if a token strategy has issued one."""
         permit = live.permit
         if permit is None:
             return

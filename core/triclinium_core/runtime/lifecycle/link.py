@@ -1,4 +1,4 @@
-"""Stream of an attempt."""
+"""Facts about the stream of an attempt."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Link(msgspec.Struct, frozen=True, gc=False):
-    """One stream, as its attempts record it."""
+    """Facts about one stream. Each attempt on the stream records them."""
 
     stream: int
     node: str
@@ -14,6 +14,6 @@ class Link(msgspec.Struct, frozen=True, gc=False):
     local_address: str | None
     """Local address of the stream, if the driver reported it."""
     remote_address: str | None = None
-    """Remote address of the stream, not a host name, if the driver reported it."""
+    """Remote address of the stream (not a host name), if the driver reported it."""
     local_id: str | None = None
-    """Id of the connection in HELLO; None without a HELLO."""
+    """Id of the connection that the client sent in HELLO; None without a HELLO."""

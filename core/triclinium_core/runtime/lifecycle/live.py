@@ -1,7 +1,7 @@
 """One open operation or request, from submission to settlement.
 
-A key-value operation whose first attempt succeeds has no retry machine (decision C38). A request over HTTP has one from
-its first complete response on.
+A key-value operation whose first attempt succeeds has no retry machine (decision C38). A request over HTTP gets a retry
+machine with its first complete response.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ R = TypeVar("R", bound=Submittable)
 class Live(msgspec.Struct, Generic[R], eq=False):
     """Base of open operations and requests. Times are monotonic seconds.
 
-    It refers to objects of users, so the garbage collector tracks it.
+    The garbage collector tracks this class, because it refers to objects of users.
     """
 
     token: Token
@@ -48,22 +48,22 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     retry_timer: TimerId | None = None
     retry: RetryMachine | None = None
     permit: AnyPermit | None = None
-    """Permit of a token strategy; None under a Couchbase strategy."""
+    """Permit of a token strategy; None with a Couchbase strategy."""
     stage: Stage = Stage.WAITING
     link: Link | None = None
     """Stream of the newest attempt."""
     dispatched_at: float | None = None
-    """Time at which the attempt in flight was sent; None without one."""
+    """Time at which the attempt in flight was sent; None without an attempt in flight."""
     past: PastAttempts | None = None
     """Completed attempts; None without any."""
     is_part: bool = False
     """Whether the meter counts the enclosing call instead of this operation."""
     is_own: bool = False
-    """Whether the client itself submitted it. Then it is not counted, measured or reported."""
+    """Whether the client itself submitted the request. Telemetry then does not count, measure or report it."""
 
     @property
     def bucket(self) -> str | None:
-        """Bucket whose nodes process it; None for any node."""
+        """Bucket whose nodes process the operation or request; None for any node."""
         # A Struct cannot be an ABC, so subclasses must override this.
         raise NotImplementedError
 
@@ -74,28 +74,28 @@ class Live(msgspec.Struct, Generic[R], eq=False):
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether it may have been, or may still be, applied if it is abandoned now (decision C25)."""
+        """Whether the operation or request, if abandoned now, may have been or may still be applied (decision C25)."""
         if self.retry is not None:
             return self.retry.is_ambiguous
         return self.stage is Stage.IN_FLIGHT and not self.request.idempotent
 
     @property
     def obstacle(self) -> str | None:
-        """Reason, in words, why a token strategy has not permitted the first attempt; None if it has."""
+        """Reason, in words, why the token strategy has not permitted the first attempt yet; None otherwise."""
         return self.permit.obstacle if self.permit is not None else None
 
     def is_measured_if_left(self, reason: AbandonReason) -> bool:
-        """Return whether telemetry measures it if its caller leaves now."""
+        """Return whether telemetry measures the operation or request if its caller abandons it now."""
         # A Struct cannot be an ABC, so subclasses must override this.
         raise NotImplementedError
 
     def first_context(self) -> ErrorContext:
-        """Return the error context without the facts of a retry machine."""
+        """Return the error context with which a retry machine starts."""
         # A Struct cannot be an ABC, so subclasses must override this.
         raise NotImplementedError
 
     def seconds_taken(self, now: float) -> float:
-        """Return the duration of the call."""
+        """Return the duration of the call in seconds, up to now."""
         return now - self.submitted_at
 
     def measured(self) -> Measured:
@@ -104,10 +104,10 @@ class Live(msgspec.Struct, Generic[R], eq=False):
         raise NotImplementedError
 
     def end_attempt(self, now: float, server_seconds: float | None = None) -> bool:
-        """Measure the attempt that has ended, and return whether there was one.
+        """Record the duration of the attempt that has ended. Return whether there was an attempt.
 
         Args:
-            server_seconds: duration that the node reports; None without a report.
+            server_seconds: duration that the node reported; None if it reported none.
         """
         if self.dispatched_at is None:
             return False
@@ -121,7 +121,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
         annotation = RequestAnnotation(
             operation=self.request.name,
             idempotent=self.request.idempotent,
-            # A permit has the interface of a Couchbase strategy.
+            # The cast is safe: a permit has the interface of a Couchbase strategy.
             strategy=cast(couchbase.AnyRetryStrategy, self.strategy),
             submitted_at=self.submitted_at,
             deadline=self.deadline,

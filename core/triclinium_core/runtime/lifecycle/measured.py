@@ -1,4 +1,4 @@
-"""Measurements of one operation or request. They outlive it for its late response."""
+"""Measurements of one operation or request. The client keeps them for a late response after an abandonment."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Measured(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     service: Service
     name: str
     began_at: float
-    """Start of the call. The value of a document is encoded before its operation is submitted."""
+    """Start of the call. For an operation with a value, this is before the encoding, which precedes the submission."""
     timeout: float
     """Timeout in seconds."""
     encode_seconds: float | None
-    """Duration of the encoding; None if nothing was encoded, or if it was not measured."""
+    """Duration of the encoding in seconds; None if nothing was encoded, or if the duration was not measured."""
     operation_id: str | None
     """Opaque of the newest attempt in hexadecimal, or the client context id of a statement (SDK-RFC 0067)."""
     link: Link | None
@@ -37,8 +37,8 @@ class Measured(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         """Return the facts of an operation that ends now.
 
         Args:
-            server_seconds: server duration in the response to the attempt in flight.
-            abandoned: reason, if the caller left before the operation ended.
+            server_seconds: duration that the server reported in its response to the attempt in flight.
+            abandoned: reason why the caller abandoned the operation; None if the caller did not.
         """
         past, link = copy(self.past), self.link
         if self.dispatched_at is not None:

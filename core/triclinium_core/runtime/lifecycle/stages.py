@@ -1,7 +1,7 @@
 """Stages of an open operation or request, as a table.
 
-``Lifecycle``, the two carriers and their dispatchers assign the stages. The client does not read the table: a lookup
-for each step would cost 13 % of a get. Each run of the tests checks each assignment against it.
+``Lifecycle``, the two carriers and their dispatchers assign the stages. The client does not use the table, because a
+lookup at each step would make a get 13 % slower. The tests check every assignment against the table.
 
 Source: SDK-RFC 0049 "Retry Orchestration".
 """
@@ -17,21 +17,21 @@ class Stage(Enum):
     """Stage of one operation or request."""
 
     WAITING = "waiting"
-    """It is sent as soon as a connection, a collection id or the first cluster config permits it."""
+    """The attempt waits for a connection, a collection id or the first cluster config."""
     ACQUIRING = "acquiring"
-    """The token strategy decides about the permit of the first attempt."""
+    """The token strategy decides whether to permit the first attempt."""
     HELD = "held"
-    """The token strategy delays the first attempt."""
+    """The token strategy has delayed the first attempt."""
     IN_FLIGHT = "in flight"
     """An attempt is sent and unanswered."""
     CONSULTING = "consulting"
-    """An asynchronous strategy decides about a failure."""
+    """An asynchronous strategy decides about a retry after a failure."""
     BACKING_OFF = "backing off"
-    """The delay before the next attempt, or before the failure if the delay was cut, is not over."""
+    """The delay before the next attempt is not over. If a limit has cut the delay, the operation fails after it."""
     DELIVERING = "delivering"
-    """The outcome is known. The caller first reads the rows."""
+    """The outcome is known. The caller gets it after the remaining rows."""
     SETTLED = "settled"
-    """The outcome was delivered, or the caller has left."""
+    """The outcome was delivered, or the caller has abandoned the operation."""
 
 
 _ENDS = frozenset({Stage.DELIVERING, Stage.SETTLED})
@@ -40,7 +40,7 @@ NEXT_STAGES: Mapping[Stage, frozenset[Stage]] = {
     Stage.WAITING: _ENDS | {Stage.ACQUIRING, Stage.IN_FLIGHT, Stage.CONSULTING, Stage.BACKING_OFF},
     Stage.ACQUIRING: _ENDS | {Stage.HELD, Stage.WAITING},
     Stage.HELD: _ENDS | {Stage.WAITING},
-    # A response with the plan of a statement makes the statement itself wait for a connection.
+    # WAITING: after the response with the plan of a statement, the execution waits for a connection.
     Stage.IN_FLIGHT: _ENDS | {Stage.WAITING, Stage.CONSULTING, Stage.BACKING_OFF},
     Stage.CONSULTING: _ENDS | {Stage.BACKING_OFF},
     Stage.BACKING_OFF: _ENDS | {Stage.WAITING},

@@ -1,1 +1,1 @@
-"""Runtime of the HTTP services: endpoints, their connections, and requests."""
+"""State machines of the HTTP services: endpoints, their connections, and requests."""

@@ -1,8 +1,9 @@
-"""Carrier of requests over HTTP: sends attempts to endpoints, and processes the responses.
+"""Carrier of requests over HTTP: it sends their attempts to endpoints, and processes the responses.
 
-A request is dispatched to the endpoint with the lowest load. Its response is processed piece by piece, and rows are
-delivered when their reader wants them. The life cycle passes a complete response, and every failure, to the retry
-machine of the request. A request whose rows were delivered is not retried, because its reader would get them twice.
+The carrier dispatches a request to the endpoint with the lowest load. It processes the response piece by piece, and
+delivers rows when the reader wants them. The life cycle passes each complete response, and every failure, to the retry
+machine of the request. After the reader has received rows, the request is not retried, because the reader would receive
+the rows twice.
 
 Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; SDK-RFC 0059 "HTTP"; decisions C6, C22, C24, C25.
 """
@@ -56,9 +57,9 @@ class OwnAnswer(NamedTuple):
     token: int
     outcome: Outcome
     link: Link | None
-    """Stream of its newest attempt; None without an attempt."""
+    """Stream of the newest attempt; None without an attempt."""
     seconds: float | None
-    """Duration of its newest attempt; None without one."""
+    """Duration of the newest attempt in seconds; None without an attempt."""
 
 
 class HttpCarrier:
@@ -88,7 +89,7 @@ class HttpCarrier:
         self.unplaced: Mapping[int, LiveRequest] = self._dispatcher.unplaced
         """Requests that wait for the first cluster config."""
         self.own_answers: list[OwnAnswer] = []
-        """Outcomes of requests of the client itself that are not taken yet."""
+        """Outcomes of requests of the client itself that ``take_own_answers`` has not returned yet."""
         self.work: int = 0
         """Units of work on received bytes so far."""
 
@@ -101,7 +102,7 @@ class HttpCarrier:
             event.token,
             event.request,
             now,
-            # A strategy may define ``__len__`` and be empty, so its truth value does not count.
+            # Compare with None: a strategy may define ``__len__`` and be empty, and then it is false.
             strategy=decider_of(strategy) if strategy is not None else self._strategy,
             timeout=self._timeouts[event.request.service],
             client_context=event.client_context or {},
@@ -120,12 +121,12 @@ class HttpCarrier:
         traced_as: neutral.Token | None,
         now: float,
     ) -> None:
-        """Submit a request of the client itself to one endpoint, bypassing its breaker.
+        """Submit a request of the client itself to one endpoint, even if the endpoint's breaker is open.
 
-        Its outcome is added to ``own_answers``.
+        ``own_answers`` receives the outcome.
 
         Args:
-            traced_as: token under which the attempts are reported for a tracer; None to report none.
+            traced_as: token with which to report the attempts to a tracer; None to report none.
         """
         live = self._open(token, request, now, strategy=strategy, timeout=timeout, client_context={})
         live.pinned, live.is_own, live.traced_as = endpoint, True, traced_as
@@ -161,23 +162,23 @@ class HttpCarrier:
         live.deadline_timer = self._timers.schedule(live.deadline, TimerKind.DEADLINE, live)
         return live
 
-    # -- Dispatch: a request waits for the first config, waits for a connection, and is sent.
+    # -- Dispatch: a request waits for the first config, then for a connection, and is then sent.
 
     def place(self, now: float) -> None:
-        """Dispatch the requests that wait for the first cluster config, if it has arrived."""
+        """Dispatch the requests that wait for the first cluster config, if the config has arrived."""
         if self.unplaced and self._pool.knows_topology:
             for live in self._dispatcher.take_unplaced():
                 self._lifecycle.dispatch(live, now)
 
     def cluster_not_found(self, reason: RetryReason, detail: str, now: float) -> None:
-        """Retry or fail the requests that wait for the first cluster config, because its connection is lost."""
+        """Retry or fail the requests that wait for the first cluster config, after a key-value connection is lost."""
         if not self._pool.knows_topology:
             self._dispatcher.last_loss = detail
             for live in self._dispatcher.take_unplaced():
                 self._lifecycle.not_dispatched(live, self._dispatcher.give_up(live, reason, detail), now)
 
     def stream_opened(self, event: neutral.StreamOpened, now: float) -> None:
-        """Use an opened stream. Ignore an unknown one."""
+        """Send queued requests on an opened stream. Ignore an unknown stream."""
         endpoint = self._pool.opened(event, now)
         if endpoint is not None:
             self._dispatcher.serve(endpoint, now)
@@ -185,7 +186,7 @@ class HttpCarrier:
     # -- Responses, in any number of pieces.
 
     def bytes_received(self, event: neutral.BytesReceived, now: float) -> None:
-        """Process bytes from a node. Ignore an unknown or abandoned stream."""
+        """Process bytes from a node. Ignore bytes on an unknown or abandoned stream."""
         stream = event.stream
         connection = self._pool.connection(stream)
         if connection is None:
@@ -226,7 +227,7 @@ class HttpCarrier:
             self.work += live.answer.work
 
     def rows_wanted(self, token: int, now: float) -> None:
-        """Deliver rows, or the end, as soon as there are any. Ignore an unknown token."""
+        """Deliver rows, or else the outcome, as soon as they arrive. Ignore an unknown token."""
         live = self._lifecycle.open.get(token)
         if not isinstance(live, LiveRequest) or not live.answer.want():
             return
@@ -237,7 +238,7 @@ class HttpCarrier:
             self._emit(neutral.ResumeReading(live.stream))
 
     def _give(self, live: LiveRequest) -> bool:
-        """Deliver the received rows, or else the end, if the reader waits. Return whether anything was delivered."""
+        """Deliver the received rows, or else the outcome, if the reader waits. Return whether it received anything."""
         given, token = live.answer.take(), neutral.Token(live.token)
         if given is None:
             return False
@@ -278,11 +279,11 @@ class HttpCarrier:
             self._pool.close(stream, "the node accepts no further requests on it")
         live.answered_on = stream
         self._judge(live, now)
-        # The decoders run first: a connection with an undecodable response must not carry another request.
+        # Only after decoding: the client must not send another request on a connection with an undecodable response.
         self._dispatcher.serve(endpoint, now)
 
     def _judge(self, live: LiveRequest, now: float) -> None:
-        """Pass a complete response to the retry machine, or store the plan if it is the response to a preparation."""
+        """Pass a complete response to the retry machine. Store the plan if the response is that to a preparation."""
         try:
             body = live.answer.whole()
             verdict = _classified(live, body)
@@ -316,7 +317,8 @@ class HttpCarrier:
         except decoder_faults.DecoderFault as fault:
             self._unreadable.fail_undecoded(live, fault, now)
         else:
-            # The preparation and the execution of a statement are one attempt, which began with the preparation.
+            # The preparation and the execution of a statement are one attempt. Create the retry machine before the
+            # second dispatch, so that the attempt begins with the preparation.
             self._lifecycle.machine_of(live)
             live.stage = Stage.WAITING
             self._lifecycle.dispatch(live, now)
@@ -332,10 +334,10 @@ class HttpCarrier:
         *,
         fault: decoder_faults.DecoderFault | None = None,
     ) -> None:
-        """Close a connection on which the node violates the protocol. Its request fails without a retry.
+        """Close a connection on which the node violated the protocol. Fail its request without a retry.
 
         Args:
-            fault: the defect that caused it, if a decoder failed on bytes of the node.
+            fault: exception of the decoder, if a decoder failed on the node's bytes.
         """
         endpoint, connection = self._pool.endpoint_of[stream], self._pool.connection(stream)
         text = connection.secrets.conceal(text) if connection is not None else text
@@ -348,7 +350,7 @@ class HttpCarrier:
         self._dispatcher.serve(endpoint, now)
 
     def _refuse_foreign(self, live: LiveRequest, stream: neutral.StreamId, text: str, now: float) -> None:
-        """Close a connection that sent the response to another request. Retry or fail the request as in flight."""
+        """Close a connection after the response to another request. Retry or fail the request as one in flight."""
         endpoint = self._pool.endpoint_of[stream]
         self._emit(neutral.ReportConnection(stream, endpoint.node, text, neutral.ReportLevel.WARNING))
         self._dispatcher.close(stream, text)
@@ -357,7 +359,7 @@ class HttpCarrier:
         self._dispatcher.serve(endpoint, now)
 
     def stream_lost(self, event: neutral.StreamLost, now: float) -> None:
-        """Retry or fail the requests that were sent on a lost stream, or waited for it."""
+        """Retry or fail the request in flight on a lost stream, or the requests that waited for the stream."""
         lost = self._pool.lost(event)
         if lost is None:
             return
@@ -366,7 +368,7 @@ class HttpCarrier:
             self._end_attempt(live, now)
             live.answered_on = event.stream
         if lost.connection is None:
-            # DEBUG is enough, because each affected request is reported.
+            # Report at DEBUG, because each affected request is reported as well.
             self._emit(
                 neutral.ReportConnection(event.stream, lost.endpoint.node, lost.detail, neutral.ReportLevel.DEBUG)
             )
@@ -377,7 +379,7 @@ class HttpCarrier:
                 self._emit(
                     neutral.ReportConnection(event.stream, lost.endpoint.node, lost.detail, neutral.ReportLevel.WARNING)
                 )
-            # A response without a length ends with the stream.
+            # The end of the stream may complete the response: a response without a length ends with its stream.
             if event.cause is neutral.LossCause.END_OF_STREAM and lost.connection.ends_with_stream():
                 self._judge_last(live, lost, now)
             elif lost.connection.fault is not None:
@@ -387,7 +389,7 @@ class HttpCarrier:
         self._dispatcher.serve(lost.endpoint, now)
 
     def _judge_last(self, live: LiveRequest, lost: LostConnection, now: float) -> None:
-        """Process a response that has ended with its stream."""
+        """Process a response that the end of its stream has completed."""
         try:
             live.answer.check_whole()
         except ForeignAnswer as error:
@@ -398,7 +400,7 @@ class HttpCarrier:
             self._judge(live, now)
 
     def _fail_waiting(self, lost: LostConnection, reason: RetryReason, now: float) -> None:
-        """Retry or fail, elsewhere if possible, the requests queued for an endpoint that could not be reached."""
+        """Retry or fail requests that are queued for an unreachable endpoint. A retry prefers another endpoint."""
         while (live := self._dispatcher.next_refused(lost.endpoint)) is not None:
             self._lifecycle.not_dispatched(live, self._dispatcher.give_up(live, reason, lost.detail), now)
 
@@ -409,7 +411,7 @@ class HttpCarrier:
         self._lifecycle.feed(live, closed, now)
 
     def stream_timer_passed(self, stream: neutral.StreamId, now: float) -> None:
-        """Close a stream that was idle or did not open in time. In the latter case, retry or fail its requests."""
+        """Close a stream that was idle, or that did not open in time; then retry or fail the requests queued for it."""
         lost = self._pool.timer_passed(stream)
         self._pool.prune()
         if lost is not None:
@@ -418,17 +420,17 @@ class HttpCarrier:
     # -- Completion.
 
     def succeeded(self, live: LiveRequest, response: events.Response, now: float) -> None:
-        """Decode a successful response and deliver the result."""
+        """Decode a successful response, and deliver the result."""
         assert isinstance(response, events.ServiceResponse), "only a service responds to a service request"
         body = response.body.encode() if isinstance(response.body, str) else response.body
         answer = service_request.HttpResponse(response.http_status, body)
-        # The response arrived in time, so the duration of its decoding does not count.
+        # The response arrived before the deadline, so the deadline does not apply to the decoding.
         self._timers.cancel(live.deadline_timer)
         live.decoding = live.message.decode_in_steps(answer), answer
         self.decode_on(live, now)
 
     def decode_on(self, live: LiveRequest, now: float) -> None:
-        """Decode a response as far as one event permits, and schedule the rest. Complete the request at the end."""
+        """Decode a part of a response, and schedule the next part. Complete the request after the last part."""
         assert live.decoding is not None, "a response is being decoded"
         steps, answer = live.decoding
         try:
@@ -452,11 +454,11 @@ class HttpCarrier:
         self._deliver(live, result)
 
     def fail(self, live: LiveRequest, error: errors.CouchbaseException, now: float) -> None:
-        """Deliver a failure after the received rows."""
+        """Deliver an error after the received rows."""
         self._deliver(live, error)
 
     def _deliver(self, live: LiveRequest, outcome: Outcome) -> None:
-        """Deliver the outcome of a request after the rows that the caller has not taken yet."""
+        """Deliver the outcome of a request after the rows that the caller has yet to take."""
         if not live.is_own and live.traced_as is not None:
             self._emit(
                 actions.ReportEnd(live.traced_as, outcome if isinstance(outcome, errors.CouchbaseException) else None)
@@ -466,18 +468,21 @@ class HttpCarrier:
         self._give(live)
 
     def _end_attempt(self, live: LiveRequest, now: float) -> None:
-        """Measure an attempt that has ended, and report it for a tracer. Do nothing without an attempt."""
+        """Record the duration of an attempt that has ended, and report its end to a tracer.
+
+        Do nothing without an attempt.
+        """
         if live.end_attempt(now) and live.traced_as is not None and live.link is not None:
             self._emit(actions.ReportAnswer(live.traced_as, {}, neutral.StreamId(live.link.stream)))
 
     # -- Calls of the life cycle.
 
     def out_of_time(self, live: LiveRequest) -> events.WakeupReached:
-        """Return the obstacle of the permit, and whether rows were delivered."""
+        """Return the facts for a timeout: the reason why there is no permit, and whether rows were delivered."""
         return events.WakeupReached(obstacle=live.obstacle, is_partial=live.has_given_rows)
 
     def debtor(self, live: LiveRequest, event: neutral.TimePassed) -> Endpoint | None:
-        """Return the endpoint that owes the response; None if nothing was sent, or received bytes are unread."""
+        """Return the endpoint that has not responded. Return None if no byte was sent, or received bytes are unread."""
         stream = live.stream
         if stream is None or live.is_own or stream in event.unread:
             return None
@@ -486,15 +491,15 @@ class HttpCarrier:
         return live.endpoint if was_sent else None
 
     def blame(self, debtor: Endpoint, now: float) -> None:
-        """Count a passed deadline against the circuit breaker of an endpoint."""
+        """Count a passed deadline as a failure in the circuit breaker of an endpoint."""
         self._pool.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
 
     def attempt_failed(self, live: LiveRequest) -> None:
-        """Forget the endpoint of the attempt."""
+        """Forget the endpoint of the attempt, so that the retry prefers another endpoint."""
         live.leave_endpoint()
 
     def retry_decided(self, live: LiveRequest, reason: RetryReason) -> None:
-        """Forget the plan of a statement if the failure shows that the node has lost it."""
+        """Forget the plan of a statement if the reason of the failure shows that the plan is unusable."""
         self._statements.failed(live.request, reason)
 
     def carry_out(self, live: LiveRequest, order: OrderOfKeyValue, origin: object, now: float) -> None:
@@ -502,14 +507,14 @@ class HttpCarrier:
         raise AssertionError(f"{order} is an action of the key-value service")
 
     def leave(self, live: LiveRequest, departure: Departure, now: float) -> None:
-        """End a wait for dispatch. Close the connection of an attempt whose response is incomplete."""
+        """Remove a request from its queue, or close the connection on which its response is incomplete."""
         if departure is Departure.FAILED:
             self._end_attempt(live, now)
         reason = "its request failed" if departure is Departure.FAILED else "its request was abandoned"
         self._dispatcher.leave(live, reason, now)
 
     def context(self, live: LiveRequest, context: ErrorContext) -> ErrorContext:
-        """Return a context with the reason and the endpoint for which a request waits."""
+        """Return a context that includes the endpoint for which a request waits, and the reason of the wait."""
         if live.stage is Stage.WAITING and live.endpoint is not None:
             context = replace(context, last_dispatch_error=waits_for(live.endpoint))
         reason = self._dispatcher.reason_of_waiting(live)
@@ -527,7 +532,7 @@ class HttpCarrier:
         return answers
 
     def authenticator_changed(self, authenticator: Authenticator, now: float) -> None:
-        """Use other credentials for requests from now on."""
+        """Use other credentials for all further requests."""
         self._pool.authenticator_changed(authenticator)
         for endpoint in self._pool.all_waited_for():
             self._dispatcher.serve(endpoint, now)
@@ -551,7 +556,8 @@ def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
     except Exception as error:
         raise decoder_faults.unexpected(decoder_faults.Decoder.SERVICE_VERDICT, error) from None
     if live.is_own and verdict.reason is not None and verdict.reason.always_retry:
-        # A ping reports the response of its endpoint, and its strategy cannot refuse this reason.
+        # Remove the reason, so that the ping is not retried and reports the response. No strategy can refuse such a
+        # reason.
         return replace(verdict, reason=None)
     return verdict
 

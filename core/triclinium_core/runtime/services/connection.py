@@ -1,12 +1,11 @@
-"""One HTTP/1.1 connection to one node. It carries one request at a time, and returns the response in pieces.
+"""HTTP/1.1 connection to one node. It carries one request at a time, and returns the response in pieces.
 
-h11 implements the protocol except for the chunks of a body: it gets each head separately, and the end of a chunked body
-in its shortest form. h11 would return one event for each chunk, which takes about 5 to 15 microseconds. A server may
-send chunks of one byte, so that 64 KiB would take 50 to 150 milliseconds. ``ChunkDecoder`` takes 0.5 to 1 microsecond
-for a chunk.
+h11 implements the protocol except for chunked bodies. h11 would return one event for each chunk, which takes about 5 to
+15 microseconds. A server may send chunks of one byte, so that 64 KiB would take 50 to 150 milliseconds.
+``ChunkDecoder`` takes 0.5 to 1 microsecond for a chunk. h11 gets each head separately, and only an empty last chunk at
+the end of a chunked body.
 
-This module adds the needs of a database client. It does not request or accept compression. It turns a violation of HTTP
-by the node into one event, never into an exception.
+This module neither requests nor accepts compression. If the node violates HTTP, it returns one event, and never raises.
 
 Source: SDK-RFC 0059 "HTTP"; RFC 9112, for chunks section 7.1.
 """
@@ -30,34 +29,36 @@ from triclinium_core.shown import one_line
 HEADERS_SIZE_BYTES_MAX = 64 * 1024
 """Maximum size of the status line and headers of a response. Servers send about 400 bytes."""
 HEAD_LINES_MAX = 256
-"""Maximum number of lines in all heads of one response. Servers send about 15; h11 takes 2 to 4 microseconds for
-each."""
+"""Maximum number of lines in all heads of one response. Servers send about 15 lines. h11 takes 2 to 4 microseconds for
+each line."""
 IN_HOST = "!$&'()*+,;=:[]%"
-"""Characters of a host and port besides letters and digits. All others, which a cluster config may contain, are
-percent-encoded (RFC 3986, section 3.2.2)."""
+"""Characters of a host and port besides letters and digits. A cluster config may contain other characters, which the
+client percent-encodes (RFC 3986, section 3.2.2)."""
 SENT_AT_ONCE_BYTES = 16 * 1024
-"""Size up to which a request has left the driver long before its response: the smallest send buffer of common systems
-(Linux, ``tcp_wmem``). The rest of a larger request may still wait there if a node refuses the request without reading
-it completely."""
+"""Size up to which the operating system takes a request from the driver immediately: the smallest send buffer of common
+systems (Linux, ``tcp_wmem``). The rest of a larger request may still wait in the driver when a node refuses the request
+without reading it completely."""
 READ_BEFORE_SUCCESS_BYTES = 256 * 1024
-"""Size up to which the client assumes that the node has read a successful request. HTTP requires it, and opening
-another connection costs as much as sending the request. The rest of a larger request may still wait in the driver, and
-closing the connection costs little in comparison."""
+"""Size up to which the client assumes that the node has read a successful request completely. HTTP requires this, and
+opening another connection costs as much as sending the request. The rest of a larger request may still wait in the
+driver. Closing the connection then costs little in comparison."""
 SUCCESS_MAX = 299
-"""Highest status for a request that was received and understood (RFC 9110, section 15.3)."""
+"""Highest status of a response to a request that the server received and understood (RFC 9110, section 15.3)."""
 INTERIM_ANSWERS_MAX = 16
-"""Maximum number of responses with a status below 200 before the final one."""
+"""Maximum number of interim responses, which have a status below 200, before the final response."""
 
 _BODILESS_STATUSES = frozenset({204, 304})
-"""Statuses of responses without a body, whatever their headers announce (RFC 9112, section 6.3)."""
+"""Statuses of responses that have no body, even if their headers announce one (RFC 9112, section 6.3)."""
 _LAST_CHUNK = b"0\r\n\r\n"
 _search_blank_line = re.compile(rb"\n\r?\n").search
 
 LINE_SIZE_BYTES_MAX = 4 * 1024
-"""Maximum length of the size line of a chunk, with extensions, which nothing uses. Servers send up to eight digits."""
+"""Maximum length of the size line of a chunk, including extensions, which the client ignores. Servers send at most
+eight digits."""
 
 TRAILER_SIZE_BYTES_MAX = 8 * 1024
-"""Maximum size of the fields after the last chunk. No Couchbase service sends any; the client discards them."""
+"""Maximum size of the trailer fields after the last chunk. No Couchbase service sends any, and the client discards
+them."""
 
 _match_size = re.compile(rb"([0-9A-Fa-f]{1,15}+)[ \t]*+(?:;[^\r\n]*+)?\r\n").match
 _match_trailers = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]++:[^\r\n\x00]*+\r\n)*+\r\n").match
@@ -66,7 +67,7 @@ _END_OF_LINE = b"\r\n"
 
 
 class AnswerBegan(msgspec.Struct, frozen=True, gc=False):
-    """Status and headers have arrived."""
+    """The status and the headers of a response have arrived."""
 
     status: int
 
@@ -78,19 +79,19 @@ class BodyReceived(msgspec.Struct, frozen=True, gc=False):
 
 
 class AnswerEnded(msgspec.Struct, frozen=True, gc=False):
-    """The response is complete. ``is_reusable`` is whether the connection accepts another request."""
+    """The response is complete. ``is_reusable`` states whether the connection accepts another request."""
 
     is_reusable: bool
 
 
 class AnswerBroken(msgspec.Struct, frozen=True, gc=False):
-    """The response is invalid or ended early. The connection reads nothing more."""
+    """The response is invalid or ended early. The connection is unusable."""
 
     text: str
 
 
 class _UnwantedAnswer(Exception):
-    """A response that HTTP permits but the request excludes. The text is the reason."""
+    """The node sent a response that the client does not accept. The text is the reason."""
 
 
 HttpNews = AnswerBegan | BodyReceived | AnswerEnded | AnswerBroken
@@ -101,9 +102,10 @@ class HttpConnection:
 
     Args:
         host: host and port of the node, as in the header ``Host``.
-        headers: headers of every request: the client's name, and the credentials unless the request carries none.
+        headers: headers of every request: the client's name, and the credentials. A request may leave out the
+            credentials.
         local_address: local address of the stream, if the driver reported it.
-        remote_address: remote address of the stream, not a host name, if the driver reported it.
+        remote_address: remote address of the stream (not a host name), if the driver reported it.
     """
 
     def __init__(
@@ -127,25 +129,25 @@ class HttpConnection:
         )
         self._headers_without_credentials = without_credentials(self._headers)
         self._ordered = 0
-        """Number of bytes of all requests."""
+        """Total size of all requests on the stream in bytes."""
         self._request = (0, 0)
-        """Start and end of the newest request in the bytes of the stream."""
+        """Start and end of the newest request, as positions in the bytes sent on the stream."""
         self._interim_answers = 0
         self._method = ""
         """Method of the newest request."""
         self._status = 0
         """Status of the current response."""
         self._head_end: bytes | None = b""
-        """Last bytes of the incomplete head; None once the head of the response is complete."""
+        """Last bytes of the incomplete head of the response; None once the head is complete."""
         self._head_lines = 0
         self._chunks: ChunkDecoder | None = None
-        """Decoder of a chunked body; None for another body."""
+        """Decoder of a chunked body; None for a body that is not chunked."""
         self.chunk_count: int = 0
-        """Number of chunks in the newest bytes."""
+        """Number of chunks in the newest received bytes."""
         self.is_busy: bool = False
-        """Whether a request is unanswered or its response incomplete."""
+        """Whether a request has no complete response yet."""
         self.fault: decoder_faults.DecoderFault | None = None
-        """Defect of the HTTP decoder that failed on the response; None without one."""
+        """Exception of the HTTP decoder, if it failed on the response; otherwise None."""
         self.is_last: bool = False
         """Whether to close the connection after the current request, because its credentials were replaced."""
 
@@ -171,15 +173,15 @@ class HttpConnection:
         return data
 
     def receive(self, data: bytes) -> list[HttpNews]:
-        """Return the events for received bytes, with all of the body in one piece. Return none for no bytes."""
+        """Return the events for received bytes. One event has the complete received part of the body."""
         return self._take(data) if data else []
 
     def ends_with_stream(self) -> bool:
-        """Record that the node has closed the stream, and return whether that completes the response."""
+        """Record that the node has closed the stream. Return whether the end of the stream completes the response."""
         return any(type(news) is AnswerEnded for news in self._take(b""))
 
     def _take(self, data: bytes) -> list[HttpNews]:
-        """Return the events for received bytes. Empty bytes are the end of the stream."""
+        """Return the events for received bytes. Empty bytes stand for the end of the stream."""
         news: list[HttpNews] = []
         body: list[bytes] = []
         ending: AnswerEnded | AnswerBroken | None = None
@@ -194,7 +196,7 @@ class HttpConnection:
                 if part:
                     ending = self._parse(part, news, body)
             if data and ending is not None:
-                # Bytes after the end of a response belong to no request.
+                # Do not reuse the connection: the bytes after the end of the response belong to no request.
                 ending = AnswerEnded(is_reusable=False)
         except _UnwantedAnswer as error:
             self.is_busy = False
@@ -203,7 +205,7 @@ class HttpConnection:
             self.is_busy = False
             what = "ended its response early" if is_end else "sent an invalid HTTP response"
             ending = AnswerBroken(f"{what}: {one_line(str(error))}")
-            # h11 raises the error from a frame that refers to it, which would form a reference cycle.
+            # Clear the traceback. Its frame in h11 refers to the error, so they would form a reference cycle.
             error.__traceback__ = None
         except Exception as error:
             self.is_busy = False
@@ -216,7 +218,7 @@ class HttpConnection:
         return news
 
     def _part(self, data: bytes, body: list[bytes]) -> tuple[bytes, bytes]:
-        """Return the next bytes for h11 and the bytes after them. Add the content of chunks to ``body``."""
+        """Return the next bytes for h11, and the remaining bytes. Add the content of chunks to ``body``."""
         if self._head_end is not None:
             blank = _search_blank_line(self._head_end + data)
             end = blank.end() - len(self._head_end) if blank is not None else len(data)
@@ -247,11 +249,11 @@ class HttpConnection:
                 return self._end()
             elif isinstance(event, h11.Response | h11.InformationalResponse):
                 news += self._begin(event)
-                # h11 does not get the body of a chunked response.
+                # Stop after the head of a chunked response: h11 does not get the chunks.
                 if self._chunks is not None:
                     return None
             else:
-                # h11 needs more bytes, or has paused for a protocol switch that was never requested.
+                # h11 needs more bytes, or has paused for a switch of protocols, which the client never requests.
                 return None
         return None
 
@@ -259,7 +261,7 @@ class HttpConnection:
         """Return how much of the newest request was sent.
 
         Args:
-            byte_count: number of bytes of the stream that the driver began to send; None if it does not know.
+            byte_count: number of bytes of the stream that the driver began to send; None if the driver does not know.
         """
         start, end = self._request
         if byte_count is None or byte_count >= end:
@@ -287,13 +289,13 @@ class HttpConnection:
         is_reusable = self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
         if is_reusable:
             self._http.start_next_cycle()
-            # Bytes after the end of the response belong to no request.
+            # Do not reuse the connection if further bytes have arrived, because they belong to no request.
             is_reusable = not self._http.trailing_data[0] and not self._may_be_unread
         return AnswerEnded(is_reusable)
 
     @property
     def _may_be_unread(self) -> bool:
-        """Whether the node may have responded before reading the whole request, whose rest delays the next request.
+        """Whether the node may not have read the complete request. The rest would delay the next request.
 
         Source: RFC 9112, section 9.3: a server that does not read the whole body must close the connection; not all do.
         """
@@ -302,7 +304,7 @@ class HttpConnection:
 
 
 class _Malformed(Exception):
-    """A chunked body that is invalid, or whose part exceeds its limit. The text names the part."""
+    """A chunked body is invalid, or a part of it exceeds the limit. The text names the part."""
 
 
 class ChunkDecoder:
@@ -314,18 +316,18 @@ class ChunkDecoder:
         self.chunk_count: int = 0
         """Number of chunks that have begun."""
         self.rest: bytes | None = None
-        """Bytes after the body; None before its end."""
+        """Bytes after the end of the body; None before the end."""
         self.malformed: str | None = None
-        """Reason why the body is malformed, after which no more bytes are read; None without a fault."""
+        """Reason why the body is malformed; None if it is not. The decoder reads nothing after a malformed part."""
         self._left = 0
-        """Number of missing bytes of the current chunk, with the line break after it; 0 between chunks."""
+        """Number of missing bytes of the current chunk and of the line break after it; 0 between chunks."""
         self._partial = b""
         """Incomplete size line or trailers."""
         self._is_last = False
         """Whether the last chunk has arrived, so that trailers follow."""
 
     def receive(self, data: bytes) -> bytes:
-        """Return the content in ``data``, up to the end of the body or to the first fault."""
+        """Return the content in ``data``, up to the end of the body or to the first malformed part."""
         content: list[bytes] = []
         try:
             self._take(self._partial + data, content)
@@ -351,8 +353,8 @@ class ChunkDecoder:
             if not length:
                 self._is_last, position = True, start
             elif data[end : end + 2] == _END_OF_LINE:
-                # Usual case of a small, complete chunk. A method call would take 19400 instructions instead of 12200
-                # (``python -m tests.bench --only queries``).
+                # A complete chunk, the usual case. Calling a method here would take 19400 instructions instead of
+                # 12200 (``python -m tests.bench --only queries``).
                 content.append(data[start:end])
                 position = end + 2
             else:
@@ -361,7 +363,7 @@ class ChunkDecoder:
             self._take_trailers(data[position:])
 
     def _go_on(self, data: bytes, position: int, content: list[bytes]) -> int:
-        """Process the part of the current chunk in ``data``, with its line break, and return the end of that part."""
+        """Process the part of the current chunk and of its line break in ``data``. Return the end of that part."""
         end = min(position + self._left, len(data))
         inner = min(end, position + max(self._left - 2, 0))
         if inner > position:

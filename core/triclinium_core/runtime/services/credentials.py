@@ -15,8 +15,8 @@ AUTHORIZATION = "authorization"
 
 
 def headers_of(authenticator: Authenticator | None, user_agent: str) -> Headers:
-    """Return the headers of every request of a client. A certificate needs none: the driver presents it in TLS."""
-    # A header must not contain line breaks, and only ASCII is safe.
+    """Return the headers of every request of a client. A certificate adds none: the driver presents it in TLS."""
+    # Replace all characters except printable ASCII: a header must not contain line breaks, and only ASCII is safe.
     named = ("user-agent", "".join(each if " " <= each <= "~" else "?" for each in user_agent).strip() or "triclinium")
     if isinstance(authenticator, PasswordAuthenticator):
         pair = b64encode(f"{authenticator.username}:{authenticator.password}".encode()).decode("ascii")
@@ -27,7 +27,7 @@ def headers_of(authenticator: Authenticator | None, user_agent: str) -> Headers:
 
 
 def without_credentials(headers: Headers) -> Headers:
-    """Return the headers of a request that carries no credentials."""
+    """Return the headers without those that contain credentials."""
     return tuple(each for each in headers if each[0] != AUTHORIZATION)
 
 
@@ -37,7 +37,7 @@ def has_credentials(headers: Headers) -> bool:
 
 
 def secrets_of(headers: Headers) -> Secrets:
-    """Return the credentials in the headers of a request, encoded and decoded, to conceal them in error texts."""
+    """Return the credentials in headers, in encoded and decoded form. Error texts must conceal both."""
     value = dict(headers).get(AUTHORIZATION, "")
     scheme, _, token = value.partition(" ")
     if scheme != "Basic":

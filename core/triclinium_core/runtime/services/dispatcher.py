@@ -1,8 +1,8 @@
-"""Dispatch of HTTP requests: chooses the endpoint of an attempt, and sends or queues it.
+"""Dispatch of HTTP requests: choose the endpoint for an attempt, and send or queue the attempt.
 
-A dispatched request is in one place at a time. It is unplaced until the first cluster config lists the endpoints. Then
-it is queued at an endpoint for a connection, and then it is in flight on a stream until its response is complete. A
-request that cannot be dispatched is in none of these places, and the caller gets the reason.
+A dispatched request is in one of three states. It is unplaced until the first cluster config lists the endpoints. Then
+it is queued at an endpoint for a connection. Then it is in flight on a stream until its response is complete. If a
+request can enter none of these states, ``dispatch`` returns the reason.
 
 Source: SDK-RFC 0049 "Client Dispatch"; SDK-RFC 0059 "HTTP"; decisions C6 and C24.
 """
@@ -27,11 +27,11 @@ from triclinium_core.services.service_request import IdentifiedRequest
 from triclinium_core.telemetry.attributes import dispatch_attributes
 
 SECONDS_LEFT_MIN = 0.001
-"""Minimum timeout in seconds that is sent to a service, because some take 0 as no limit."""
+"""Minimum timeout in seconds that the client sends to a service. Some services treat 0 as no limit."""
 
 
 class HttpDispatcher:
-    """Sender of requests. It records where each request is queued or in flight."""
+    """Sender of requests. It records the endpoint or stream on which each request is queued or in flight."""
 
     def __init__(
         self,
@@ -48,16 +48,16 @@ class HttpDispatcher:
         self._terminal_states = cluster.terminal_states
         self._emit = emit
         self.last_loss: str | None = None
-        """Reason why the newest connection for the first cluster config was lost."""
+        """Reason why the client last lost a connection while it waited for the first cluster config."""
         self.unplaced: dict[int, LiveRequest] = {}
         """Requests that wait for the first cluster config."""
         self._waiting: dict[int, LiveRequest] = {}
-        """Requests queued for a connection, by token. Each endpoint has its tokens in order."""
+        """Requests queued for a connection, by token. ``Endpoint.waiting`` has the order of the tokens."""
         self.travelling: dict[StreamId, LiveRequest] = {}
         """Request in flight on each stream."""
 
     def dispatch(self, live: LiveRequest, now: float) -> Undispatched | None:
-        """Send a request, now or as soon as possible. Return None, or the reason why that is impossible."""
+        """Send or queue a request. Return None, or the reason why neither is possible."""
         request = live.request
         service, bucket = request.service, request.bucket
         endpoints = self._pool.endpoints_of(service, bucket)
@@ -97,10 +97,10 @@ class HttpDispatcher:
         return unplaced
 
     def next_refused(self, endpoint: Endpoint) -> LiveRequest | None:
-        """Return one more request that must wait elsewhere, because no stream to its endpoint could be opened.
+        """Return one more request that must leave the queue, because no stream to its endpoint could be opened.
 
-        If the endpoint has other connections, the first requests in the queue wait for those. Each of the others would
-        open one more stream immediately, which would be refused again.
+        If the endpoint has connections, the first requests in the queue stay and wait for them. Each further request
+        would open one more stream immediately, which the node would refuse again. Return None if all requests can stay.
         """
         if not (endpoint.needs_stream or (endpoint.waiting and not endpoint.connections)):
             return None
@@ -109,30 +109,30 @@ class HttpDispatcher:
     def give_up(
         self, live: LiveRequest, reason: couchbase.RetryReason, detail: str
     ) -> couchbase.DispatchFailed | couchbase.SocketClosed:
-        """Remove a request that was not sent from its queue, and return the reason why it was not sent."""
+        """Remove a request from its queue, and return the reason why it was not sent."""
         endpoint = live.endpoint
         self._stop_waiting(live)
         live.leave_endpoint()
-        # Decision C6: a terminal state is more specific than the state of the socket.
+        # Decision C6: prefer a terminal state, because it is more specific than the state of the socket.
         reason = self._terminal_states.reason_for(live.request.service) or reason
         if live.retry is not None and live.retry.state is couchbase.RetryState.IN_FLIGHT:
-            # The preparation of its statement was answered, and the request itself cannot be sent.
+            # The service has prepared the statement, but the client cannot send the execution. Both are one attempt.
             return couchbase.SocketClosed(couchbase.HandedOver.NOTHING, detail, reason)
         return couchbase.DispatchFailed(reason, detail, node=endpoint.node if endpoint is not None else None)
 
     def reason_of_waiting(self, live: LiveRequest) -> couchbase.RetryReason | None:
-        """Return the reason of the failure if a waiting request is not sent in time; None if it does not wait."""
+        """Return the retry reason of a waiting request that is not sent in time; None if the request does not wait."""
         if live.token in self.unplaced:
             reason = couchbase.RetryReason.NODE_NOT_AVAILABLE
         elif live.stage is Stage.WAITING and live.endpoint is not None:
             reason = couchbase.RetryReason.SOCKET_NOT_AVAILABLE
         else:
             return None
-        # Decision C6: a terminal state is more specific than the state of the socket.
+        # Decision C6: prefer a terminal state, because it is more specific than the state of the socket.
         return self._terminal_states.reason_for(live.request.service) or reason
 
     def give_up_waiting(self, live: LiveRequest) -> couchbase.DispatchFailed | couchbase.SocketClosed | None:
-        """End the wait of a request, and return the reason why it was not sent; None if it does not wait."""
+        """End the wait of a request, and return the reason why it was not sent. Return None if it does not wait."""
         if live.token in self.unplaced:
             return self.give_up(
                 live, couchbase.RetryReason.NODE_NOT_AVAILABLE, waits_for(None, last_loss=self.last_loss)
@@ -142,19 +142,19 @@ class HttpDispatcher:
         return None
 
     def take_off(self, stream: StreamId) -> LiveRequest | None:
-        """Remove the request in flight on a stream. Return it, or None."""
+        """Remove and return the request in flight on a stream, or return None."""
         live = self.travelling.pop(stream, None)
         if live is not None:
             live.stream = None
         return live
 
     def close(self, stream: StreamId, reason: str) -> None:
-        """Close a stream and remove its request."""
+        """Close a stream, and remove the request in flight on it."""
         self.take_off(stream)
         self._pool.close(stream, reason)
 
     def leave(self, live: LiveRequest, reason: str, now: float) -> None:
-        """Remove a request from its queue or stream. Close a connection on which its response is incomplete."""
+        """Remove a request from its queue, or close the connection on which its response is incomplete."""
         self._stop_waiting(live)
         endpoint, live.endpoint = live.endpoint, None
         if live.stream is not None:

@@ -20,45 +20,46 @@ from triclinium_core.shown import beginning
 from triclinium_core.telemetry.past_attempts import PastAttempts
 
 OPERATION_ID_MAX = 200
-"""Maximum length of an operation id in logs and spans: the services keep 64 bytes of a client context id."""
+"""Maximum length of an operation id in logs and spans. The services keep 64 bytes of a client context id."""
 
 
 class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
-    """Open request, and the received part of its response."""
+    """Open request with the received part of its response."""
 
     message: ServiceRequest
-    """Message of the newest attempt: the request itself, or one that must precede it."""
+    """Message of the newest attempt: the request itself, or a message that must precede the request."""
     timeout: float
-    """Seconds for the first rows or the whole response, and then for each further piece that the reader wants."""
+    """Maximum seconds until the first rows or the complete response, and then until each further piece that the reader
+    wants."""
     answer: IncomingAnswer = msgspec.field(default_factory=IncomingAnswer)
     context_id: str | None = None
-    """Client context id of the first attempt; None if the service repeats no id in its responses."""
+    """Client context id of the first attempt; None if the responses of the service contain no such id."""
     sends: int = 0
-    """Number of messages that were sent: attempts, and messages that must precede the request."""
+    """Number of messages that were sent for the request, including messages that must precede it."""
     pinned: Endpoint | None = None
-    """Only endpoint of a request of the client itself, whatever its breaker; None for a request of a user."""
+    """Endpoint for a request of the client itself, even if its breaker is open; None for a request of a user."""
     traced_as: Token | None = None
-    """Token of the request or ping under which its attempts are reported for a tracer; None to report none."""
+    """Token of the request or ping with which to report the attempts to a tracer; None to report none."""
     encoding: Encoding | None = None
     """Function that measures the encoding of the payload of each attempt; None to measure none."""
     encode_seconds: float | None = None
-    """Total duration of the encodings; None without a measured one."""
+    """Total duration of the measured encodings in seconds; None without a measured encoding."""
     decoding: tuple[Steps[ServiceResult], HttpResponse] | None = None
-    """Remaining steps of decoding the response, and the response; None before."""
+    """Remaining steps of decoding the response, and the response; None before the decoding begins."""
     endpoint: Endpoint | None = None
     """Endpoint of the newest attempt."""
     stream: StreamId | None = None
     """Stream of the attempt in flight; None without one."""
     answered_on: StreamId | None = None
-    """Stream of the newest complete response. The stream may be closed."""
+    """Stream on which the newest complete response arrived. The stream may be closed."""
     secrets: Secrets = NO_SECRETS
-    """Credentials and passwords in the newest attempt, which no error may contain."""
+    """Credentials and passwords that the newest attempt contains. No error may contain them."""
     failed_at: Address | None = None
-    """Address of the newest attempt that failed."""
+    """Address of the endpoint at which the newest attempt failed."""
 
     @property
     def bucket(self) -> str | None:
-        """Bucket whose nodes process it; None for any node."""
+        """Bucket whose nodes process the request; None for any node."""
         return self.request.bucket
 
     @property
@@ -68,12 +69,12 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether the request may have been, or may still be, applied if it is abandoned now."""
-        # A response with rows means that the request was applied, whatever follows the rows.
+        """Whether the request, if abandoned now, may have been or may still be applied."""
+        # The service has applied a request whose rows have arrived, whatever follows the rows.
         return super().is_ambiguous or (self.has_given_rows and not self.request.idempotent)
 
     def is_measured_if_left(self, reason: AbandonReason) -> bool:
-        """Return whether the response is incomplete. A complete one is already measured."""
+        """Return whether the outcome is unknown. Telemetry has already measured a request with a known outcome."""
         return self.answer.outcome is None and not self.is_own
 
     def first_context(self) -> ErrorContext:
@@ -102,8 +103,8 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
     def next_context_id(self) -> str | None:
         """Return the client context id of the next attempt.
 
-        An id of the user is sent with all attempts. Otherwise each later attempt has a variant, so that the response to
-        an earlier attempt does not count.
+        All attempts have the same id if the user passed one. Otherwise each further message has a different suffix, so
+        that the client can recognise the response to an earlier message.
         """
         self.sends += 1
         if self.sends == 1 or not self.context_id or self.request.client_context_id:
@@ -118,15 +119,16 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
 
 
 def bounded_operation_id(context_id: str | None) -> str | None:
-    """Return the part of a client context id that logs and spans show; None for an empty id."""
+    """Return the part of a client context id that logs and spans show; None without an id."""
     return beginning(context_id, OPERATION_ID_MAX) if context_id else None
 
 
 def waits_for(endpoint: Endpoint | None, *, last_loss: str | None = None) -> str:
-    """Return a description of the wait of a request that was not sent.
+    """Return, in words, the reason why a request was not sent yet.
 
     Args:
-        last_loss: reason why the newest connection for the first cluster config was lost.
+        endpoint: endpoint at which the request is queued; None before the first cluster config.
+        last_loss: reason why the client last lost a connection while it waited for that config.
     """
     if endpoint is None:
         why = f" ({last_loss})" if last_loss else ""

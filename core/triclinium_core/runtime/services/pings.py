@@ -1,7 +1,7 @@
 """Open pings of endpoints, including the canaries of circuit breakers.
 
-A ping is a request of the client itself to one endpoint. It bypasses the endpoint's breaker. It is retried as little as
-the RFC permits, because its purpose is to report failures.
+A ping is a request of the client itself to one endpoint. It bypasses the endpoint's breaker. Its strategy refuses every
+retry that a strategy may refuse, because a ping must report failures.
 
 Source: SDK-RFC 0061 "The ping Command"; SDK-RFC 0049 reason CIRCUIT_BREAKER_OPEN; decision C33.
 """
@@ -19,7 +19,8 @@ from triclinium_core.runtime.services.pool import Endpoint, Pool
 from triclinium_core.services.ping_request import PINGS, NoRetry
 
 ANSWERED_STATUSES = frozenset({401, 403})
-"""Statuses that request credentials, which pings do not carry. They count as responses (decision D66)."""
+"""Statuses with which a service requests credentials, which pings do not carry. A ping with such a response succeeds
+(decision D66)."""
 
 
 class PingOutcome(NamedTuple):
@@ -30,21 +31,21 @@ class PingOutcome(NamedTuple):
     error: errors.CouchbaseException | None
     """Reason why the ping failed; None if it succeeded."""
     link: Link | None
-    """Stream of the ping; None if it was never sent."""
+    """Stream of the ping; None if the ping was never sent."""
     seconds: float | None
-    """Duration from the dispatch to the end; None if it was never sent."""
+    """Duration from the dispatch to the end in seconds; None if the ping was never sent."""
 
 
 class _Ping(NamedTuple):
     """Open ping."""
 
     owner: object
-    """Part of the client that made the ping; for a canary, the endpoint itself."""
+    """Ping or wait of the user that needs this ping; for a canary, the endpoint itself."""
     endpoint: Endpoint
 
 
 class ServicePings:
-    """Open pings of HTTP services, by token. Their tokens are negative, in contrast to those of users."""
+    """Open pings of HTTP services, by token. Their tokens are negative, in contrast to the tokens of users."""
 
     def __init__(self, pool: Pool, requests: HttpCarrier) -> None:
         self._pool = pool
@@ -55,10 +56,10 @@ class ServicePings:
     def begin(
         self, owner: object, endpoint: Endpoint, seconds: float, now: float, *, traced_as: Token | None = None
     ) -> None:
-        """Ping an endpoint. ``take_outcomes`` returns the outcome, after ``seconds`` at the latest.
+        """Ping an endpoint. ``take_outcomes`` returns the outcome. The ping times out after ``seconds``.
 
         Args:
-            traced_as: token under which the ping is reported for a tracer; None to report none.
+            traced_as: token with which to report the ping to a tracer; None to report nothing.
         """
         self._last += 1
         token = Token(-self._last)
@@ -69,7 +70,7 @@ class ServicePings:
         )
 
     def stop(self, owner: object, now: float) -> None:
-        """Abandon the pings of one owner, and close the streams that were being opened for them alone."""
+        """Abandon the pings of one owner, and close the streams that were being opened only for these pings."""
         for token, ping in list(self._open.items()):
             if ping.owner is owner:
                 del self._open[token]
@@ -77,13 +78,13 @@ class ServicePings:
                 self._pool.close_needless(ping.endpoint)
 
     def breaker_woken(self, endpoint: Endpoint, now: float) -> None:
-        """Send the canary of a breaker whose sleep is over, if the cluster still has the endpoint."""
+        """Send the canary when the sleep window of a breaker is over, if the cluster still has the endpoint."""
         self._pool.prune()
         if self._pool.has(endpoint) and self._pool.feed_breaker(endpoint, BreakerEvent.TIME_PASSED, now):
             self.begin(endpoint, endpoint, endpoint.breaker.canary_timeout, now)
 
     def take_outcomes(self, now: float) -> list[PingOutcome]:
-        """Pass the outcomes of canaries to their breakers, and return those of all other pings."""
+        """Pass the outcomes of canaries to the breakers, and return the outcomes of all other pings."""
         outcomes = list[PingOutcome]()
         for token, outcome, link, seconds in self._requests.take_own_answers():
             ping = self._open.pop(token, None)
@@ -97,7 +98,7 @@ class ServicePings:
             if owner is not endpoint:
                 outcomes.append(PingOutcome(owner, endpoint, error, link, seconds))
                 continue
-            # Any response counts, as for the requests that a breaker counts.
+            # A breaker counts timeouts only, so any HTTP response is a success of the canary.
             is_answered = error is None or error.context.http_status is not None
             event = BreakerEvent.CANARY_ANSWERED if is_answered else BreakerEvent.CANARY_TIMED_OUT
             self._pool.feed_breaker(endpoint, event, now)

@@ -1,7 +1,7 @@
-"""Connections to all endpoints; an endpoint is one service of one node.
+"""Connections to all endpoints. An endpoint is one service of one node.
 
-The newest topologies of the buckets, and of the cluster, list the endpoints. Connections are opened on demand, carry
-one request at a time, and are closed when they are idle.
+The newest topologies of the buckets and of the cluster list the endpoints. The client opens connections on demand,
+sends one request at a time on each, and closes idle connections.
 
 Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), field ``nodesExt``; SDK-RFC 0059 "HTTP"; decision C24.
 """
@@ -25,14 +25,15 @@ from triclinium_core.services.service_request import HttpRequest
 from triclinium_core.shown import one_line, total_repr
 
 WAITING_MAX = 16_384
-"""Maximum number of requests queued for a connection of one endpoint. A further request fails without being sent."""
+"""Maximum number of requests queued for a connection of one endpoint. The client does not send a further request: it is
+retried or fails."""
 NODES_NAMED_MAX = 8
 """Maximum number of nodes that an error names."""
 
 CREDENTIALS_EXPOSED = (
     "credentials are sent to it over plain HTTP, where anyone on the network can read them; connect with couchbases://"
 )
-"""Warning of a client that sends credentials without TLS to a host that is not loopback."""
+"""Warning that a client logs when it sends credentials without TLS to a host that is not loopback."""
 
 
 class Endpoint:
@@ -52,15 +53,16 @@ class Endpoint:
         self.waiting: dict[int, None] = {}
         """Tokens of the requests queued for a connection, in order."""
         self.opening: dict[neutral.StreamId, neutral.TimerId] = {}
-        """Streams that are not open yet, with the timers that abandon them."""
+        """Streams that are not open yet, each with the timer at which the client abandons it."""
         self.connections: dict[neutral.StreamId, HttpConnection] = {}
         """Connections of the open streams."""
         self.idle: dict[neutral.StreamId, neutral.TimerId] = {}
-        """Streams without a request, with the timers that close them; the last one used is at the end."""
+        """Streams without a request, each with the timer at which the client closes it. The last used stream is at the
+        end."""
         self.newest_stream: neutral.StreamId | None = None
-        """Last stream that was ordered, whether or not it was opened."""
+        """Stream that the client ordered last. It may not be open."""
         self.last_error: str | None = None
-        """Reason why the newest stream was lost or not opened, or the defect of a decoder that failed on a response."""
+        """Reason why the newest stream could not be opened, or the exception that a decoder raised on a response."""
         self.breaker_timer: neutral.TimerId | None = None
         """Timer for the canary of an open breaker."""
         self._connections_max = connections_max
@@ -75,7 +77,7 @@ class Endpoint:
     def needs_stream(self) -> bool:
         """Whether to open one more stream: more requests are queued than streams are opening or idle.
 
-        False if the endpoint has its maximum number of connections.
+        Return False if the endpoint has its maximum number of connections.
         """
         count = len(self.opening) + len(self.connections)
         has_room = not self._connections_max or count < self._connections_max
@@ -83,12 +85,12 @@ class Endpoint:
 
     @property
     def load(self) -> int:
-        """Number of requests, in flight and queued."""
+        """Number of requests in flight and queued requests."""
         return len(self.connections) - len(self.idle) + len(self.waiting)
 
     @property
     def is_used(self) -> bool:
-        """Whether it has a stream or a queued request."""
+        """Whether the endpoint has a stream or a queued request."""
         return bool(self.waiting or self.opening or self.connections)
 
 
@@ -96,7 +98,7 @@ def choose(endpoints: Iterable[Endpoint], *, avoided: Address | None) -> Endpoin
     """Return the endpoint with the lowest load among those whose breakers permit requests, or None.
 
     Args:
-        avoided: address at which the last attempt failed; chosen only if no other endpoint is usable.
+        avoided: address at which the last attempt failed. Return its endpoint only if no other endpoint is usable.
     """
     usable = [endpoint for endpoint in endpoints if endpoint.breaker.allows_operations]
     return min(usable, key=lambda endpoint: (endpoint.address == avoided, endpoint.load), default=None)
@@ -113,7 +115,7 @@ class LostConnection(NamedTuple):
 
 
 class Pool:
-    """All endpoints of a client and their streams. The pool does not know which request a stream carries.
+    """All endpoints of a client and their streams. ``HttpDispatcher`` records the request on each stream.
 
     Args:
         topologies: newest topology of each bucket, and of the cluster.
@@ -136,31 +138,32 @@ class Pool:
         self._headers = headers_of(options.authenticator, options.user_agent)
         self._endpoints: dict[tuple[Service, Address], Endpoint] = {}
         self.endpoint_of: dict[neutral.StreamId, Endpoint] = {}
-        """Endpoint of each stream, from the order to open the stream until it is lost or closed."""
+        """Endpoint of each stream, from the order to open the stream until the stream is lost or closed."""
         self.sending: list[neutral.SendBytes] = []
-        """Requests that the current event ordered to be sent."""
+        """Requests that the current event has ordered to send."""
         self._has_warned = False
         """Whether the client has reported that it sends credentials over plain HTTP."""
 
     @property
     def knows_topology(self) -> bool:
-        """Whether a cluster config has arrived, which lists the endpoints of the services."""
+        """Whether any cluster config, which lists the endpoints of the services, has arrived."""
         return bool(self._topologies)
 
     def endpoints_of(self, service: Service, bucket: str | None = None) -> list[Endpoint]:
         """Return the endpoints of a service by the newest topology, in the order of the config's nodes.
 
         Args:
-            bucket: bucket whose nodes to use; None for those of the cluster.
+            bucket: bucket whose nodes to use; None to use all nodes of the cluster.
         """
         addresses = addresses_of(service, self._topologies, bucket=bucket, tls=self._tls)
         if any((service, address) not in self._endpoints for address in addresses):
-            # New nodes often replace others, and a busy client may have no idle stream whose timer prunes.
+            # A new node often replaces another one. Prune now: a busy client may have no idle stream whose timer
+            # prunes.
             self.prune()
         return [self._endpoint(service, address) for address in addresses]
 
     def obstacle_to(self, service: Service, bucket: str | None = None) -> tuple[RetryReason, str]:
-        """Return the reason why ``endpoints_of`` finds no endpoint."""
+        """Return the reason why ``endpoints_of`` finds no endpoint, as a retry reason and in words."""
         return obstacle_of(service, self._topologies, bucket=bucket, tls=self._tls)
 
     def outside(self, service: Service, bucket: str | None = None) -> tuple[tuple[Address, str], ...]:
@@ -174,7 +177,7 @@ class Pool:
 
     @property
     def endpoints(self) -> Collection[Endpoint]:
-        """All endpoints that were used or looked up and are not pruned."""
+        """All endpoints that the client has looked up or used, and has not pruned."""
         return self._endpoints.values()
 
     def connection(self, stream: neutral.StreamId) -> HttpConnection | None:
@@ -183,7 +186,7 @@ class Pool:
         return endpoint.connections.get(stream) if endpoint is not None else None
 
     def pairs(self, endpoint: Endpoint, now: float) -> Iterator[tuple[int, neutral.StreamId]]:
-        """Yield queued requests of an endpoint, each with an idle stream. Open streams for the remaining requests."""
+        """Yield queued requests, each with an idle stream of the endpoint. Open streams for the remaining requests."""
         while endpoint.waiting and endpoint.idle:
             stream, timer = endpoint.idle.popitem()
             self._timers.cancel(timer)
@@ -215,12 +218,13 @@ class Pool:
         connection = endpoint.connections[stream]
         if not (self._tls or self._has_warned or endpoint.is_loopback) and request.carries_credentials:
             self._warn_of_exposure(endpoint, stream)
-        # HTTP matches responses by order only: unread bytes would be taken for the response (decision D64).
+        # ``unless_readable``: HTTP matches responses only by order, so the client would take unread bytes for the
+        # response (decision D64).
         self.sending.append(neutral.SendBytes(stream, connection.send(request), unless_readable=True))
         return connection
 
     def _warn_of_exposure(self, endpoint: Endpoint, stream: neutral.StreamId) -> None:
-        """Report, once for each client, that credentials are sent over plain HTTP to a host that is not loopback."""
+        """Report once that the client sends credentials over plain HTTP to a host that is not loopback."""
         if has_credentials(self._headers):
             self._has_warned = True
             self._emit(
@@ -228,7 +232,7 @@ class Pool:
             )
 
     def take_sending(self) -> list[neutral.SendBytes]:
-        """Return and clear the ordered requests. They are sent after all other actions."""
+        """Return and clear the ordered requests. The client sends them after all other actions."""
         sending, self.sending = self.sending, []
         return sending
 
@@ -242,7 +246,7 @@ class Pool:
             endpoint.idle[stream] = self._timers.schedule(when, TimerKind.HTTP_IDLE, stream)
 
     def close(self, stream: neutral.StreamId, reason: str) -> None:
-        """Close a stream. Its later events are ignored."""
+        """Close a stream, and ignore its later events."""
         self._forget(self.endpoint_of.pop(stream), stream)
         self._emit(neutral.CloseStream(stream, reason))
 
@@ -252,7 +256,7 @@ class Pool:
             self.close(next(reversed(endpoint.opening)), "no request waits for it any more")
 
     def lost(self, event: neutral.StreamLost) -> LostConnection | None:
-        """Remove a lost stream, and return its connection; None for an unknown stream."""
+        """Remove a lost stream, and return the facts about the loss. Return None for an unknown stream."""
         endpoint = self.endpoint_of.pop(event.stream, None)
         if endpoint is None:
             return None
@@ -263,7 +267,7 @@ class Pool:
         return LostConnection(endpoint, connection, detail)
 
     def timer_passed(self, stream: neutral.StreamId) -> LostConnection | None:
-        """Close a stream that was idle, or that did not open in time. Return the latter."""
+        """Close a stream that was idle or did not open in time. Return the facts about a stream that did not open."""
         endpoint = self.endpoint_of.get(stream)
         if endpoint is None:
             return None
@@ -275,9 +279,9 @@ class Pool:
         return LostConnection(endpoint, None, endpoint.last_error)
 
     def authenticator_changed(self, authenticator: Authenticator) -> None:
-        """Use other credentials for new connections. Close busy connections after their request, and all others now.
+        """Use other credentials for new connections. Close each busy connection after its request, all others now.
 
-        A connection that is being opened may have presented the certificate that is replaced.
+        Close streams that are being opened too, because they may already have presented the old certificate.
         """
         self._headers = headers_of(authenticator, self._options.user_agent)
         for stream, endpoint in list(self.endpoint_of.items()):
@@ -287,7 +291,7 @@ class Pool:
                 self.close(stream, "the authenticator changed")
 
     def feed_breaker(self, endpoint: Endpoint, event: BreakerEvent, now: float) -> bool:
-        """Pass an event to an endpoint's breaker, and return whether to send its canary now."""
+        """Pass an event to an endpoint's breaker. Return whether the client must send the canary of the breaker now."""
         sends_canary = endpoint.breaker.handle(event, now)
         self._timers.cancel(endpoint.breaker_timer)
         endpoint.breaker_timer = self._timers.schedule(endpoint.breaker.wakeup, TimerKind.HTTP_BREAKER, endpoint)
@@ -298,7 +302,7 @@ class Pool:
         return [endpoint for endpoint in self._endpoints.values() if endpoint.waiting]
 
     def prune(self) -> None:
-        """Remove the endpoints that are in no topology and have no stream and no request."""
+        """Remove the endpoints that are in no topology, and have neither a stream nor a request."""
         known = {
             Address(node.host, port)
             for topology in self._topologies.values()
@@ -334,9 +338,9 @@ class Pool:
 def addresses_of(
     service: Service, topologies: Mapping[str | None, Topology], *, bucket: str | None, tls: bool
 ) -> tuple[Address, ...]:
-    """Return the addresses of a service, in the order of the config's nodes; empty if no node has it.
+    """Return the addresses of a service, in the order of the config's nodes. Return none if no node has the service.
 
-    A node without an address in the client's network is skipped, as for key-value.
+    Skip a node without an address in the client's network, as key-value does.
 
     Args:
         topologies: newest topology of each bucket, and of the cluster.
@@ -353,7 +357,7 @@ def outside_of(
 ) -> tuple[tuple[Address, str], ...]:
     """Return the nodes that have a service but no address in the client's network, each with the reason.
 
-    The addresses are those outside the client's network. Nothing is sent to them (decision D14).
+    The returned addresses are in another network. The client sends nothing to them (decision D14).
     """
     topology = _topology(topologies, bucket)
     if topology is None:
@@ -368,12 +372,12 @@ def outside_of(
 def obstacle_of(
     service: Service, topologies: Mapping[str | None, Topology], *, bucket: str | None, tls: bool
 ) -> tuple[RetryReason, str]:
-    """Return the reason why ``addresses_of`` finds no address, as a reason and in words."""
+    """Return the reason why ``addresses_of`` finds no address, as a retry reason and in words."""
     topology = _topology(topologies, bucket)
     nodes = topology.nodes if topology is not None else ()
     outside = [str(address) for address, _ in outside_of(service, topologies, bucket=bucket, tls=tls)]
     if topology is not None and outside:
-        # Decision D14: as for key-value.
+        # Decision D14: use the retry reason that key-value uses for nodes outside the client's network.
         more = len(outside) - NODES_NAMED_MAX
         named = one_line(", ".join([*outside[:NODES_NAMED_MAX], *([f"{more} more"] if more > 0 else [])]))
         why = topology.obstacle or f"none of them has an address in network {topology.network!r}"
@@ -391,8 +395,8 @@ def _port(service: Service, *, tls: bool) -> str:
 
 
 def _topology(topologies: Mapping[str | None, Topology], bucket: str | None) -> Topology | None:
-    # Before a bucket is opened, any node of the cluster may be used: a node without the bucket refuses. A server before
-    # 6.5 lists the nodes of the cluster only in the configs of buckets.
+    # Before the client has a topology of the bucket, use any node of the cluster: a node without the bucket refuses the
+    # request. A server before 6.5 lists the nodes of the cluster only in the configs of buckets.
     return (
         topologies.get(bucket)
         or topologies.get(None)

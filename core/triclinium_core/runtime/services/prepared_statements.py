@@ -1,8 +1,8 @@
-"""Prepared statements: a cache of their plans, and the message to send for each statement.
+"""Prepared statements: a cache of their plans, and the choice of the message to send for each statement.
 
 The query service plans a statement once and gives the plan a name. A node that has forgotten the plan, or has a
-different one under the name, responds with an error (4040, 4050, 4070). A plan that is stale, or that reads a dropped
-index, is removed, so that the next attempt prepares the statement again.
+different plan with this name, responds with an error (4040, 4050, 4070). The client then drops the plan, so that the
+next attempt prepares the statement again. It also drops a plan that reads a dropped index.
 
 Source: SDK-RFC 0056 ``adhoc``; SDK-RFC 0049 "Response Code Retry List".
 """
@@ -23,17 +23,17 @@ from triclinium_core.services.service_request import HttpResponse, MalformedAnsw
 P = TypeVar("P")
 
 PLANS_MAX = 5000
-"""Maximum number of plans, the same as in other Couchbase clients. A program has dozens of statements; a program that
-formats values into them has any number, and preparing each is useless."""
+"""Maximum number of plans, the same as in other Couchbase clients. A program has dozens of statements. A program that
+formats values into its statements may have any number of them, and does not benefit from preparing each."""
 PLANS_SIZE_MAX = 32 * 1024 * 1024
-"""Maximum number of characters of all plans together. Those of one statement have a few thousand."""
+"""Maximum number of characters of all plans together. The plan of one statement has a few thousand."""
 
 REASONS_TO_PREPARE_AGAIN = frozenset({RetryReason.QUERY_PREPARED_STATEMENT_FAILURE, RetryReason.QUERY_INDEX_NOT_FOUND})
-"""Reasons that show that a plan is stale or reads a dropped index, so that another execution would fail again."""
+"""Retry reasons which show that a plan is stale or reads a dropped index, so that another execution would also fail."""
 
 
 class PreparedPlans:
-    """Bounded cache of plans, which drops the least recently used plan first."""
+    """Bounded cache of plans. A full cache drops the least recently used plan."""
 
     def __init__(self, *, count_max: int = PLANS_MAX, size_max: int = PLANS_SIZE_MAX) -> None:
         self._count_max = count_max
@@ -49,7 +49,7 @@ class PreparedPlans:
         self.forget(key)
         self._plans[key] = plan
         self._size += _size(key, plan)
-        # Keep the newest plan at any size. Otherwise each execution would prepare its statement again.
+        # Keep the newest plan at any size. Otherwise each execution would prepare the statement again.
         while len(self._plans) > 1 and (len(self._plans) > self._count_max or self._size > self._size_max):
             self._size -= _size(*self._plans.popitem(last=False))
 
@@ -71,7 +71,7 @@ class PreparedStatements:
     """Prepared statements of a client.
 
     Args:
-        configs: source of the cluster's capabilities, which decide how to prepare.
+        configs: source of the cluster's capabilities, which determine the form of a preparation.
     """
 
     def __init__(self, configs: KnownConfigs) -> None:
@@ -79,7 +79,7 @@ class PreparedStatements:
         self._plans = PreparedPlans()
 
     def message(self, request: ServiceRequest) -> ServiceRequest:
-        """Return the message to send for a request: the request itself, its plan, or a preparation."""
+        """Return the message to send for a request: the request itself, the execution of its plan, or a preparation."""
         if not isinstance(request, QueryRequest) or request.adhoc:
             return request
         plan = self._plans.recall(request.plan_key)
@@ -89,7 +89,7 @@ class PreparedStatements:
         return request.preparation(enhanced=ClusterCapability.ENHANCED_PREPARED_STATEMENTS in can)
 
     def learn(self, message: ServiceRequest, answer: HttpResponse) -> None:
-        """Store the plan in a successful response, if the message requested one.
+        """Store the plan in a successful response, if ``message`` requested a plan.
 
         Raises:
             MalformedAnswer: the body is not a valid response to a preparation.
@@ -103,7 +103,7 @@ class PreparedStatements:
                 self._plans.remember(message.plan_key, plan)
 
     def failed(self, request: ServiceRequest, reason: RetryReason) -> None:
-        """Forget the plan of a statement if the plan may be the reason of the failure."""
+        """Forget the plan of a statement if the plan may have caused the failure."""
         if reason in REASONS_TO_PREPARE_AGAIN and isinstance(request, QueryRequest):
             self._plans.forget(request.plan_key)
 

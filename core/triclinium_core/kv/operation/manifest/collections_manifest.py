@@ -16,10 +16,10 @@ class CollectionSpec(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     """Collection id, which prefixes the keys of its documents on the wire."""
     max_expiry: int | None = 0
-    """Maximum expiry of its documents in seconds. 0 uses the setting of the bucket, -1 is never, and None if the server
-    sends no number."""
+    """Maximum expiry of documents in the collection in seconds. 0 means that the setting of the bucket applies, and -1
+    that documents never expire. None if the server sent no number."""
     history: bool | None = None
-    """Whether older versions of its documents are kept; None if the server does not send it."""
+    """Whether the server keeps older versions of the documents; None if the server did not send this property."""
 
 
 class ScopeSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,5 +34,5 @@ class CollectionsManifest(msgspec.Struct, frozen=True, kw_only=True):
     """All scopes and collections of a bucket, as one node reports them."""
 
     uid: int
-    """Version of the manifest; it grows with every change."""
+    """Version of the manifest. It increases with every change."""
     scopes: tuple[ScopeSpec, ...]

@@ -1,4 +1,4 @@
-"""Codec of the request for the manifest of a bucket.
+"""Codec of ``GetCollectionsManifest``, and parser of manifests.
 
 Source: kv_engine ``docs/Collections.md``: JSON, ids in hexadecimal.
 """
@@ -41,12 +41,13 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 _DECODER = msgspec.json.Decoder(_Manifest)
 MANIFEST_LIMITS = JsonLimits(size_bytes_max=2 * 1024 * 1024, objects_max=12_000, parts_max=60_000)
-"""Limits for ten times the 1,200 collections that a cluster may have. A collection with the longest name takes a third
-of a kilobyte."""
+"""Limits that permit ten times the 1,200 collections that a cluster may have. A collection with the longest name takes
+a third of a kilobyte."""
 _ID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,8})")
-"""Id of a scope or collection: 32 bits in hexadecimal. ``int`` alone also accepts a sign, blanks and underscores."""
+"""Pattern of the id of a scope or collection: 32 bits in hexadecimal. ``int`` would also accept a sign, blanks and
+underscores."""
 _UID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})")
-"""Uid of a manifest: 64 bits in hexadecimal."""
+"""Pattern of the uid of a manifest: 64 bits in hexadecimal."""
 
 
 def _encode(operation: Operation) -> Body:
@@ -80,7 +81,7 @@ def _scope(scope: _Scope) -> ScopeSpec:
             name=each.name,
             scope_name=scope.name,
             id=parse_id(each.uid),
-            # Any other value is a setting of a newer server, and the collection is usable without it.
+            # Ignore any other value: it is a setting of a newer server, and the collection is usable without it.
             max_expiry=each.max_ttl if type(each.max_ttl) is int and -1 <= each.max_ttl <= UINT32_MAX else None,
             history=each.history if isinstance(each.history, bool) else None,
         )

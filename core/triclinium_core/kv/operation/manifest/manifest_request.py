@@ -14,7 +14,7 @@ from triclinium_core.kv.wire.constants import Opcode
 class GetCollectionsManifest(Operation, frozen=True, gc=False):
     """Read all scopes and collections of a bucket from any of its nodes.
 
-    Scope and collection of the keyspace have no effect.
+    The scope and the collection of ``keyspace`` have no effect.
     """
 
     name: ClassVar[str] = "get_collections_manifest"

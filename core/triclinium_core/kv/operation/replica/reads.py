@@ -1,4 +1,4 @@
-"""Read of all copies of a document: its operations, and its result if some of them fail.
+"""Call that reads all copies of a document: its operations, and its result if some operations fail.
 
 Source: SDK-RFC 0053 "GetAnyReplica", "GetAllReplicas"; SDK-RFC 0076; decision D13.
 """
@@ -23,17 +23,17 @@ R = TypeVar("R")
 
 _REPLICAS = range(1, REPLICAS_MAX + 1)
 _ABSENT = (DocumentNotFoundException, DocumentUnretrievableException)
-"""Errors that mean only that a copy is absent: the copy lacks the document, or the map lacks the copy."""
+"""Errors of an absent copy: the copy does not have the document, or the map does not have the copy."""
 
 
 class ReplicaReads(Generic[R]):
-    """A ``FanOut`` that reads the copies of a document and delivers them in the order in which they arrive.
+    """``FanOut`` that reads the copies of a document, and delivers them in the order in which they arrive.
 
     Args:
-        reads: one read of each possible copy, the active one first. Reads of replicas that the bucket does not keep are
-            omitted. Without a map, the number of replicas is unknown, and the excess reads fail once there is a map.
-        as_copy: converts the result of a read to a copy.
-        first_only: whether the first copy ends the call, and finding no copy is a failure.
+        reads: one read of each possible copy, the active copy first. The call omits reads of replicas that the bucket
+            does not have. Without a map, the number of replicas is unknown, and excess reads fail once a map arrives.
+        as_copy: function that converts the result of a read to the item to deliver.
+        first_only: whether the call ends with the first copy, and fails if there is no copy.
     """
 
     wakeup: float = math.inf
@@ -47,25 +47,26 @@ class ReplicaReads(Generic[R]):
         self._arrived: list[R] = []
         self._is_found = False
         self._errors: dict[int, CouchbaseException] = {}
-        """Errors by number of the copy."""
+        """Errors of failed reads, by number of the copy."""
         self._ending: Exception | None = None
-        """Exception of the driver."""
+        """Exception other than a ``CouchbaseException``, which came from the driver and ended the call."""
 
     @property
     def errors(self) -> tuple[CouchbaseException, ...]:
-        """Errors of the copies that could not be read so far, the active one first."""
+        """Errors of the reads that have failed so far, that of the active copy first."""
         return tuple(self._errors[copy] for copy in sorted(self._errors))
 
     @property
     def is_over(self) -> bool:
-        """Whether no further copy is needed or will arrive."""
+        """Whether the call needs no further copy, or no further copy will arrive."""
         return not self._unsettled or self._ending is not None or (self._first_only and self._is_found)
 
     @property
     def failure(self) -> Exception | None:
-        """Exception of the driver, or the first error other than an absent copy if no copy was found.
+        """Exception to raise at the end of the call; None if the call succeeds, possibly without a copy.
 
-        With ``first_only``, ``DocumentUnretrievableException`` if all copies are absent. None in all other cases.
+        An exception from the driver comes first. Otherwise, if no copy was found, this is the first error other than
+        that of an absent copy. With ``first_only`` and all copies absent, it is ``DocumentUnretrievableException``.
         """
         if self._ending is not None or self._is_found or not self.is_over:
             return self._ending
@@ -78,7 +79,7 @@ class ReplicaReads(Generic[R]):
         )
 
     def next_operations(self, now: float, *, replicas: int | None = None) -> Sequence[Operation]:
-        """Return the reads of all copies that the bucket may have, once."""
+        """Return the reads of all copies that the bucket may have. Further calls return no operations."""
         reads, self._unsent = self._unsent, ()
         unsent = tuple(read for read in reads if replicas is None or read.copy <= replicas)
         self._unsettled -= len(reads) - len(unsent)
@@ -90,7 +91,7 @@ class ReplicaReads(Generic[R]):
             return
         self._unsettled -= 1
         if isinstance(outcome, CouchbaseException):
-            # A copy that the bucket does not keep is not missing.
+            # Ignore the error of a read of a replica that the bucket does not have.
             if replicas is None or operation.copy <= replicas:
                 self._errors[operation.copy] = outcome
         elif isinstance(outcome, Exception):
@@ -105,7 +106,7 @@ class ReplicaReads(Generic[R]):
         return arrived
 
     def close(self) -> Sequence[Operation]:
-        """Return no operations: nodes keep no state for a read."""
+        """Return no operations, because nodes keep no state for a read."""
         return ()
 
 
@@ -115,7 +116,7 @@ def whole_document_reads(
     """Return reads of a document from the active copy and from each replica that a bucket can have.
 
     Raises:
-        InvalidArgumentException: an argument is wrong.
+        InvalidArgumentException: an argument is invalid.
     """
     replicas = (GetReplica(keyspace, key, replica, transcoder) for replica in _REPLICAS)
     return ReplicaReads((Get(keyspace, key, transcoder), *replicas), _as_copy, first_only=first_only)
@@ -132,7 +133,7 @@ def partial_reads(
     """Return lookups of parts of a document in the active copy and in each replica that a bucket can have.
 
     Raises:
-        InvalidArgumentException: an argument is wrong.
+        InvalidArgumentException: an argument is invalid.
     """
     checked = check_specs(specs, LookupInSpec)
     replicas = (LookupInReplica(keyspace, key, checked, False, transcoder, replica) for replica in _REPLICAS)

@@ -1,4 +1,4 @@
-"""Operations on parts of a replica.
+"""Operations on parts of a document in a replica.
 
 Source: SDK-RFC 0076; kv_engine ``docs/SubDocument.md``, document flag 0x20.
 """
@@ -14,7 +14,7 @@ from triclinium_core.kv.topology.capabilities import BucketCapability
 
 
 class LookupInReplica(LookupIn, frozen=True, gc=False):
-    """Read parts of a replica of a document; by default the first replica."""
+    """Read parts of a document in a replica, by default in the first replica."""
 
     name: ClassVar[str] = "lookup_in_replica"
     capability: ClassVar[BucketCapability | None] = BucketCapability.SUBDOC_REPLICA_READ

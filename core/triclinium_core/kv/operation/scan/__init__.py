@@ -1,1 +1,1 @@
-"""Range and sampling scans: requests, codec, and the machine that scans all vbuckets."""
+"""Range scans and samples: requests, their codec, and the machine that scans all vbuckets."""

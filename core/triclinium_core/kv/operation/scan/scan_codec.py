@@ -25,26 +25,26 @@ from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
 from triclinium_core.retry.couchbase import Status
 
 _LIMITS = struct.Struct(">III")
-"""Limits after the scan id: items, milliseconds, bytes."""
+"""Layout of the limits after the scan id: items, milliseconds, bytes."""
 _CONTENT = struct.Struct(">I")
-"""Content of a page: ``_KEYS`` or ``_DOCUMENTS``."""
+"""Layout of the field for the content of a page: ``_KEYS`` or ``_DOCUMENTS``."""
 _KEYS, _DOCUMENTS = 0, 1
 _META = struct.Struct(">IIQQB")
-"""Header of one document: flags, expiry, sequence number, CAS, datatype."""
+"""Layout of the header of one document: flags, expiry, sequence number, CAS, datatype."""
 
 INFLATED_SIZE_BYTES_MAX = 4 * 1024 * 1024
-"""Maximum number of bytes to inflate when a page arrives. Further documents are inflated when they are read: a page of
-20 MiB may hold 400 MiB, and its reader may need none of it."""
+"""Maximum number of bytes that the client inflates when a page arrives. It inflates further documents when the caller
+reads them. A page of 20 MiB may contain 400 MiB, and the caller may need none of it."""
 
 
 def encode_document(document: Mapping[str, object], prefix: bytes) -> tuple[int, bytes]:
-    """Return datatype and value of a request whose JSON contains the collection id in hexadecimal."""
+    """Return the datatype and the value of a request: ``document`` as JSON, with the collection id in hexadecimal."""
     collection_id, _ = decode_unsigned(prefix or b"\x00")
     return Datatype.JSON, msgspec.json.encode({"collection": f"{collection_id:x}", **document})
 
 
 def encode_cancel(vbucket: int, scan_id: bytes, *, opaque: int) -> bytes:
-    """Return the request that ends a scan."""
+    """Return the frame of the request that cancels a scan."""
     return encode_request(Opcode.RANGE_SCAN_CANCEL, opaque=opaque, status=vbucket, extras=scan_id)
 
 
@@ -86,7 +86,7 @@ def _decode_page(operation: scan_requests.RangeScanContinue, frame: Frame, vbuck
         if read is None:
             raise MalformedResponse(f"the page has the unknown content type {frame.extras.hex()}")
         try:
-            # Stop at one item above the limit, which is enough to detect an oversized page: it can have millions.
+            # Stop one item above the limit, which shows that the page is too large. It could have millions of items.
             items = tuple(islice(read(operation, frame.value), operation.item_limit + 1))
         except (MalformedLeb128, MalformedCompression) as error:
             raise MalformedResponse(str(error)) from error
@@ -106,7 +106,7 @@ def _documents(operation: scan_requests.RangeScanContinue, value: bytes) -> Iter
         flags, expiry, _, cas, datatype = _META.unpack_from(value, position)
         key, position = _piece(value, position + _META.size)
         data, position = _piece(value, position)
-        # Each document may be compressed, independently of the frame.
+        # The node may compress each document, independently of the frame.
         is_deflated = bool(datatype & SNAPPY_BIT)
         if is_deflated:
             left -= inflated_size(data)
@@ -116,7 +116,7 @@ def _documents(operation: scan_requests.RangeScanContinue, value: bytes) -> Iter
 
 
 def _piece(value: bytes, position: int) -> tuple[bytes, int]:
-    """Return the bytes whose length is encoded at ``position``, and the position after them."""
+    """Return the piece of ``value`` whose length is encoded at ``position``, and the position after the piece."""
     size, taken = decode_unsigned(value[position : position + 5])
     start = position + taken
     if start + size > len(value):

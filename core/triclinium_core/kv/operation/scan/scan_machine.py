@@ -1,17 +1,17 @@
-"""Scan of all vbuckets: order of the vbuckets, next request of each, and effect of a failure.
+"""Scan of all vbuckets: the order of the vbuckets, the next request for each, and the effect of a failure.
 
-Theory of operation. No request is sent before the caller wants a document. The first request is a NOOP. Its response
-implies that the client has the map, and with it the number of vbuckets. ``concurrency`` vbuckets are scanned at the
-same time. Each has one open request, or pauses before the next one, or has one page ready and requests no further page
-until that one is taken. The first failure ends the whole scan after the pages that are ready. A sample ends without a
-failure once it is large enough.
+Theory of operation. The machine returns no request before the caller wants a document. The first request is a NOOP. Its
+response implies that the client has the map, and with it the number of vbuckets. The machine scans ``concurrency``
+vbuckets at the same time. The scan of a vbucket has one open request, pauses before the next request, or has one page
+ready. It requests no further page until the caller has taken the ready page. The first failure ends the complete scan
+after the ready pages. A sample ends without a failure once it is large enough.
 
-The scan of a vbucket is opened on the node that has the vbucket, and read page by page. It exists only on that node, so
-it ends when the vbucket moves, when the node restarts or after a long idle time. Then a new scan is opened after the
-last delivered document. Within a vbucket, documents arrive in the order of their ids, so none is delivered twice. While
-a vbucket moves, the request to continue may go to another node than the request to open, so repeated attempts without a
-result are separated by a growing backoff. A sample has no position from which to continue, so it stays as small as it
-is.
+The machine opens the scan of a vbucket on the node that has the vbucket, and reads the scan page by page. The scan
+exists only on that node, so it ends when the vbucket moves, when the node restarts or after a long idle time. Then the
+machine opens a new scan, which starts after the last delivered document. Within a vbucket, documents arrive in the
+order of their ids, so no document is delivered twice. While a vbucket moves, the client may send the request to
+continue to another node than the request to open. Therefore a growing backoff separates repeated attempts without a
+document. A sample has no position from which to continue, so the machine does not restart it, and it stays smaller.
 
 Source: kv_engine ``docs/range_scans``; decisions C3, C9, C10, C34, D23.
 """
@@ -39,25 +39,25 @@ from triclinium_core.transcoding.transcoder import Transcoder
 CONCURRENCY_MAX = 1024
 
 PAGE_ITEMS_MAX = 8_192
-"""Maximum number of documents in a page if the caller sets no limit. The client reads a page in one step; decision D65
-has the same limit for the rows that a reader gets together."""
+"""Maximum number of documents in a page if the caller sets no limit. The client decodes a page in one step. Decision
+D65 has the same limit for the rows that a reader gets together."""
 
 PAGE_MS_MAX = 10_000
-"""Time after which a node ends a page, in milliseconds: long before the request times out."""
+"""Time after which a node ends a page, in milliseconds. It is much shorter than the timeout of the request."""
 
 RESTARTS_MAX = 10
 """Maximum number of consecutive restarts of a vbucket's scan without a document."""
 
 _LOST = frozenset({Status.KEY_NOT_FOUND, Status.NOT_MY_VBUCKET, Status.RANGE_SCAN_CANCELLED})
-"""Statuses of a continue request after which the scan no longer exists and another one may be opened."""
+"""Statuses of a request to continue which mean that the scan no longer exists. The machine may open another scan."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """Documents to scan, and limits of pages and concurrency.
+    """Documents to scan, and limits for pages and concurrency.
 
     Raises:
-        InvalidArgumentException: an option is wrong.
+        InvalidArgumentException: an option is invalid.
     """
 
     keyspace: Keyspace
@@ -68,7 +68,7 @@ class ScanOptions:
     byte_limit: int = 15_000
     """Maximum number of bytes in a page, which the last document may exceed; 0 for no limit."""
     tokens: Mapping[int, MutationToken] = field(default_factory=dict)
-    """Mutations that the scan must include, by vbucket."""
+    """Mutation that the scan of each vbucket must include, by vbucket."""
     transcoder: Transcoder = JSON_TRANSCODER
     concurrency: int = 1
     """Number of vbuckets to scan at the same time."""
@@ -81,7 +81,7 @@ class ScanOptions:
         check_integer(self.concurrency, "concurrency", 1, CONCURRENCY_MAX)
 
     def selection(self, seed: int) -> Bounds | Sample:
-        """Return the selection for each vbucket; ``seed`` applies to a sample without a seed."""
+        """Return the selection for each vbucket. A sample without a seed uses ``seed``."""
         scan_type = self.scan_type
         if isinstance(scan_type, SamplingScan):
             return Sample(scan_type.limit, seed if scan_type.seed is None else scan_type.seed)
@@ -89,7 +89,7 @@ class ScanOptions:
 
 
 def newest_tokens(tokens: Sequence[MutationToken], keyspace: Keyspace) -> Mapping[int, MutationToken]:
-    """Return the newest mutation of each vbucket, ignoring those of other buckets.
+    """Return the newest mutation of each vbucket. Ignore mutations of other buckets.
 
     Raises:
         InvalidArgumentException: ``tokens`` is not a sequence, or an element is not a valid mutation token.
@@ -118,10 +118,10 @@ class VBucketScan:
         self.is_done: bool = False
         self._options = options
         self._selection = selection
-        """Remaining selection."""
+        """Selection of the documents that the scan has not delivered yet."""
         self._scan_id: bytes | None = None
         self._fruitless = 0
-        """Number of consecutive restarts without a document."""
+        """Number of consecutive restarts of the scan without a document."""
 
     @property
     def pause(self) -> float:
@@ -148,13 +148,13 @@ class VBucketScan:
         )
 
     def cancel_request(self) -> scan_requests.RangeScanCancel | None:
-        """Return the request that ends the open scan on the node, or None if no scan is open."""
+        """Return the request that cancels the open scan on the node, or None if no scan is open."""
         if self._scan_id is None:
             return None
         return scan_requests.RangeScanCancel(self._options.keyspace, self.vbucket, self._scan_id)
 
     def succeeded(self, result: RangeScanCreated | ScanPage) -> Sequence[ScanResult]:
-        """Record a success, and return the documents that it delivers."""
+        """Record a successful response, and return its documents."""
         if isinstance(result, RangeScanCreated):
             self._scan_id = result.scan_id
             return ()
@@ -166,18 +166,19 @@ class VBucketScan:
         return result.items
 
     def failed(self, error: errors.CouchbaseException) -> errors.CouchbaseException | None:
-        """Record a failure, and return the error of the whole scan, or None if the scan continues."""
+        """Record a failure. Return the error that ends the complete scan, or None if the scan continues."""
         if self._scan_id is None:
             return self._not_opened(error)
         return self._not_continued(error)
 
     def _not_opened(self, error: errors.CouchbaseException) -> errors.CouchbaseException | None:
         if isinstance(error, errors.DocumentNotFoundException):
-            # There is no document, or no further document, between the bounds.
+            # The vbucket has no document, or no further document, between the bounds.
             self.is_done = True
             return None
         if error.context.status == Status.RANGE_ERROR and isinstance(self._selection, Sample):
-            # Older servers refuse a sample larger than the vbucket; newer ones return all documents.
+            # The sample is larger than the vbucket, which older servers refuse. Scan all documents, as newer servers
+            # do.
             self._selection = Bounds()
             return None
         return self._restart(error) if _was_on_its_way(error) else error
@@ -203,10 +204,10 @@ class VBucketScan:
 
 
 class ScanMachine:
-    """A ``FanOut`` that scans all vbuckets and delivers the documents page by page.
+    """``FanOut`` that scans all vbuckets, and delivers the documents page by page.
 
     Args:
-        seed: seed for a sample without one.
+        seed: seed for a sample whose options have no seed.
     """
 
     def __init__(self, options: ScanOptions, *, seed: int) -> None:
@@ -216,15 +217,15 @@ class ScanMachine:
         self.failure: Exception | None = None
         self._selection = options.selection(seed)
         self._missing = self._selection.size if isinstance(self._selection, Sample) else math.inf
-        """Number of documents still wanted."""
+        """Number of documents that the sample still lacks; ``inf`` for a scan that is not a sample."""
         self._is_wanted = False
         self._is_ended = False
         self._first: Sequence[Operation] = (Noop(options.keyspace),)
-        """Operations that precede all others; empty once they were returned."""
+        """Operations to submit before all others. Empty once ``next_operations`` has returned them."""
         self._unscanned: deque[int] | None = None
-        """Vbuckets whose scan has not started; None before there is a map."""
+        """Vbuckets whose scan has not started; None before the number of vbuckets is known."""
         self._under_way: dict[int, VBucketScan] = {}
-        # Subsets of these: scans that continue, scans that pause until an instant, and scans with an untaken page.
+        # Scans in ``_under_way`` that may send a request, that pause until a time, and whose page was not taken.
         self._idle: list[VBucketScan] = []
         self._resting: list[tuple[float, VBucketScan]] = []
         self._ready: deque[tuple[VBucketScan, Sequence[ScanResult]]] = deque()
@@ -256,18 +257,18 @@ class ScanMachine:
         elif isinstance(outcome, Exception):
             self._end(outcome)
         else:
-            # Without a map, as with a memcached, the request for vbucket 0 fails with the reason.
+            # Without a map, as with a plain memcached, scan vbucket 0: the request fails with the reason.
             self._unscanned = deque(_order(self._selection, max(vbuckets, 1)))
 
     def take(self) -> Sequence[ScanResult]:
-        """Return the documents of the oldest ready page, and let the scan of its vbucket continue."""
+        """Return the documents of the oldest ready page. The scan of its vbucket can then continue."""
         self._is_wanted = True
         if not self._ready:
             return ()
         scan, page = self._ready.popleft()
         self._go_on(scan)
         if len(page) >= self._missing:
-            # The samples of all vbuckets together are larger than the requested sample.
+            # Cut the page: the samples of all vbuckets together are larger than the requested sample.
             page = page[: int(self._missing)]
             self._end(None)
             self.failure = None
@@ -275,7 +276,7 @@ class ScanMachine:
         return page
 
     def close(self) -> Sequence[Operation]:
-        """End the scan, and return the requests that cancel the scans open on nodes."""
+        """End the scan, and return the requests that cancel the open scans on the nodes."""
         self._end(None)
         cancels = [scan.cancel_request() for scan in self._under_way.values()]
         return [cancel for cancel in cancels if cancel is not None]
@@ -308,9 +309,9 @@ class ScanMachine:
 
 
 def _order(selection: Bounds | Sample, vbuckets: int) -> Sequence[int]:
-    """Return the vbuckets in scan order; for a sample, the seed shuffles them.
+    """Return the vbuckets in the order of the scan. For a sample, shuffle them with its seed.
 
-    A sample ends once it is large enough, so in a fixed order it would favor the first vbuckets.
+    A sample ends once it is large enough, so in a fixed order it would prefer documents of the first vbuckets.
     """
     if isinstance(selection, Bounds):
         return range(vbuckets)
@@ -318,5 +319,5 @@ def _order(selection: Bounds | Sample, vbuckets: int) -> Sequence[int]:
 
 
 def _was_on_its_way(error: errors.CouchbaseException) -> bool:
-    """Return whether the stream closed while the request was in flight. Repeating a scan request is harmless."""
+    """Return whether the stream closed while the request was in flight. The client can then repeat a scan request."""
     return error.context.refused_reason == RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT

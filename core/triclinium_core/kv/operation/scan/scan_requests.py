@@ -24,7 +24,7 @@ SCAN_ID_SIZE = 16
 
 
 class VBucketOperation(Operation, frozen=True, gc=False):
-    """An operation on one vbucket."""
+    """Base of the operations on one vbucket."""
 
     vbucket: int
 
@@ -34,9 +34,9 @@ class VBucketOperation(Operation, frozen=True, gc=False):
 
 
 class RangeScanCreate(VBucketOperation, frozen=True, gc=False):
-    """Open a scan of a collection's documents in one vbucket. If abandoned, it leaves no open scan behind.
+    """Open a scan of a collection's documents in one vbucket. If this is abandoned, the client cancels the scan.
 
-    With a ``token``, the scan includes its mutation and all mutations before it.
+    With a ``token``, the scan includes the mutation of the token and all earlier mutations.
     """
 
     name: ClassVar[str] = "range_scan_create"
@@ -73,8 +73,9 @@ class ScanOperation(VBucketOperation, frozen=True, gc=False):
 class RangeScanContinue(ScanOperation, frozen=True, gc=False):
     """Read the next documents of a scan.
 
-    The page has at most ``item_limit`` documents and ``byte_limit`` bytes, which the last document may exceed. It also
-    ends after ``time_limit_ms``, but not before it has one document. 0 bytes or milliseconds mean no limit.
+    The page has at most ``item_limit`` documents and ``byte_limit`` bytes; the last document may exceed the limit of
+    bytes. The page also ends after ``time_limit_ms``, but not before it has one document. 0 bytes or milliseconds mean
+    no limit.
     """
 
     name: ClassVar[str] = "range_scan_continue"
@@ -95,7 +96,7 @@ class RangeScanContinue(ScanOperation, frozen=True, gc=False):
 
 
 class RangeScanCancel(ScanOperation, frozen=True, gc=False):
-    """Cancel a scan before its end. No caller waits for it, and it is not retried."""
+    """Cancel a scan before its end. No caller waits for the result, and the client does not retry this operation."""
 
     name: ClassVar[str] = "range_scan_cancel"
     opcode: ClassVar[Opcode] = Opcode.RANGE_SCAN_CANCEL
@@ -103,4 +104,4 @@ class RangeScanCancel(ScanOperation, frozen=True, gc=False):
 
 
 SCAN_OPERATIONS: tuple[type[Operation], ...] = (RangeScanCreate, RangeScanContinue, RangeScanCancel)
-"""Operations of this module that can be submitted."""
+"""Operations of this module that a driver can submit."""

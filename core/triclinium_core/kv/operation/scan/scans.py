@@ -14,21 +14,21 @@ from triclinium_core.kv.wire.constants import KEY_SIZE_MAX
 from triclinium_core.shown import shown
 
 LOWEST = b"\x00"
-"""Lower bound of all ids."""
+"""Lower bound of all document ids."""
 HIGHEST = b"\xff"
-"""Upper bound of all ids in UTF-8."""
+"""Upper bound of all document ids in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanTerm:
-    """One end of a range: a document id, or the beginning of one.
+    """One end of a range: a document id, or the first characters of an id.
 
     Args:
-        exclusive: whether the range excludes it.
+        exclusive: whether the range excludes the term.
 
     Raises:
-        InvalidArgumentException: ``term`` is not a string, is empty, is not valid Unicode or is longer than an id can
-            be.
+        InvalidArgumentException: ``term`` is not a string, is empty, is not valid Unicode or is longer than the longest
+            id.
     """
 
     term: str
@@ -44,8 +44,8 @@ class RangeScan:
     """All documents whose ids lie between two terms, in the order of their UTF-8 bytes.
 
     Args:
-        from_: start of the range; a string is included. None for the lowest id.
-        to: end of the range; a string is included. None for the highest id.
+        from_: start of the range. The range includes a string. None stands for the lowest id.
+        to: end of the range. The range includes a string. None stands for the highest id.
 
     Raises:
         InvalidArgumentException: a term is neither a string nor a ``ScanTerm``.
@@ -76,8 +76,8 @@ class PrefixScan:
     """All documents whose ids begin with ``prefix``.
 
     Raises:
-        InvalidArgumentException: ``prefix`` is not a string, is empty, is not valid Unicode or is longer than an id can
-            be.
+        InvalidArgumentException: ``prefix`` is not a string, is empty, is not valid Unicode or is longer than the
+            longest id.
     """
 
     prefix: str
@@ -87,9 +87,9 @@ class PrefixScan:
 
     @property
     def bounds(self) -> Bounds:
-        """Range of the ids with the prefix."""
+        """Range of all ids with the prefix."""
         start = self.prefix.encode()
-        # No id is longer than a prefix of maximum length.
+        # A prefix of the maximum length is the only id with this prefix.
         return Bounds(start, start + HIGHEST if len(start) < KEY_SIZE_MAX else start)
 
 
@@ -98,8 +98,9 @@ class SamplingScan:
     """Random sample of documents.
 
     Args:
-        limit: maximum number of documents; there may be fewer.
-        seed: selects the same documents in each scan as long as no document changes; None for a new seed each time.
+        limit: maximum number of documents. The sample may have fewer.
+        seed: number that determines the sample. Scans with the same seed return the same documents as long as no
+            document changes. None uses a new seed for each scan.
 
     Raises:
         InvalidArgumentException: a number is out of range.
@@ -119,7 +120,7 @@ ScanType = RangeScan | PrefixScan | SamplingScan
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Range of ids as bytes."""
+    """Range of document ids as bytes."""
 
     start: bytes = LOWEST
     end: bytes = HIGHEST

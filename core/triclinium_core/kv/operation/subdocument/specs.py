@@ -1,4 +1,4 @@
-"""Path specs of a sub-document operation, checked on construction.
+"""Path specs of a sub-document operation. Their constructors check the arguments.
 
 Source: SDK-RFC 0053 "LookupIn", "MutateIn"; kv_engine ``docs/SubDocument.md``.
 """
@@ -20,9 +20,9 @@ from triclinium_core.shown import shown
 from triclinium_core.transcoding.transcoder import EncodedValue, Transcoder
 
 DELTA_MAX = 2**63 - 1
-"""Largest delta: the server treats numbers in documents as signed 64-bit integers."""
+"""Largest delta, because the server treats numbers in documents as signed 64-bit integers."""
 _FLAGS_MAX = 0xFF
-"""Maximum flags of a path, which are one byte on the wire."""
+"""Highest value of the flags of a path, which are one byte on the wire."""
 
 S = TypeVar("S")
 
@@ -31,18 +31,18 @@ _CONTAINERS = (dict, list, tuple, set, frozenset)
 
 @unique
 class LookupInMacro(StrEnum):
-    """Virtual attributes with metadata of the document; read them with ``LookupInSpec.get(…, xattr=True)``."""
+    """Virtual attributes with metadata of the document. Read them with ``LookupInSpec.get(…, xattr=True)``."""
 
     DOCUMENT = "$document"
-    """All of the following attributes in one object."""
+    """One object with all of the following attributes."""
     EXPIRY_TIME = "$document.exptime"
-    """Unix time in seconds; 0 for never."""
+    """Unix time at which the document expires, in seconds; 0 for never."""
     CAS = "$document.CAS"
     """Hexadecimal digits in a string."""
     SEQ_NO = "$document.seqno"
     """Hexadecimal digits in a string."""
     LAST_MODIFIED = "$document.last_modified"
-    """Unix time in seconds, as digits in a string."""
+    """Unix time of the last change in seconds, as digits in a string."""
     IS_DELETED = "$document.deleted"
     VALUE_SIZE_BYTES = "$document.value_bytes"
     REV_ID = "$document.revid"
@@ -50,7 +50,7 @@ class LookupInMacro(StrEnum):
 
 @unique
 class MutationMacro(Enum):
-    """Values for extended attributes that the server fills in when it applies a mutation."""
+    """Values of extended attributes that the server replaces when it applies a mutation."""
 
     CAS = "${Mutation.CAS}"
     """The new CAS with reversed bytes, as hexadecimal digits in a string."""
@@ -67,13 +67,13 @@ class StoreSemantics(Enum):
     REPLACE = "replace"
     """The document must exist."""
     UPSERT = "upsert"
-    """A missing document is created."""
+    """The server creates a missing document."""
     INSERT = "insert"
     """The document must not exist."""
 
 
 class LookupInSpec(msgspec.Struct, frozen=True):
-    """Lookup at one path, made by the methods below, which share these arguments and exceptions.
+    """Lookup at one path. Create it with the methods below, which share these arguments and exceptions.
 
     Args:
         path: path in the document, such as ``address.city`` or ``children[-1].name``, up to 1024 bytes of UTF-8.
@@ -81,7 +81,7 @@ class LookupInSpec(msgspec.Struct, frozen=True):
         xattr: whether the path is in the extended attributes, which are stored beside the document.
 
     Raises:
-        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+        InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
     """
 
     opcode: subdocument.PathOpcode
@@ -96,23 +96,23 @@ class LookupInSpec(msgspec.Struct, frozen=True):
 
     @classmethod
     def get(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
-        """Read the value at ``path``; the whole document if ``path`` is empty."""
+        """Read the value at ``path``, or the complete document if ``path`` is empty."""
         return cls(subdocument.PathOpcode.GET if path or xattr else subdocument.PathOpcode.GET_DOCUMENT, path, xattr)
 
     @classmethod
     def exists(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
-        """Check whether ``path``, which must not be empty, has a value."""
+        """Check whether ``path`` has a value. ``path`` must not be empty."""
         _require_path(path, "use Collection.exists for a document")
         return cls(subdocument.PathOpcode.EXISTS, path, xattr)
 
     @classmethod
     def count(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
-        """Count the elements of the array or the keys of the object at ``path``; of the document if it is empty."""
+        """Count the elements of the array, or the keys of the object, at ``path``. An empty path is the document."""
         return cls(subdocument.PathOpcode.COUNT, path, xattr)
 
 
 class EncodedMutation(msgspec.Struct, frozen=True):
-    """Encoded mutation at one path, made by ``MutateInSpec.encode``.
+    """Encoded mutation at one path. ``MutateInSpec.encode`` creates it.
 
     Raises:
         InvalidArgumentException: the path is too long.
@@ -135,17 +135,17 @@ class EncodedMutation(msgspec.Struct, frozen=True):
 
 
 class MutateInSpec(msgspec.Struct, frozen=True):
-    """Mutation at one path, made by the methods below, which share these arguments and exceptions.
+    """Mutation at one path. Create it with the methods below, which share these arguments and exceptions.
 
     Args:
         path: path in the document, as in ``LookupInSpec``.
-        value, values: anything that the transcoder of the call can encode as JSON, or one ``MutationMacro``, which
-            makes ``xattr`` True.
+        value, values: anything that the transcoder of the call can encode as JSON, or one ``MutationMacro``. A macro
+            implies ``xattr=True``.
         xattr: whether the path is in the extended attributes, which are stored beside the document.
         create_parents: whether to create missing parent objects of ``path``.
 
     Raises:
-        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+        InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
     """
 
     opcode: subdocument.PathOpcode
@@ -164,7 +164,7 @@ class MutateInSpec(msgspec.Struct, frozen=True):
 
     @classmethod
     def insert(cls, path: str, value: object, *, xattr: bool = False, create_parents: bool = False) -> MutateInSpec:
-        """Create the key at the end of ``path``, which must not exist."""
+        """Create the key at the end of ``path``. The key must not exist."""
         _require_path(path, "use Collection.insert for a whole document")
         return _of_value(subdocument.PathOpcode.INSERT, path, value, xattr, create_parents)
 
@@ -176,14 +176,14 @@ class MutateInSpec(msgspec.Struct, frozen=True):
 
     @classmethod
     def replace(cls, path: str, value: object, *, xattr: bool = False) -> MutateInSpec:
-        """Replace the value at ``path``, which must exist; the whole document if ``path`` is empty."""
+        """Replace the value at ``path``, which must exist, or the complete document if ``path`` is empty."""
         return _of_value(
             subdocument.PathOpcode.REPLACE if path or xattr else subdocument.PathOpcode.SET_DOCUMENT, path, value, xattr
         )
 
     @classmethod
     def remove(cls, path: str, *, xattr: bool = False) -> MutateInSpec:
-        """Remove the value at ``path``; the whole document if ``path`` is empty."""
+        """Remove the value at ``path``, or the complete document if ``path`` is empty."""
         opcode = subdocument.PathOpcode.REMOVE if path or xattr else subdocument.PathOpcode.REMOVE_DOCUMENT
         return cls(opcode, _flags(xattr), path)
 
@@ -191,19 +191,19 @@ class MutateInSpec(msgspec.Struct, frozen=True):
     def array_append(
         cls, path: str, *values: object, xattr: bool = False, create_parents: bool = False
     ) -> MutateInSpec:
-        """Append values to the array at ``path``; to the document, which is an array, if ``path`` is empty."""
+        """Append values to the array at ``path``. If ``path`` is empty, the document must be an array."""
         return _of_values(subdocument.PathOpcode.ARRAY_APPEND, path, values, xattr, create_parents)
 
     @classmethod
     def array_prepend(
         cls, path: str, *values: object, xattr: bool = False, create_parents: bool = False
     ) -> MutateInSpec:
-        """Prepend values to the array at ``path``; to the document, which is an array, if ``path`` is empty."""
+        """Prepend values to the array at ``path``. If ``path`` is empty, the document must be an array."""
         return _of_values(subdocument.PathOpcode.ARRAY_PREPEND, path, values, xattr, create_parents)
 
     @classmethod
     def array_insert(cls, path: str, *values: object, xattr: bool = False) -> MutateInSpec:
-        """Insert values before the element at ``path``, such as ``tags[2]``."""
+        """Insert values before the element of an array at ``path``, such as ``tags[2]``."""
         _require_path(path, "name an element, such as [0]")
         return _of_values(subdocument.PathOpcode.ARRAY_INSERT, path, values, xattr)
 
@@ -221,12 +221,12 @@ class MutateInSpec(msgspec.Struct, frozen=True):
 
     @classmethod
     def increment(cls, path: str, delta: int = 1, *, xattr: bool = False, create_parents: bool = False) -> MutateInSpec:
-        """Add ``delta``, from 1 to 2**63 - 1, to the number at ``path``, which is created if missing."""
+        """Add ``delta``, from 1 to 2**63 - 1, to the number at ``path``. Create the number if it is missing."""
         return _counting(path, delta, 1, xattr, create_parents)
 
     @classmethod
     def decrement(cls, path: str, delta: int = 1, *, xattr: bool = False, create_parents: bool = False) -> MutateInSpec:
-        """Subtract ``delta``, from 1 to 2**63 - 1, from the number at ``path``, which is created if missing."""
+        """Subtract ``delta``, from 1 to 2**63 - 1, from the number at ``path``. Create the number if it is missing."""
         return _counting(path, delta, -1, xattr, create_parents)
 
     def encode(self, transcoder: Transcoder) -> EncodedMutation:
@@ -243,7 +243,7 @@ class MutateInSpec(msgspec.Struct, frozen=True):
 
 
 def check_specs(specs: object, kind: type[S]) -> tuple[S, ...]:
-    """Return the specs of one operation.
+    """Return the specs of one operation as a tuple.
 
     Raises:
         InvalidArgumentException: ``specs`` is not a sequence of ``kind``, is empty or exceeds ``SPECS_MAX``.
@@ -277,7 +277,7 @@ def check_mutations(specs: object) -> None:
         )
     size = sum(subdocument.MUTATION_SPEC.size + len(spec.path.encode()) + len(spec.value) for spec in mutations)
     if size > MUTATIONS_SIZE_MAX:
-        # All paths together have at most 16 KiB, so the values are too large.
+        # The values are too large, because all paths together have at most 16 KiB.
         raise errors.ValueTooLargeException(
             f"specs has {size} bytes; one request has at most {MUTATIONS_SIZE_MAX}; change fewer paths in one call"
         )

@@ -1,4 +1,4 @@
-"""Codec of the two sub-document commands: specs in requests, outcomes in responses.
+"""Codec of the two sub-document commands: it encodes specs and decodes the outcome of each spec.
 
 Source: kv_engine ``docs/SubDocument.md`` "Multi-Path Commands".
 """
@@ -22,7 +22,7 @@ from triclinium_core.retry.couchbase import Status
 
 
 class MalformedOutcomes(ValueError):
-    """A body without a valid outcome for each spec; the message gives the reason."""
+    """The body of a response does not have a valid outcome for each spec. The message gives the reason."""
 
 
 _EXPIRY = struct.Struct(">I")
@@ -37,7 +37,7 @@ _DELETED = (Status.SUBDOC_SUCCESS_DELETED, Status.SUBDOC_MULTI_PATH_FAILURE_DELE
 
 
 def encode_lookup_in(operation: LookupIn) -> Body:
-    """Return the parts of the request that depend on the lookup."""
+    """Return the parts of a request that depend on the lookup."""
     flags = subdocument.DocumentFlag.ACCESS_DELETED if operation.access_deleted else subdocument.DocumentFlag.NONE
     flags |= subdocument.DocumentFlag.REPLICA_READ if operation.copy else subdocument.DocumentFlag.NONE
     return Body(
@@ -48,7 +48,7 @@ def encode_lookup_in(operation: LookupIn) -> Body:
 
 
 def encode_mutate_in(operation: MutateIn) -> Body:
-    """Return the parts of the request that depend on the mutation."""
+    """Return the parts of a request that depend on the mutation."""
     flags = _DOCUMENT_FLAGS[operation.store_semantics]
     flags |= subdocument.DocumentFlag.ACCESS_DELETED if operation.access_deleted else subdocument.DocumentFlag.NONE
     flags |= (
@@ -70,7 +70,7 @@ def decode_lookup_in(operation: LookupIn, frame: Frame, vbucket: int) -> Result:
         MalformedOutcomes: the body does not fit the specs.
     """
     outcomes = decode_lookups(frame.value, operation.specs)
-    # Decision C38: a success builds nothing that only errors need.
+    # Decision C38: only errors use the context, so create it only if the lookup failed at any path.
     context = context_of(operation) if any(status for status, _ in outcomes) else ErrorContext()
     is_deleted = frame.status in _DELETED
     result = LookupInResult(Cas(frame.cas), operation.specs, outcomes, operation.transcoder, context, is_deleted)
@@ -94,7 +94,7 @@ def decode_mutate_in(operation: MutateIn, frame: Frame, vbucket: int) -> Result:
 
 
 def wire_order(specs: Sequence[LookupInSpec] | Sequence[EncodedMutation]) -> list[int]:
-    """Return the indexes of the specs in wire order: extended attributes first, otherwise in the caller's order.
+    """Return the indexes of the specs in wire order: those of extended attributes first, else in the caller's order.
 
     Source: kv_engine ``daemon/subdocument_validators.cc``; SDK-RFC 0053 "LookupIn", notes.
     """
@@ -129,10 +129,10 @@ def encode_mutations(specs: Sequence[EncodedMutation]) -> bytes:
 
 
 def decode_lookups(body: bytes, specs: Sequence[LookupInSpec]) -> tuple[tuple[int, bytes], ...]:
-    """Return status and value of each spec, in the caller's order.
+    """Return the status and the value of each spec, in the caller's order.
 
     Raises:
-        MalformedOutcomes: there are too few or too many outcomes, or a length exceeds the body.
+        MalformedOutcomes: ``body`` has too few or too many outcomes, or a length exceeds the body.
     """
     outcomes: list[tuple[int, bytes]] = [(Status.SUCCESS, b"")] * len(specs)
     start = 0
@@ -149,7 +149,7 @@ def decode_lookups(body: bytes, specs: Sequence[LookupInSpec]) -> tuple[tuple[in
 
 
 def decode_mutations(body: bytes, specs: Sequence[EncodedMutation]) -> Mapping[int, bytes]:
-    """Return the values of the specs of an applied mutation, by index in the caller's order.
+    """Return the values that the specs of an applied mutation returned, by index of the spec in the caller's order.
 
     Raises:
         MalformedOutcomes: an index is out of range or occurs twice, an outcome is a failure, or a length is wrong.
@@ -174,10 +174,10 @@ def decode_mutations(body: bytes, specs: Sequence[EncodedMutation]) -> Mapping[i
 
 
 def decode_failed_mutation(body: bytes, specs: Sequence[EncodedMutation]) -> tuple[int, int]:
-    """Return index, in the caller's order, and status of the spec of a mutation that failed.
+    """Return the index, in the caller's order, and the status of the spec that made a mutation fail.
 
     Raises:
-        MalformedOutcomes: the body is not exactly one failure of one of the specs.
+        MalformedOutcomes: ``body`` is not exactly one failure of one of the specs.
     """
     if len(body) != MUTATION_OUTCOME.size:
         raise MalformedOutcomes(f"the failure of a mutation has {MUTATION_OUTCOME.size} bytes, not {len(body)}")

@@ -1,4 +1,4 @@
-"""Operations on parts of documents, checked on construction.
+"""Operations on parts of documents. Their constructors check the arguments.
 
 Source: SDK-RFC 0053 "LookupIn", "MutateIn".
 """
@@ -24,7 +24,7 @@ from triclinium_core.transcoding.transcoder import Transcoder
 
 
 class LookupIn(DocumentOperation, frozen=True, gc=False):
-    """Read parts of a document. With ``access_deleted``, read the tombstone of a removed document too."""
+    """Read parts of a document. With ``access_deleted``, also read the tombstone of a removed document."""
 
     name: ClassVar[str] = "lookup_in"
     opcode: ClassVar[Opcode] = Opcode.SUBDOC_MULTI_LOOKUP
@@ -42,10 +42,10 @@ class LookupIn(DocumentOperation, frozen=True, gc=False):
 
 
 class MutateIn(Mutation, frozen=True, gc=False):
-    """Change parts of a document, all of them or none; ``transcoder`` decodes the values that the changes return.
+    """Change parts of a document. The server applies all changes or none. ``transcoder`` decodes returned values.
 
     With ``access_deleted``, the mutation also applies to the extended attributes of a removed document. With
-    ``create_as_deleted``, a created document has only extended attributes, and reads as removed.
+    ``create_as_deleted``, a created document has only extended attributes, and readers see it as removed.
     """
 
     name: ClassVar[str] = "mutate_in"

@@ -1,4 +1,4 @@
-"""Addresses of a node, tried in turn, one for each stream."""
+"""Addresses of one connection. Each new stream tries the next address."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ class AddressCycle:
     """Addresses of one connection.
 
     Args:
-        addresses: at least one.
-        is_seeking: whether the connection may be to any node of the cluster, so that the addresses are those of the
-            seeds.
+        addresses: the addresses to try, at least one.
+        is_seeking: whether any node of the cluster will do, so that the addresses are those of the seeds.
     """
 
     def __init__(self, addresses: Sequence[Address], *, is_seeking: bool = False) -> None:
         self.current: Address = addresses[0]
-        """Address of the current stream, of the next one, or of the last one."""
+        """Address of the current stream or, without one, of the stream to be opened or of the last stream."""
         self.is_seeking: bool = is_seeking
-        """Whether the connection may be to any node of the cluster."""
+        """Whether the connection may reach any node of the cluster."""
         self.remark: str = ""
-        """Addition to the errors of a stream that is not open yet: why the client uses its address. Often empty."""
+        """Text that errors of a stream that is not open yet end with: why the client uses the address. Often empty."""
         self._addresses, self._position = addresses, 0
 
     def __len__(self) -> int:
@@ -35,16 +34,16 @@ class AddressCycle:
         return self.current
 
     def replace(self, addresses: Sequence[Address]) -> None:
-        """Replace the addresses. Continue with the one after the current one."""
+        """Replace the addresses. The next stream tries the address after the current one."""
         if addresses != self._addresses:
             self._position = addresses.index(self.current) + 1 if self.current in addresses else 0
             self._addresses = addresses
 
     def stay(self) -> None:
-        """Keep the current address only."""
+        """Drop all addresses except the current one."""
         self._addresses = (self.current,)
         self.is_seeking = False
 
     def explain(self, remark: str) -> None:
-        """Set the remark for the errors of the next stream. It is empty once the stream is open."""
+        """Set the remark for the errors of a stream that is being opened. Set an empty remark once it is open."""
         self.remark = remark

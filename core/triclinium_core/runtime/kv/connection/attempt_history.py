@@ -1,4 +1,4 @@
-"""History of the attempts to reach one node: streams begun, opened, ready and lost, and why the last one ended."""
+"""Counts of the streams to one node that were begun, opened, ready and lost, and the reason why the last one ended."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure, Fa
 
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
-    """The end of a stream that was lost, or could not be opened."""
+    """End of a stream that was lost, or that could not be opened."""
 
     error: str | None = None
     """Reason, with the name of the node; None if no stream has ended."""
     is_refused: bool = False
-    """Whether all addresses were tried and the client refused to authenticate with the last node (decision C6)."""
+    """Whether all addresses were tried, and the client refused to authenticate with the last node (decision C6)."""
     is_unsupported: bool = False
-    """Whether all addresses were tried and the last node speaks another protocol, or the type of the bucket is
-    unsupported."""
+    """Whether the client cannot use the node: all addresses were tried and the last node speaks another protocol, or
+    the type of the bucket is unsupported."""
     lacks_bucket: bool = False
-    """Whether the node does not have the bucket, or refuses it to the user."""
+    """Whether the node does not have the bucket, or does not permit the user to open it."""
 
 
 NO_END = StreamEnd()
-"""Value before the first stream has ended, and after the connection has become ready."""
+"""End of the last stream before any stream has ended, and while the connection is ready."""
 
 
 class AttemptHistory:
@@ -36,43 +36,44 @@ class AttemptHistory:
 
     def __init__(self, *, earlier_failures: int = 0) -> None:
         self.attempts: int = 0
-        """Number of streams begun."""
+        """Number of streams that the client has begun."""
         self.failures: int = 0
-        """Consecutive streams that were lost before a request was answered on them."""
+        """Number of consecutive streams that were lost before the node responded to a request on them."""
         self.losses: int = 0
-        """Streams that were lost, or could not be opened, since the connection was last ready."""
+        """Number of streams that were lost, or could not be opened, since the connection was last ready."""
         self.was_reached: bool = False
         """Whether any stream to the node was ever opened."""
         self.was_ready: bool = False
         """Whether the connection was ever ready."""
         self.had_corrupt_error_map: bool = False
-        """Whether a corrupt error map came with renegotiation enabled, so that XERROR is not requested again."""
+        """Whether the node sent a corrupt error map while renegotiation was enabled. The client then requests neither
+        XERROR nor the error map on later streams."""
         self.last_end: StreamEnd = NO_END
         """End of the last stream; ``NO_END`` once the connection is ready again."""
         self._earlier_failures = earlier_failures
         self._faulty_streams = 0
-        """Consecutive streams that the client closed because a decoder failed on their bytes."""
+        """Number of consecutive streams that the client closed because a decoder failed on their bytes."""
 
     @property
     def unavailable_reason(self) -> RetryReason:
-        """Reason why nothing can be dispatched now, judging by this connection alone."""
+        """Retry reason of an operation that the connection cannot send now. It does not consider terminal states."""
         if self.last_end.is_refused:
             return RetryReason.AUTHENTICATION_ERROR
         return RetryReason.SOCKET_NOT_AVAILABLE if self.was_reached else RetryReason.NODE_NOT_AVAILABLE
 
     @property
     def all_failures(self) -> int:
-        """Consecutive failed attempts, including those before the client forgot the bucket."""
+        """Number of consecutive failed attempts, including the attempts before the client forgot the bucket."""
         return self.failures + self._earlier_failures
 
     @property
     def backoff_failures(self) -> int:
         """Number of failures that determines the backoff before the next stream."""
-        # If each stream meets the defect again, the client must not open one every few milliseconds.
+        # The decoder may fail on every stream. The client must not open a stream every few milliseconds then.
         return max(self.all_failures, self._faulty_streams)
 
     def begun(self) -> None:
-        """Record that a stream is begun."""
+        """Record that the client begins a stream."""
         self.attempts += 1
 
     def opened(self) -> None:
@@ -80,13 +81,13 @@ class AttemptHistory:
         self.was_reached = True
 
     def became_ready(self) -> int:
-        """Record that the connection is ready. Return the number of losses before that."""
+        """Record that the connection is ready. Return the number of losses since it was last ready."""
         losses, self.losses, self._earlier_failures = self.losses, 0, 0
         self.was_ready, self.last_end = True, NO_END
         return losses
 
     def proven(self) -> None:
-        """Record that a request was answered, and reset the count of consecutive failures."""
+        """Record that the node has responded to a request, and reset the count of consecutive failures."""
         self.failures = 0
 
     def map_is_corrupt(self) -> None:
@@ -94,7 +95,7 @@ class AttemptHistory:
         self.had_corrupt_error_map = True
 
     def closed(self, *, after_fault: bool) -> None:
-        """Record that the client closes the stream, and whether it does so because a decoder failed."""
+        """Record that the client closes the stream, and whether a failed decoder is the reason."""
         self._faulty_streams = self._faulty_streams + 1 if after_fault else 0
 
     def lost(
@@ -111,7 +112,7 @@ class AttemptHistory:
 
         Args:
             failure: failure of the bootstrap, if it failed.
-            was_proven: whether a request was answered on the stream.
+            was_proven: whether the node responded to a request on the stream.
             address_count: number of addresses to try in turn.
             lacks_bucket: whether the node does not have the bucket, or refuses it to the user.
             is_of_no_use: whether the type of the bucket is unsupported.
@@ -119,7 +120,7 @@ class AttemptHistory:
         self.losses += 1
         if not was_proven:
             self.failures += 1
-        # Another address may succeed.
+        # Until all addresses were tried, the failure is not terminal, because another address may succeed.
         kind = failure.kind if failure is not None and self.failures >= address_count else None
         self.last_end = StreamEnd(
             error,

@@ -1,7 +1,7 @@
 """Bootstrap of a new stream: HELLO, error map, SASL, bucket and cluster config.
 
-One write sends the first four requests (HELLO, error map, list of mechanisms, first SASL message). A second write
-selects the bucket and requests the config. Nodes respond in order, but responses are matched by opaque anyway.
+One write sends the first four requests: HELLO, error map, list of mechanisms, first SASL message. The last write
+selects the bucket and requests the config. Nodes respond in order, but the client matches responses by opaque.
 
 Source: kv_engine ``docs/BinaryProtocol.md``, ``docs/ErrorMap.md``; decisions C6, C7, C18, C26, C27, C35.
 """
@@ -49,13 +49,14 @@ COMPRESSION_FEATURES = (HelloFeature.SNAPPY, HelloFeature.SNAPPY_EVERYWHERE)
 USER_AGENT_SIZE_MAX = 200
 """Maximum number of characters of the user agent (SDK-RFC 0035)."""
 HELLO_SIZE_MAX = 1024
-"""Maximum size of the granted features in bytes. A server grants at most the requested features, about forty bytes."""
+"""Maximum size in bytes of the list of granted features. A server grants at most the requested features, which take
+about forty bytes."""
 MECHANISMS_SIZE_MAX = 1024
-"""Bytes of the list of mechanisms that are parsed. Servers send about fifty."""
+"""Maximum number of bytes of the list of mechanisms that the client parses. Servers send about fifty."""
 MECHANISMS_MAX = 20
-"""Maximum number of mechanism names that are kept. Servers offer four; statistics and ``ping`` show them."""
+"""Maximum number of mechanism names that the client keeps. Servers offer four. Statistics and ``ping`` show them."""
 _MECHANISM = re.compile(r"[A-Z0-9_-]{1,20}")
-"""Valid names of SASL mechanisms (RFC 4422 §3.1). Others are dropped."""
+"""Pattern of valid names of SASL mechanisms (RFC 4422 §3.1). The client drops other names."""
 
 
 @unique
@@ -76,15 +77,15 @@ class FailureKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BootstrapFailure:
-    """Reason why a connection is unusable; ``status`` is the status that decided it, if one did."""
+    """Reason why a connection is unusable. ``status`` is that of the response that caused the failure, or None."""
 
     kind: FailureKind
     text: str
     status: int | None = None
     advice: str = ""
-    """Next step at the end of ``text``, or an empty string. A warning repeats it once for each cluster."""
+    """Next step for the user, with which ``text`` ends, or an empty string. One warning per client gives it."""
     fault: decoder_faults.DecoderFault | None = None
-    """The defect that caused the failure, if a decoder failed on bytes of the node."""
+    """Exception of a decoder that failed on the node's bytes, if this caused the failure."""
 
     @classmethod
     def of_fault(cls, fault: decoder_faults.DecoderFault) -> BootstrapFailure:
@@ -105,14 +106,14 @@ class BootstrapFailure:
 
     @classmethod
     def of_sasl(cls, refusal: SaslRefusal) -> BootstrapFailure:
-        """Return the failure for a refusal of an authentication, by the node or by the client."""
+        """Return the failure of an authentication that the node or the client has refused."""
         kind = FailureKind.CREDENTIALS if refusal.is_of_credentials else FailureKind.PROTOCOL
         kind = FailureKind.UNPROVEN_NODE if refusal.is_ours else kind
         return cls(kind, refusal.text, refusal.status, refusal.advice)
 
     @property
     def lacks_bucket(self) -> bool:
-        """Whether the node does not have the bucket, or refuses it to the user."""
+        """Whether the node does not have the bucket, or does not permit the user to open it."""
         return self.kind is FailureKind.BUCKET and self.status in {
             couchbase.Status.NO_ACCESS,
             couchbase.Status.KEY_NOT_FOUND,
@@ -140,7 +141,8 @@ class BootstrapPlan:
     hello_after_auth: bool = False
     renegotiate_on_corrupt_error_map: bool = False
     known_config: tuple[int, int] | None = None
-    """Epoch and revision of the known cluster config, which the node may omit; None to request any config."""
+    """Epoch and revision of the known cluster config. The node may omit a config that is not newer. None requests any
+    config."""
     salted_passwords: SaltedPasswords = field(default_factory=SaltedPasswords, repr=False, compare=False)
     """Salted passwords that connections with the same authenticator have computed."""
 
@@ -196,21 +198,21 @@ class Negotiated:
     mechanism: str | None = None
     error_map: couchbase.ErrorMap | None = None
     error_map_problem: str | None = None
-    """Reason, for the log, why a requested error map is missing."""
+    """Reason, for the log, why the node sent no valid error map; None if it did, or if none was requested."""
     config: bytes | None = None
 
     def share(self, error_map: couchbase.ErrorMap) -> None:
-        """Replace the error map by an equal one that other connections share."""
+        """Replace the error map by an equal error map, which other connections share."""
         self.error_map = error_map
 
     @property
     def announces_configs(self) -> bool:
-        """Whether the node announces a new cluster config without a request."""
+        """Whether the node announces each new cluster config without a request for it."""
         return HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF in self.features
 
     @property
     def sends_only_new_config(self) -> bool:
-        """Whether the node, given the version of the known cluster config, omits that config from its response."""
+        """Whether the node omits the cluster config from its response if the request has the version of that config."""
         return HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION in self.features
 
 
@@ -218,8 +220,8 @@ class Bootstrap:
     """Bootstrap of one stream. Feed every frame to ``receive`` until ``is_done`` or ``failure``.
 
     Args:
-        move: takes the connection through each step of its bootstrap.
-        nonces: the nonces of the stream.
+        move: changes the state of the connection at each step.
+        nonces: source of the nonces of the stream.
     """
 
     def __init__(
@@ -241,22 +243,22 @@ class Bootstrap:
         self.negotiated: Negotiated = Negotiated(plan.authenticator)
         self.failure: BootstrapFailure | None = None
         self.sasl_status: int | None = None
-        """Status that SASL ended with; None until then."""
+        """Final status of SASL; None before SASL has ended."""
         self.bucket_status: int | None = None
-        """Status of the SELECT_BUCKET response; None until then."""
+        """Status of the SELECT_BUCKET response; None before the response."""
         self.is_done: bool = False
-        """Whether all requests are answered, so that the connection is ready."""
+        """Whether the node has responded to all requests, so that the connection is ready."""
         self._is_joining = False
-        """Whether bucket and cluster config have been requested."""
+        """Whether the requests for the bucket and the cluster config have been sent."""
 
     @property
     def unanswered(self) -> Opcode | None:
-        """Opcode of the oldest unanswered request, or None."""
+        """Opcode of the oldest unanswered request, or None if no request is unanswered."""
         return next((opcode for opcode, _ in self._steps.values()), None)
 
     @property
     def last_opaque(self) -> int:
-        """Opaque of the newest request; opaques count up from 1."""
+        """Opaque of the newest request. The opaques of a bootstrap start at 1."""
         return self._opaque
 
     def awaits(self, opaque: int) -> bool:
@@ -273,9 +275,9 @@ class Bootstrap:
         return burst
 
     def receive(self, frame: Frame) -> bytes:
-        """Process a response that the bootstrap ``awaits``. Return the bytes to send next; empty for nothing.
+        """Process a response that the bootstrap ``awaits``. Return the bytes to send next, which may be empty.
 
-        Sets ``failure`` if the response is an error or is invalid.
+        Set ``failure`` if the response is an error or is invalid.
         """
         opcode, step = self._steps.pop(frame.opaque)
         if opcode != frame.opcode:
@@ -285,7 +287,7 @@ class Bootstrap:
         self.has_responded = True
         data = step(frame)
         if self._is_joining and not self._steps and self.failure is None:
-            # The config may arrive before the responses to earlier requests; the connection needs all of them.
+            # Wait for all responses: the config may arrive before the responses to earlier requests.
             self.is_done = True
             self._move(ConnectionEvent.ALL_ANSWERED)
         return data
@@ -314,7 +316,7 @@ class Bootstrap:
             features += COMPRESSION_FEATURES
         if self._plan.xerror:
             features.append(HelloFeature.XERROR)
-        # SDK-RFC 0035 "Client / Connection IDs": JSON without whitespace.
+        # SDK-RFC 0035 "Client / Connection IDs" requires JSON without whitespace.
         agent = json.dumps(
             {"a": self._plan.user_agent[:USER_AGENT_SIZE_MAX], "i": self._plan.connection_id}, separators=(",", ":")
         )
@@ -327,7 +329,7 @@ class Bootstrap:
 
     def _on_hello(self, frame: Frame) -> bytes:
         if frame.status == couchbase.Status.UNKNOWN_COMMAND:
-            # Decision C27: a plain memcached responds with this status, and is then out of step with the stream.
+            # Decision C27: a plain memcached responds with this status, and then misreads the rest of the stream.
             text = "does not know HELLO; if it is a plain memcached, connect with memcached:// instead"
             return self._fail(text, FailureKind.NOT_COUCHBASE, frame.status)
         if frame.status != couchbase.Status.SUCCESS:
@@ -338,7 +340,7 @@ class Bootstrap:
         if self._is_joining:
             return b""
         self._move(ConnectionEvent.HELLO_ANSWERED)
-        # The TLS handshake has already presented a certificate, and the server accepts no SASL after it.
+        # Without mechanisms, the TLS handshake has presented a certificate, and the server accepts no SASL after that.
         return b"" if self._plan.mechanisms else self._join()
 
     def _on_error_map(self, frame: Frame) -> bytes:
@@ -403,7 +405,7 @@ class Bootstrap:
             )
             return self._fail(text, FailureKind.NO_CONFIG, frame.status)
         elif self._plan.bucket is not None:
-            # A client cannot locate documents without the config of the bucket; it needs no global config.
+            # Fail only for a bucket: the client needs the bucket's config to locate documents, but no global config.
             return self._fail(f"sent no cluster config: {_named(frame.status)}", status=frame.status)
         return b""
 

@@ -1,6 +1,6 @@
 """Connection to one node, over all its streams: bootstrap, requests in flight, keep-alive, circuit breaker.
 
-It decides nothing about operations: it returns events, and the client machine acts on them.
+A connection decides nothing about operations: it returns events, and the client machine acts on them.
 """
 
 from __future__ import annotations
@@ -55,32 +55,32 @@ from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.work import BYTES_PER_UNIT, FRAME_WORK, PIECE_WORK
 
 UNSOLICITED_MAX = 16
-"""Unsolicited responses tolerated on one stream before it is closed."""
+"""Maximum number of unsolicited responses on one stream. After one more, the client closes the stream."""
 
 _AUTHENTICATION = Purpose.AUTHENTICATION
-"""Alias of a member that each response needs; ``kv.wire.constants`` has the cost of a lookup."""
+"""Alias of an enum member used for each response; ``kv.wire.constants`` documents the cost of a lookup."""
 
 
 class Connection:
     """Connection to one node.
 
-    Other classes call methods of the connection and of its attributes. They assign to neither.
+    Other classes call the methods of the connection and of its attributes, but assign to none of its attributes.
 
     Args:
         bucket: bucket to select; None for a connection without a bucket.
         addresses: addresses of the node.
-        dialect: dialect before HELLO is answered; with a plain memcached, the only one.
+        dialect: dialect of a new stream. HELLO adds features to it. A plain memcached keeps it.
         sending: list to which ``in_flight`` is added when the first frame of an event is ordered; shared by the
             connections of a client.
         earlier_failures: failed attempts at the bucket before the client forgot it.
     """
 
     _frames_came: bool = False
-    """Whether the current stream has received a whole frame."""
+    """Whether the client has received a complete frame on the current stream."""
     _is_proven: bool = False
-    """Whether a request was answered on the current stream once it was ready."""
+    """Whether the node has responded to a request on the current stream after the bootstrap."""
     _unsolicited: int = 0
-    """Unsolicited responses on the current stream."""
+    """Number of unsolicited responses on the current stream."""
 
     def __init__(
         self,
@@ -97,12 +97,12 @@ class Connection:
         self.node: str = str(addresses.current)
         """Name of the node in logs and errors: ``host:port``."""
         self.state: ConnectionState = ConnectionState.LOST
-        """Current state, by the table ``CONNECTION_TRANSITIONS``."""
+        """Current state. It changes by the table ``CONNECTION_TRANSITIONS``."""
         self.is_leaving: bool = False
-        """Whether the node has left the map, so that the client sends nothing more and opens no other stream."""
+        """Whether the node has left the map. The client then sends no further operations and opens no other stream."""
         self.history: AttemptHistory = AttemptHistory(earlier_failures=earlier_failures)
         self.link: Link = Link(0, self.node, None)
-        """Newest stream, as the operations sent on it record it."""
+        """Facts about the newest stream. Each operation sent on the stream keeps a reference to them."""
         self.negotiated: Negotiated = Negotiated()
         self.dialect: Dialect = dialect
         self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
@@ -116,18 +116,18 @@ class Connection:
         """Nonces of the current stream."""
         self._bootstrap: Bootstrap | None = None
         self._again: Reauthentication | None = None
-        """Reauthentication in progress; None without one."""
+        """Reauthentication in progress, or None."""
         self._buffer: FrameBuffer | None = None
         """Receive buffer of the current stream; None without a stream, to save memory."""
 
     @property
     def address(self) -> Address:
-        """Address of the current stream, of the next one, or of the last one."""
+        """Address of the current stream or, without one, of the stream to be opened or of the last stream."""
         return self.addresses.current
 
     @property
     def stream_number(self) -> int:
-        """Number of the current or last stream, unique in the client."""
+        """Number of the current stream or, without one, of the last stream. It is unique in the client."""
         return self.in_flight.stream
 
     @property
@@ -137,7 +137,7 @@ class Connection:
 
     @property
     def takes_operations(self) -> bool:
-        """Whether an operation can be sent now: the connection is ready, has capacity, and its breaker permits it."""
+        """Whether the connection is ready, has capacity, and has a circuit breaker that permits operations."""
         return self.state is ConnectionState.READY and not self.in_flight.is_full and self.breaker.allows_operations
 
     @property
@@ -147,7 +147,7 @@ class Connection:
 
     @property
     def unanswered(self) -> Opcode | None:
-        """Opcode of the oldest unanswered request of the bootstrap, or None."""
+        """Opcode of the oldest unanswered request of the bootstrap, or None if no such request is unanswered."""
         return self._bootstrap.unanswered if self._bootstrap is not None else None
 
     def connect(self) -> Address:
@@ -173,10 +173,10 @@ class Connection:
     def stream_opened(
         self, plan: BootstrapPlan | None, now: float, *, local: str | None = None, remote: str | None = None
     ) -> Sequence[News]:
-        """Begin the bootstrap. Without a ``plan`` the connection is ready.
+        """Begin the bootstrap. Without a ``plan``, the connection is ready immediately.
 
         Args:
-            local, remote: addresses of both ends of the stream, if the driver reported them.
+            local, remote: addresses of the two ends of the stream, if the driver reported them.
         """
         self.addresses.explain("")
         self.history.opened()
@@ -200,10 +200,11 @@ class Connection:
     ) -> Sequence[News]:
         """Reauthenticate the ready stream with another password or token.
 
-        The server processes requests in order, so earlier requests run with the old credentials. A request sent between
-        the two steps of SCRAM would have no credentials. Therefore all requests are held back until the exchange is
-        over and the bucket is selected again. If an exchange is in progress, the new one starts only if that one is
-        refused; if it succeeds, the queued requests are sent first.
+        The server processes requests in order, so requests that were sent before run with the old credentials. A
+        request sent between the two steps of SCRAM would run without credentials. Therefore the client holds back all
+        requests until the exchange is over and the bucket is selected again. If another exchange is in progress, the
+        new exchange starts as soon as the node refuses the old one. If the old one succeeds, the client first sends the
+        queued requests.
         """
         exchange = SaslExchange(
             authenticator,
@@ -225,14 +226,15 @@ class Connection:
         return news
 
     def bytes_received(self, data: bytes, now: float) -> Sequence[News]:
-        """Process received bytes, split at any point. Return the events; the last may report an unusable stream."""
+        """Process received bytes, in pieces of any size. Return the events; the last may report an unusable stream."""
         assert self._buffer is not None, "bytes are received on an open stream"
         news: list[News] = []
         frames = self._buffer.receive(data)
         received = self.received
         received.work = PIECE_WORK + len(data) // BYTES_PER_UNIT + len(frames) * FRAME_WORK
         if frames:
-            # Bytes alone are no sign of life: after a wrong length, all later responses are read as one frame.
+            # Count only complete frames as activity: after a frame with a wrong length, all further bytes seem to
+            # belong to that frame.
             received.at = now
             self._frames_came = True
         for whole in frames:
@@ -269,10 +271,10 @@ class Connection:
         return news
 
     def lost(self, detail: str, *, lacks_bucket: bool = False, is_of_no_use: bool = False) -> Iterator[InFlightRequest]:
-        """Record that the stream is lost, and return the unanswered requests, oldest first.
+        """Record that the stream is lost. Return its unanswered requests, oldest first.
 
         Args:
-            lacks_bucket: whether the node does not have the bucket, or refuses it to the user.
+            lacks_bucket: whether the node does not have the bucket, or does not permit the user to open it.
             is_of_no_use: whether the type of the bucket is unsupported.
         """
         if self.state is not ConnectionState.LOST:
@@ -299,7 +301,7 @@ class Connection:
         return BecameUnusable(text, BootstrapFailure(kind, text, advice=hint))
 
     def _on_server_request(self, frame: Frame, news: list[News]) -> None:
-        """Record the announcement of a new config. Ignore other requests, because the client enables no others."""
+        """Record the announcement of a new config. Ignore all other requests of the server: the client enables none."""
         is_announcement = frame.opcode == ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION
         if is_announcement and len(frame.extras) == CONFIG_VERSION.size and self.is_in_use:
             self.own_requests.config_announced(*CONFIG_VERSION.unpack(frame.extras))
@@ -310,9 +312,9 @@ class Connection:
         return self._send_authentication(self._again.receive(frame, news), news)
 
     def _on_stray(self, frame: Frame, news: list[News]) -> BecameUnusable | None:
-        """Ignore a response that matches no unanswered request (decision D27)."""
+        """Ignore a response without an unanswered request, unless there were too many of them (decision D27)."""
         news.append(Strayed())
-        # A second response is superfluous, but belongs to a request that was made.
+        # A second response to a request is not unsolicited, because the client has sent the request.
         is_second = self.in_flight.was_made(frame.opaque) and self.in_flight.get(frame.opaque) is None
         self._unsolicited += not is_second
         if self._unsolicited <= UNSOLICITED_MAX:
@@ -323,7 +325,7 @@ class Connection:
         )
 
     def _send_authentication(self, question: RequestParts | None, news: list[News]) -> BecameUnusable | None:
-        """Order the next request of the reauthentication. Without a ``question``, complete it."""
+        """Order the next request of the reauthentication. Without a ``question``, complete the reauthentication."""
         again = self._again
         assert again is not None
         negotiated, exchange = self.negotiated, again.exchange
@@ -348,7 +350,7 @@ class Connection:
         if not bootstrap.awaits(frame.opaque):
             return self._on_stray(frame, news)
         if problem is not None and frame.opcode != Opcode.GET_ERROR_MAP:
-            # The connection needs the other values; an error map is dispensable (decision C18).
+            # The connection needs the values of all responses except the error map (decision C18).
             return BecameUnusable(f"sent {problem}")
         had_sasl, had_bucket = bootstrap.sasl_status, bootstrap.bucket_status
         data = bootstrap.receive(frame)
@@ -374,12 +376,12 @@ class Connection:
         return BecameReady(self.history.became_ready())
 
     def _move(self, event: ConnectionEvent) -> None:
-        """Change the state by the table. All steps of the connection and of its bootstrap use this method."""
+        """Change the state by the table. The connection and its bootstrap change the state only with this method."""
         self.state = CONNECTION_TRANSITIONS[self.state][event]
 
 
 def _inflated(frame: Frame) -> tuple[Frame, str | None]:
-    """Return a frame with its value decompressed, or without a value and with the reason why decompression failed.
+    """Return a frame with its value decompressed and None. If this fails, return it without a value, and the reason.
 
     Raises:
         DecoderFault: the decoder failed.

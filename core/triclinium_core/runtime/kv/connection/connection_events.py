@@ -10,23 +10,23 @@ from triclinium_core.runtime.kv.connection.in_flight import InFlightRequest
 
 
 class SaslAnswered(msgspec.Struct, frozen=True, gc=False):
-    """SASL ended with this status."""
+    """SASL has ended, with this status."""
 
     status: int
 
 
 class BucketSelected(msgspec.Struct, frozen=True, gc=False):
-    """SELECT_BUCKET was answered with this status."""
+    """The node has responded to SELECT_BUCKET with this status, which may be an error."""
 
     bucket: str
     status: int
 
 
 class BecameReady(msgspec.Struct, frozen=True):
-    """The connection is usable."""
+    """The connection has become ready for operations."""
 
     losses: int
-    """Number of streams lost, or not opened, since the connection was last usable."""
+    """Number of streams that were lost, or could not be opened, since the connection was last ready."""
 
 
 class AuthenticatedAgain(msgspec.Struct, frozen=True, gc=False):
@@ -34,24 +34,24 @@ class AuthenticatedAgain(msgspec.Struct, frozen=True, gc=False):
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):
-    """A request was answered. The value of the frame is decompressed, or empty if decompression failed."""
+    """The node has responded to a request. The value of the frame is decompressed, or empty if decompression failed."""
 
     request: InFlightRequest
     frame: Frame
     problem: str | None = None
-    """Reason why the value could not be decompressed; None if it could, or was not compressed."""
+    """Reason why decompression failed; None if it succeeded, or if the value was not compressed."""
 
 
 class Strayed(msgspec.Struct, frozen=True, gc=False):
-    """A response matches no unanswered request: a second response, or an unsolicited one."""
+    """A response has arrived that matches no unanswered request: it is a second response, or is unsolicited."""
 
 
 class ConfigAnnounced(msgspec.Struct, frozen=True, gc=False):
-    """The node has another cluster config. ``Connection.own_requests`` records its version."""
+    """The node has announced another cluster config. ``Connection.own_requests`` records the version of the config."""
 
 
 class BecameUnusable(msgspec.Struct, frozen=True):
-    """The node made a mistake or refused the bootstrap, so the stream must be closed."""
+    """The client must close the stream: the node violated the protocol, the bootstrap failed, or a decoder failed."""
 
     text: str
     failure: BootstrapFailure | None = None

@@ -11,15 +11,17 @@ from base64 import urlsafe_b64encode
 from triclinium_core.runtime.kv.connection.scram import ScramError
 
 _NONCE_SIZE = 24
-"""Bytes of a nonce: more than the 18 random bytes of an event, and a multiple of three to avoid padding in base64."""
+"""Size of a nonce in bytes. It exceeds the 18 random bytes of an event. As a multiple of three, it needs no padding in
+base64."""
 
 
 class ExchangeNonces:
-    """Nonces of one stream, each different from all others of the client.
+    """Nonces of one stream. No two nonces of a client are equal.
 
-    A driver provides entropy once for each stream, and once for new credentials, which all streams share. A stream may
-    have several exchanges: with a second mechanism after the first, and with new credentials. Therefore each nonce is
-    derived from the entropy, the stream, and the number of the exchange on the stream.
+    The driver provides entropy for each stream. It also provides entropy once for new credentials, and all streams
+    share that entropy. A stream may have several exchanges: with a second mechanism after the first, and with new
+    credentials. Therefore each nonce is derived from the entropy, the stream, and the number of the exchange on the
+    stream.
 
     Args:
         stream: number of the stream, unique in the client.
@@ -33,7 +35,7 @@ class ExchangeNonces:
         """Return the nonce of the next exchange: printable ASCII without a comma.
 
         Args:
-            entropy: the nonce of an event.
+            entropy: the nonce in an event of the driver.
 
         Raises:
             ScramError: the entropy is empty.
@@ -42,5 +44,5 @@ class ExchangeNonces:
             raise ScramError("the event's nonce is empty; pass random bytes to StreamOpened and AuthenticatorChanged")
         self._exchanges += 1
         place = f"{self._stream}/{self._exchanges}"
-        # Without the entropy, a node that knows one nonce cannot compute another.
+        # HMAC with the entropy as its key: a node that knows one nonce cannot compute another.
         return urlsafe_b64encode(hmac.digest(entropy.encode(), place.encode(), "sha256")[:_NONCE_SIZE]).decode("ascii")

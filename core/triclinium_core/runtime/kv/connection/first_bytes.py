@@ -1,4 +1,4 @@
-"""Guess at the protocol of a server that is no Couchbase node, from the first bytes it sent."""
+"""Recognition of servers that are not Couchbase nodes, by the first bytes that they send."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ SIGNS: tuple[tuple[bytes, str], ...] = (
 
 
 def recognise(data: bytes) -> str | None:
-    """Return a hint about the kind of server, or None."""
+    """Return a hint about the kind of server that sent ``data``, or None if it is unknown."""
     return next((hint for sign, hint in SIGNS if data.startswith(sign)), None)

@@ -1,16 +1,16 @@
-"""Limit on the duration of an unwanted condition."""
+"""Grace period: limit on the duration of an unwanted condition, such as a full table of requests."""
 
 from __future__ import annotations
 
 import math
 
 SECONDS_MAX = 10.0
-"""Maximum number of seconds without a response to the client's own requests, or with a full table of requests while
-operations wait."""
+"""Maximum number of seconds for which a node may ignore the client's own requests, or for which the table of requests
+may be full while operations wait."""
 
 
 class GracePeriod:
-    """Period that starts with the first ``try_at`` and ends some seconds later, unless ``reset`` is called before."""
+    """Period that starts with the first ``try_at``, and ends some seconds later or at ``reset``."""
 
     def __init__(self, seconds: float = SECONDS_MAX) -> None:
         self._seconds = seconds
@@ -21,7 +21,8 @@ class GracePeriod:
         """Start the period unless it has started. Return whether it is over.
 
         Args:
-            read_at: when all received bytes were last read: bytes that arrived later may end the condition.
+            read_at: time at which the driver last read all received bytes. The period is over only if it ended before
+                that time, because unread bytes may end the condition.
         """
         self.ends = min(self.ends, now + self._seconds)
         return min(now, read_at) >= self.ends

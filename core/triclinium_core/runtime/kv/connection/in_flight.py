@@ -1,4 +1,4 @@
-"""Requests of one stream, by opaque: ordered to be sent, or unanswered.
+"""Requests of one stream, by opaque, from the order to send a request to its last response.
 
 Source: decisions C24 (requests on a closed socket) and C37 (bounds).
 """
@@ -20,15 +20,15 @@ from triclinium_core.runtime.kv.live_operation import LiveOperation
 from triclinium_core.runtime.lifecycle.measured import Measured
 
 REQUESTS_MAX = 16_384
-"""Maximum number of unanswered requests of one stream. A longer queue would not help a client that has that many."""
+"""Maximum number of unanswered requests of one stream. More requests in flight would not increase the throughput."""
 BYTES_MAX = 64 * 1024 * 1024
-"""Maximum number of bytes of unanswered requests of one stream: three documents of the largest size."""
+"""Maximum total size in bytes of the unanswered requests of one stream: three documents of the largest size."""
 OPAQUE_MAX = 0xFFFF_FFFF
 
 
 @unique
 class Purpose(Enum):
-    """Purpose of a request that the client itself makes."""
+    """Purpose of a request of the client itself."""
 
     KEEP_ALIVE = "keep_alive"
     CANARY = "canary"
@@ -37,7 +37,7 @@ class Purpose(Enum):
     SCAN_CANCEL = "scan_cancel"
     MANIFEST = "manifest"
     NOT_NEEDED = "not_needed"
-    """An operation of a caller whose result is complete without its response, so that a late response is no orphan."""
+    """An operation that its call abandoned because it did not need the result. Its late response is not an orphan."""
 
 
 class CollectionQuestion(msgspec.Struct, frozen=True):
@@ -59,18 +59,18 @@ class ManifestQuestion(msgspec.Struct, frozen=True):
 
 
 class AbandonedScan(msgspec.Struct, frozen=True):
-    """An abandoned request to open a scan. The scan must be cancelled once it is open."""
+    """An abandoned request to open a scan. The client must cancel the scan once the node has opened it."""
 
     vbucket: int
     measured: Measured | None = None
-    """Measurements of the request, if its late response is to be reported."""
+    """Measurements of the request, for the report of the late response; None to report none."""
     is_orphan: bool = True
-    """Whether its late response counts as an orphan."""
+    """Whether the late response counts as an orphan."""
 
 
 Owner = LiveOperation | Purpose | CollectionQuestion | Probe | ManifestQuestion | AbandonedScan | Measured | None
-"""Recipient of the response: an operation, or a request of the client itself. After an operation was abandoned: its
-measurements if the late response is to be reported, otherwise None."""
+"""Recipient of the response: an operation, or a request of the client itself. An abandoned operation leaves its
+measurements as the recipient if the client reports the late response, otherwise None."""
 
 
 def is_last(opcode: int, status: int) -> bool:
@@ -82,7 +82,7 @@ def is_last(opcode: int, status: int) -> bool:
 
 
 class InFlightRequest(msgspec.Struct, gc=False):
-    """An unanswered request. ``offset`` is the position of its frame in the bytes ordered for this stream."""
+    """An unanswered request. ``offset`` is the position of its frame in all bytes that were ordered on the stream."""
 
     opaque: int
     opcode: int
@@ -91,14 +91,18 @@ class InFlightRequest(msgspec.Struct, gc=False):
     size: int
 
     def handed_over(self, byte_count: int) -> HandedOver:
-        """Return how much of the frame was sent, given how many bytes of the stream the driver began to send."""
+        """Return how much of the frame was sent: nothing, a part or all of it.
+
+        Args:
+            byte_count: number of bytes of the stream that the driver began to send.
+        """
         if self.offset + self.size <= byte_count:
             return HandedOver.ALL
         return HandedOver.NOTHING if self.offset >= byte_count else HandedOver.PART
 
 
 class InFlightTable:
-    """Unanswered requests of one stream, and the frames that are sent when the current event is handled.
+    """Unanswered requests of one stream, and the frames to send at the end of the current event.
 
     Args:
         sending: list to which the table is added when the first frame of an event is ordered; shared by the connections
@@ -107,19 +111,19 @@ class InFlightTable:
 
     def __init__(self, sending: list[InFlightTable]) -> None:
         self.stream: StreamId = StreamId(0)
-        """The current stream, or the last one, unique in the client; 0 before the first."""
+        """Id of the current stream or, without one, of the last stream; 0 before the first stream."""
         self.is_full: bool = False
-        """Whether further requests must wait until others are answered."""
+        """Whether further requests must wait until the node has responded to earlier ones."""
         self.outgoing: list[bytes] = []
-        """Frames that are sent when the current event is handled."""
+        """Frames to send at the end of the current event."""
         self.next_opaque: int = 1
-        """Opaque of the next request; no unanswered request has it."""
+        """Opaque of the next request. No unanswered request has this opaque."""
         self._sending = sending
         self._requests: dict[int, InFlightRequest] = {}
         self._stream_size = 0
         self._bytes = 0
         self._full_since = math.inf
-        """Time since which operations have waited for capacity; ``inf`` if the table is not full or none waits."""
+        """Time since which operations have waited for capacity; ``inf`` if no operation waits for capacity."""
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -129,7 +133,7 @@ class InFlightTable:
         self.stream = stream
 
     def send(self, owner: Owner, frame: bytes) -> None:
-        """Order a request that was encoded with ``next_opaque``. It is sent when the current event is handled."""
+        """Order a request that was encoded with ``next_opaque``. It is sent at the end of the current event."""
         opaque, requests, size = self.next_opaque, self._requests, len(frame)
         requests[opaque] = InFlightRequest(opaque, frame[OPCODE_OFFSET], owner, self._stream_size, size)
         self._stream_size += size
@@ -145,7 +149,7 @@ class InFlightTable:
         self.outgoing.append(frame)
 
     def send_foreign(self, frames: bytes, opaque: int) -> None:
-        """Order requests that this table does not track, those of the bootstrap, up to the given opaque."""
+        """Order requests of the bootstrap, which this table does not track. ``opaque`` is the highest one of them."""
         self._stream_size += len(frames)
         self.next_opaque = max(self.next_opaque, opaque + 1)
         if not self.outgoing:
@@ -161,7 +165,7 @@ class InFlightTable:
         return self._requests.get(opaque)
 
     def answered(self, frame: Frame) -> InFlightRequest | None:
-        """Return the request that ``frame`` answers, or None. Remove the request if the response is its last."""
+        """Return the request of a response, or None. Remove the request if ``frame`` is its last response."""
         request = self._requests.get(frame.opaque)
         if request is None or request.opcode != frame.opcode:
             return None
@@ -173,20 +177,20 @@ class InFlightTable:
         return request
 
     def abandon(self, opaque: int, heir: AbandonedScan | Measured | Purpose | None = None) -> None:
-        """Pass the late response to ``heir``. Until it arrives, the request counts towards the bounds."""
+        """Make ``heir`` the recipient of the late response. Until then, the request counts towards the bounds."""
         request = self._requests.get(opaque)
         if request is not None:
             request.owner = heir
 
     def lacks_room(self, now: float) -> bool:
-        """Record that an operation waits for capacity. Return whether it is the first since there was capacity."""
+        """Record that an operation waits for capacity. Return whether no earlier operation was waiting for it."""
         is_first = self._full_since == math.inf
         if is_first:
             self._full_since = now
         return is_first
 
     def has_lacked_room(self, now: float, seconds: float) -> bool:
-        """Return whether operations have waited for capacity that long. Restart the measurement."""
+        """Return whether operations have waited for capacity for ``seconds``. Restart the measurement."""
         since, self._full_since = self._full_since, math.inf
         return self.is_full and since + seconds <= now
 

@@ -1,4 +1,4 @@
-"""Requests of the client itself on one connection: the pending config request, and whether any is answered."""
+"""State of the client's own requests on one connection: the pending config request, and missing responses."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from triclinium_core.runtime.kv.connection.grace_period import GracePeriod
 
 
 class OwnRequests:
-    """State of the requests for cluster configs and collection ids. A few may stay unanswered, but not all."""
+    """State of the requests for cluster configs and collection ids.
+
+    The node may leave a few of them unanswered, but not all of them for a whole grace period.
+    """
 
     def __init__(self) -> None:
         self._config_pending_since = -math.inf
-        """Time of the unanswered config request; ``-inf`` without one."""
+        """Time of the unanswered config request; ``-inf`` if there is none."""
         self._config_requested_at = -math.inf
         """Time of the last config request, answered or not."""
         self._announced: tuple[int, int] | None = None
-        """Epoch and revision of the config that the node announced; None once a config request is answered."""
+        """Epoch and revision of the config that the node announced; None once the client has requested that config."""
         self._silence = GracePeriod()
 
     def is_config_pending(self, now: float, seconds: float) -> bool:
@@ -24,15 +27,15 @@ class OwnRequests:
         return now - self._config_pending_since < seconds
 
     def config_allowed_at(self, floor: float) -> float:
-        """Return when the next config request may be sent.
+        """Return the time from which the client may send the next config request.
 
         Args:
-            floor: minimum number of seconds between two of them.
+            floor: minimum number of seconds between two config requests.
         """
         return self._config_requested_at + floor
 
     def config_requested(self, now: float) -> None:
-        """Record that a config request is sent."""
+        """Record that the client sends a config request."""
         self._config_pending_since = self._config_requested_at = now
 
     def config_answered(self) -> None:
@@ -41,15 +44,15 @@ class OwnRequests:
         self._silence.reset()
 
     def config_announced(self, epoch: int, revision: int) -> None:
-        """Record that the node has another config."""
+        """Record that the node has announced another config."""
         self._announced = epoch, revision
 
     def announces_newer(self, known: tuple[int, int] | None) -> bool:
-        """Return whether the node announced a newer config than the ``known`` one."""
+        """Return whether the node announced a config that is newer than ``known``."""
         return self._announced is not None and (known is None or known < self._announced)
 
     def forget_announced(self) -> None:
-        """Drop the announcement, because the announced config was requested."""
+        """Drop the announcement, because the client has requested the announced config."""
         self._announced = None
 
     def answered(self) -> None:
@@ -57,10 +60,10 @@ class OwnRequests:
         self._silence.reset()
 
     def are_ignored(self, now: float, *, read_at: float) -> bool:
-        """Return whether no request was answered for the whole grace period, which starts with the first call.
+        """Return whether the node responded to no request during the grace period, which starts with the first call.
 
         Args:
-            read_at: when all received bytes were last read.
+            read_at: time at which the driver last read all received bytes.
         """
         return self._silence.try_at(now, read_at=read_at)
 

@@ -1,7 +1,7 @@
-"""Authentication on a connection that is in use: SASL, then the selection of the bucket.
+"""Reauthentication of a connection that is in use: SASL, then SELECT_BUCKET.
 
-On authentication, servers up to 7.2 deselect the bucket, and later servers do so if the user may not open it. Neither
-reports this, so the client selects the bucket again.
+When a connection reauthenticates, a server up to 7.2 deselects the bucket. A later server does so if the new user may
+not open the bucket. No server reports this, so the client selects the bucket again.
 
 Source: kv_engine ``docs/BinaryProtocol.md``; decisions C6, C7.
 """
@@ -19,19 +19,19 @@ RequestParts = tuple[Opcode, bytes, bytes]
 
 
 class Reauthentication:
-    """Authentication with new credentials until the connection is usable again. Feed every response to ``receive``.
+    """Reauthentication of one connection. Feed every response to ``receive``.
 
-    It ends with ``failure``, or when there is no further request.
+    The reauthentication ends when ``start`` or ``receive`` returns no further request. It failed if ``failure`` is set.
 
     Args:
         exchange: SASL exchange with the new credentials.
-        bucket: bucket to select afterwards; None for none.
+        bucket: bucket to select after SASL; None to select none.
     """
 
     def __init__(self, exchange: SaslExchange, bucket: str | None) -> None:
         self.exchange: SaslExchange = exchange
         self.next_exchange: SaslExchange | None = None
-        """Exchange that follows if this one fails, because the authenticator has changed again."""
+        """Exchange with an even newer authenticator. It starts if the node refuses the current exchange."""
         self.failure: BootstrapFailure | None = None
         self._bucket = bucket
 

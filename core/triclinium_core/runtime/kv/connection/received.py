@@ -1,4 +1,4 @@
-"""Statistics of what one connection receives: time, units of work, and the time that the server took."""
+"""Statistics of the bytes and responses that one connection receives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Received(msgspec.Struct):
     """Received bytes and responses of one connection, over all its streams."""
 
     at: float = -math.inf
-    """Time of the newest whole frame, or of the opening of the stream."""
+    """Time at which the newest complete frame arrived, or at which the stream opened."""
     work: int = 0
     """Units of work of the newest bytes."""
     server_time: ServerTime = msgspec.field(default_factory=ServerTime)

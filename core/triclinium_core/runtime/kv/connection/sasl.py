@@ -1,7 +1,7 @@
-"""Client side of one SASL authentication, on a new connection or on one that is in use.
+"""Client side of a SASL authentication. The connection may be new or in use.
 
-A password is proved by SCRAM in two steps, or sent by PLAIN in one step. A JSON Web Token is sent by OAUTHBEARER in one
-step. The owner of the exchange sends the messages it returns and feeds it the responses.
+SCRAM proves a password in two steps, PLAIN sends it in one. OAUTHBEARER sends a JSON Web Token in one step. The owner
+of an exchange sends the messages that the exchange returns, and feeds the responses to the exchange.
 
 Source: kv_engine ``docs/BinaryProtocol.md``; RFC 4616 (PLAIN), RFC 5802 (SCRAM), RFC 7628 (OAUTHBEARER); decision C6.
 """
@@ -28,14 +28,14 @@ from triclinium_core.shown import one_line
 REFUSED_CREDENTIALS = frozenset({Status.AUTH_ERROR, Status.AUTH_STALE})
 """Statuses for wrong and for expired credentials."""
 ACKNOWLEDGED_ERROR = b"\x01"
-"""Message that acknowledges the reasons for the refusal of a token. The server then sends the refusal (RFC 7628
-§3.2.3)."""
+"""Message that the client sends when the server has given its reasons for refusing a token. The server then sends the
+refusal (RFC 7628 §3.2.3)."""
 
 PLAIN_ONLY = (
     "it offers only PLAIN for passwords, which anyone on the network could read: connect with couchbases:// and verify the "
     "certificate, or permit PLAIN with allowed_sasl_mechanisms=('PLAIN',)"
 )
-"""Advice for a node without SCRAM. The client chooses PLAIN by itself over verified TLS only."""
+"""Advice for a node without SCRAM. The client uses PLAIN without an explicit permission only over verified TLS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,15 @@ class SaslMessage:
 
 @dataclass(frozen=True, slots=True)
 class SaslRefusal:
-    """Reason why the exchange failed; ``status`` is the status that decided it, if one did."""
+    """Reason why an exchange failed. ``status`` is the status of the response that caused the failure, or None."""
 
     text: str
     status: int | None = None
     advice: str = ""
-    """Next step at the end of ``text``, or an empty string."""
+    """Next step for the user, with which ``text`` ends, or an empty string."""
     is_ours: bool = False
-    """Whether the client refuses the node, because the node did not prove that it knows the password, or its offer or
-    request is not permitted. False if the node refuses the credentials."""
+    """Whether the client refuses the node: the node did not prove that it knows the password, or its offer or request
+    is not permitted. False if the node refuses the credentials."""
 
     @property
     def is_of_credentials(self) -> bool:
@@ -66,7 +66,7 @@ class SaslRefusal:
 
 
 def mechanisms_of(authenticator: Authenticator, *, tls: bool) -> tuple[str, ...]:
-    """Return the SASL mechanisms in order of preference; empty for a certificate, which TLS has already presented.
+    """Return the permitted SASL mechanisms in order of preference. A certificate needs none, because TLS presents it.
 
     Args:
         tls: whether the stream has TLS that verifies the node. Unverified TLS does not protect a password.
@@ -99,9 +99,9 @@ class SaslExchange:
     Args:
         authenticator: a password or a token.
         tls: whether the stream has TLS that verifies the node.
-        nonce: entropy of an event, from which each attempt with SCRAM derives its nonce.
-        nonces: the nonces of the stream, if it has several exchanges.
-        offered: mechanisms of the server, if they are known.
+        nonce: entropy of an event. Each attempt with SCRAM derives its nonce from it.
+        nonces: source of the nonces of the stream. Exchanges on the same stream must share it.
+        offered: mechanisms that the server offers; empty if they are unknown.
         salted_passwords: cache of earlier exchanges with the same authenticator.
     """
 
@@ -126,28 +126,28 @@ class SaslExchange:
         self.mechanism: str | None = None
         """Mechanism of the last attempt; None before the first."""
         self.status: int | None = None
-        """Final status of the server, or 0x20 for any refusal of the credentials; None until then."""
+        """Final status of the server, or 0x20 if the server refused the credentials; None before the end."""
         self.refusal: SaslRefusal | None = None
         self.is_done: bool = False
 
     def start(self) -> SaslMessage | None:
-        """Return the first message, for the preferred mechanism that the server is known to offer.
+        """Return the first message of the exchange.
 
-        Without one, use the preferred mechanism of the client: the server may offer more mechanisms than when it was
-        last asked.
+        Use the most preferred of the client's mechanisms that the server is known to offer. If no such mechanism is
+        known, use the client's most preferred mechanism, because the server's offer may be unknown or have changed.
         """
         known = [name for name in self._allowed if name in self.offered]
         return self._begin(known[0] if known else self._allowed[0])
 
     def receive(self, frame: Frame) -> SaslMessage | None:
-        """Process a response. Return the next message, or None. Set ``refusal`` if the server refuses or errs."""
+        """Process a response. Return the next message, or None. Set ``refusal`` if the exchange fails."""
         mechanism = self.mechanism or ""
         error = refusal_in(frame.value) if self._scram is not None else None
         goes_on = frame.status in (Status.SUCCESS, Status.AUTH_CONTINUE)
         is_unknown = bool(self.offered) and mechanism not in self.offered
         if error is not None and (goes_on or not is_unknown):
-            # Decision C6: the error in the message refuses the credentials, so the status does not matter. CouchbaseMock
-            # sends it with status 0x00.
+            # Decision C6: a SCRAM message with an error refuses the credentials, whatever the status of its response.
+            # CouchbaseMock sends such a message with status 0x00.
             self.status = int(Status.AUTH_ERROR)
             text = f"{_refusal_text(self.authenticator, self.status)}: {mechanism}: {error}"
             return self._refuse(text, self.status)
@@ -165,7 +165,7 @@ class SaslExchange:
             return self._refuse_node(f"{mechanism}: requested another message, which the mechanism does not have")
         self.status = frame.status
         if frame.status in REFUSED_CREDENTIALS:
-            # Decision C6 names one status; the status for expired credentials is a refusal as well.
+            # Decision C6 names only the status 0x20. The status for expired credentials is a refusal as well.
             self.status = int(Status.AUTH_ERROR)
             return self._refuse(_refusal_text(self.authenticator, frame.status), frame.status)
         name = status_name(frame.status) or "unknown status"

@@ -1,4 +1,4 @@
-"""SASLprep: one spelling for all ways to type the same user name or password.
+"""SASLprep: it maps all spellings of the same user name or password to one.
 
 Source: RFC 4013; RFC 3454 (stringprep).
 """
@@ -22,7 +22,7 @@ from stringprep import (
     in_table_d2,
 )
 
-# RFC 3454 is bound to the tables of Unicode 3.2; a newer normalization would derive other bytes from the same password.
+# RFC 3454 requires the tables of Unicode 3.2. Newer tables would derive other bytes from the same password.
 from unicodedata import ucd_3_2_0
 
 _PROHIBITED: tuple[Callable[[str], bool], ...] = (
@@ -39,14 +39,14 @@ _PROHIBITED: tuple[Callable[[str], bool], ...] = (
 
 
 class ProhibitedText(ValueError):
-    """Text with a character or a direction that SASLprep prohibits. The message names the rule and omits the text."""
+    """A text has a character or a direction that SASLprep prohibits. The message names the rule and omits the text."""
 
 
 def saslprep(text: str, *, stored: bool = False) -> str:
     """Return the SASLprep form of ``text``.
 
     Args:
-        stored: whether the text is a stored string, in which characters newer than Unicode 3.2 are prohibited too.
+        stored: whether ``text`` is a stored string. Stored strings must not contain characters newer than Unicode 3.2.
 
     Raises:
         ProhibitedText: a prohibited character remains, or left-to-right and right-to-left text are mixed.

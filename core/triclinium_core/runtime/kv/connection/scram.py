@@ -1,6 +1,6 @@
-"""SCRAM: an exchange in which both sides prove that they know a password, without sending it.
+"""SCRAM: an exchange in which both sides prove that they know a password without sending the password.
 
-Theory of operation. The exchange has four messages. Each side calls its methods in this order, each once::
+Theory of operation. The exchange has four messages. Each side calls each of its methods once, in this order::
 
     client                                                    server
     first()   n,,n=<user>,r=<client nonce>                 -> first()
@@ -10,9 +10,10 @@ Theory of operation. The exchange has four messages. Each side calls its methods
 
 The client is authenticated when ``final`` of the server returns, the server when ``verify`` of the client returns. A
 call out of turn raises :class:`ScramError` and changes nothing. A call that fails ends the exchange, and every later
-call raises. Channel binding (the ``-PLUS`` mechanisms) is not offered, because Couchbase has none.
+call raises. The client does not offer channel binding (the ``-PLUS`` mechanisms), because Couchbase does not support
+it.
 
-Nonces and salts are passed in as data, and no error contains a password. The only state outside these objects is
+The caller passes in nonces and salts, and no error contains a password. The only state outside these objects is
 ``SALTED_BY_SERVERS``, which holds passwords of test servers only.
 
 Source: RFC 5802 (the protocol), RFC 7677 (SHA-256), RFC 4013 and 3454 (SASLprep).
@@ -40,17 +41,17 @@ _DIGESTS: Mapping[str, str] = MappingProxyType(
 )
 
 MECHANISMS: tuple[str, ...] = tuple(_DIGESTS)
-"""Mechanisms in order of preference, in Couchbase's spelling: the IANA names have one dash more."""
+"""Mechanisms in order of preference, in Couchbase's spelling. Each IANA name has one more dash."""
 
 ITERATIONS_MAX = SCRAM_ITERATIONS_MAX
-"""Maximum iteration count that a client accepts (decision D30)."""
+"""Maximum iteration count that a client accepts from a server (decision D30)."""
 
 SALTED_PASSWORDS_MAX = 16
 """Maximum number of salted passwords in one cache. A client needs three: all nodes have the same salt for each user and
 mechanism."""
 
 MESSAGE_SIZE_MAX = 4096
-"""Maximum size of a message in bytes. Valid messages have a few hundred."""
+"""Maximum size of a message in bytes. Valid messages have a few hundred bytes."""
 
 _GS2_HEADER = "n,,"
 
@@ -58,20 +59,20 @@ _ATTRIBUTE = re.compile(r"([A-Za-z])=([^,\0]+)")
 _ITERATIONS = re.compile(r"[1-9][0-9]{0,8}")
 _ESCAPED_NAME = re.compile(r"(?:[^=]|=2C|=3D)+")
 
-# RFC 5802 §7 excludes the space, but the official Couchbase client sends it.
+# Accept the space, which RFC 5802 §7 excludes: the official Couchbase client sends it in nonces.
 _NONCE = re.compile(r"[ -+\--~]+")
 
 
 class ScramError(Exception):
-    """The exchange failed or cannot start. The message is one line with the reason and never contains the password."""
+    """The exchange has failed or cannot start. The message is one line with the reason, and never has the password."""
 
 
 class ScramRefused(ScramError):
-    """The other side reported that the exchange failed (RFC 5802 §5.1, ``e``)."""
+    """The other side has reported that the exchange failed (RFC 5802 §5.1, ``e``)."""
 
 
 def refusal_in(message: bytes) -> str | None:
-    """Return the description of the error in a message of the other side (RFC 5802 §5.1, ``e``), or None."""
+    """Return the error that a message of the other side reports (RFC 5802 §5.1, ``e``); None if it reports none."""
     for part in message[:MESSAGE_SIZE_MAX].split(b","):
         if part.startswith(b"e="):
             return f"the other side refused with {_shown(part[2:].decode('utf-8', 'replace'))}"
@@ -81,18 +82,19 @@ def refusal_in(message: bytes) -> str | None:
 class SaltedPasswords:
     """Cache of salted passwords for all connections of a client, or for all test servers of a process.
 
-    A client keeps one for each authenticator and drops both together, because the keys contain the password.
+    A client keeps one cache for each authenticator. It drops the cache with the authenticator, because the keys of the
+    cache contain the password.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, bytes, bytes, int], bytes] = {}
 
     def of(self, digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
-        """Return a salted password. Compute it only if neither this cache nor ``SALTED_BY_SERVERS`` has it."""
+        """Return the salted password. Compute it only if neither this cache nor ``SALTED_BY_SERVERS`` has it."""
         key = digest, password, salt, iterations
         salted = self._known.pop(key, None) or SALTED_BY_SERVERS._known.get(key) or _salted_password(*key)
         self._known[key] = salted
-        # Test servers in other threads may share this cache, so a key may already be removed.
+        # Tolerate a key that is already removed: test servers in other threads may share this cache.
         for oldest in [*self._known][:-SALTED_PASSWORDS_MAX]:
             self._known.pop(oldest, None)
         return salted
@@ -101,20 +103,24 @@ class SaltedPasswords:
 SALTED_BY_SERVERS = SaltedPasswords()
 """Passwords salted by the ``ScramServer`` objects of this process.
 
-Test servers fill it and clients in the same process read it, so that a test suite computes 4,000 iterations once and
-not for every exchange. Clients never add to it, so a process without a test server keeps no password here.
+Test servers add passwords, and clients in the same process read them. So a test suite computes 4,000 iterations once,
+not for every exchange. Clients never add passwords, so a process without a test server keeps no password here.
 """
 
 
 class ScramClient:
     """Client side of an exchange.
 
-    Args: one of ``MECHANISMS``; ``username`` and ``password`` before SASLprep; ``nonce`` new and unpredictable for each
-    exchange, printable ASCII without a comma; ``salted_passwords`` the cache of earlier exchanges; ``iterations_min``
-    the minimum iteration count to accept.
+    Args:
+        mechanism: one of ``MECHANISMS``.
+        username, password: texts before SASLprep.
+        nonce: printable ASCII without a comma, new and unpredictable for each exchange.
+        salted_passwords: cache of earlier exchanges.
+        iterations_min: minimum iteration count to accept from the server.
 
-    Raises: ScramError when the mechanism is unknown, when SASLprep refuses the user name or the password or leaves no
-    user name, or when the nonce is empty or has a prohibited character.
+    Raises:
+        ScramError: the mechanism is unknown, SASLprep refuses the user name or the password or leaves no user name, or
+            the nonce is empty or has a prohibited character.
     """
 
     def __init__(
@@ -148,9 +154,10 @@ class ScramClient:
     def final(self, server_first: bytes) -> bytes:
         """Return the client-final-message, which proves that the client knows the password.
 
-        Raises: ScramError when called out of turn; when ``server_first`` is malformed, lacks an attribute or has one
-        twice, carries an error or a mandatory extension; when its nonce does not extend the client nonce; when its
-        iteration count is not from ``iterations_min`` to ``ITERATIONS_MAX``.
+        Raises:
+            ScramError: the call is out of turn. Or ``server_first`` is malformed, lacks an attribute or has one twice,
+                contains an error or a mandatory extension, has a nonce that does not extend the client nonce, or has an
+                iteration count outside ``iterations_min`` to ``ITERATIONS_MAX``.
         """
         self._turns.take("final")
         name = "server-first-message"
@@ -174,8 +181,9 @@ class ScramClient:
     def verify(self, server_final: bytes) -> None:
         """Check the proof that the server knows the password.
 
-        Raises: ScramError when called out of turn; when ``server_final`` is malformed, carries an error or a mandatory
-        extension; when its signature is not that of a server that knows the password.
+        Raises:
+            ScramError: the call is out of turn. Or ``server_final`` is malformed, contains an error or a mandatory
+                extension, or has a signature that a server with the password would not send.
         """
         self._turns.take("verify")
         name = "server-final-message"
@@ -189,10 +197,15 @@ class ScramServer:
 
     An unknown user fails in ``final`` like a wrong password, so that the exchange reveals no user names.
 
-    Args: one of ``MECHANISMS``; ``username`` and ``password`` before SASLprep; ``nonce`` as for the client; ``salt`` of
-    at least one byte; ``iterations`` from 1 to ``ITERATIONS_MAX``.
+    Args:
+        mechanism: one of ``MECHANISMS``.
+        username, password: texts before SASLprep.
+        nonce: as for the client.
+        salt: at least one byte.
+        iterations: from 1 to ``ITERATIONS_MAX``.
 
-    Raises: ScramError when an argument is invalid, or when SASLprep refuses the user name or the password.
+    Raises:
+        ScramError: an argument is invalid, or SASLprep refuses the user name or the password.
     """
 
     def __init__(
@@ -217,8 +230,9 @@ class ScramServer:
     def first(self, client_first: bytes) -> bytes:
         """Return the server-first-message, also for an unknown user.
 
-        Raises: ScramError when called out of turn; when ``client_first`` is malformed, lacks an attribute or has one
-        twice, requests channel binding or the rights of another user, or carries a mandatory extension.
+        Raises:
+            ScramError: the call is out of turn. Or ``client_first`` is malformed, lacks an attribute or has one twice,
+                requests channel binding or the rights of another user, or contains a mandatory extension.
         """
         self._turns.take("first")
         name = "client-first-message"
@@ -237,9 +251,10 @@ class ScramServer:
     def final(self, client_final: bytes) -> bytes:
         """Return the server-final-message, which proves that the server knows the password.
 
-        Raises: ScramError when called out of turn; when ``client_final`` is malformed, lacks an attribute or has one
-        twice, or carries a mandatory extension; when channel binding or nonce are not those of this exchange; when the
-        user is unknown or the proof is wrong.
+        Raises:
+            ScramError: the call is out of turn. Or ``client_final`` is malformed, lacks an attribute or has one twice,
+                contains a mandatory extension, or has the channel binding or the nonce of another exchange. Or the user
+                is unknown, or the proof is wrong.
         """
         self._turns.take("final")
         name = "client-final-message"
@@ -264,7 +279,7 @@ class ScramServer:
 
 
 class _Turns:
-    """Order of the calls of one exchange. A call that does not ``give`` a successor ends the exchange."""
+    """Order of the calls of one exchange. A call that does not ``give`` the name of the next one ends the exchange."""
 
     def __init__(self) -> None:
         self._due: str | None = "first"
@@ -290,7 +305,8 @@ def _salted_password(digest: str, password: bytes, salt: bytes, iterations: int)
     """Return one block of PBKDF2 with HMAC (RFC 5802 §2.2, ``Hi``)."""
     if hasattr(hashlib, "pbkdf2_hmac"):
         return hashlib.pbkdf2_hmac(digest, password, salt, iterations)
-    # For a Python without OpenSSL, as in WebAssembly. The copy avoids hashing the key again in each iteration.
+    # Python without OpenSSL, as in WebAssembly, has no pbkdf2_hmac. A copy of ``keyed`` avoids hashing the key again
+    # in each iteration.
     keyed = hmac.new(password, digestmod=digest)
     block = hmac.digest(password, salt + b"\x00\x00\x00\x01", digest)
     total = int.from_bytes(block, "big")
@@ -322,7 +338,9 @@ def _text(name: str, message: bytes) -> str:
 
 
 def _attributes(name: str, text: str, *leading: str) -> dict[str, str]:
-    """Return the attributes of a message by letter, in order. It must begin with ``leading``; unknown ones may follow.
+    """Return the attributes of a message by letter, in order.
+
+    The message must begin with the attributes ``leading``. Unknown attributes may follow.
 
     Source: RFC 5802 §5.1 (meaning and order), §7 (grammar).
     """
@@ -352,7 +370,7 @@ def _gs2_parts(name: str, text: str) -> tuple[str, str, str]:
     if len(parts) != 3:
         raise ScramError(f"{name}: {_shown(text)} has no header like n,,")
     flag, authorization, bare = parts
-    # "y" means that the client supports channel binding and assumes that the server does not, which is true.
+    # "y" means that the client supports channel binding but assumes that the server does not. The server does not.
     if flag not in ("n", "y"):
         raise ScramError(f"{name}: the header must begin with n or y; channel binding is not supported")
     return flag, authorization, bare
@@ -389,12 +407,12 @@ def _to_base64(data: bytes) -> str:
 
 
 def _from_base64(what: str, text: str) -> bytes:
-    """Return the decoded bytes. Refuse text that differs from their canonical encoding."""
+    """Return the decoded bytes. Refuse text that is not the canonical encoding of these bytes."""
     try:
         data = b64decode(text)
     except ValueError:
         data = b""
-    # b64decode skips unknown characters; the comparison detects them.
+    # b64decode skips characters outside its alphabet, so compare the text with the encoding of the result.
     if _to_base64(data) != text:
         raise ScramError(f"{what} is not base64")
     return data
@@ -411,7 +429,7 @@ def _unescape(name: str, escaped: str) -> str:
 
 
 def _prepare_username(username: str) -> str:
-    # RFC 5802 §5.1: a user name is a query, so code points that Unicode 3.2 did not assign pass.
+    # RFC 5802 §5.1: a user name is a query string, so it may have code points that Unicode 3.2 does not assign.
     try:
         prepared = saslprep(username)
     except ProhibitedText as error:
@@ -422,17 +440,17 @@ def _prepare_username(username: str) -> str:
 
 
 def _prepare_password(password: str) -> bytes:
-    """Return the bytes to hash. A password that SASLprep refuses is used unchanged, as on the server."""
+    """Return the bytes to hash. Use a password that SASLprep refuses unchanged, as the server does."""
     try:
         prepared = saslprep(password, stored=True)
     except ProhibitedText:
         prepared = password
-    # A UnicodeEncodeError would contain the password, as the context of this error.
+    # Check before encoding: a UnicodeEncodeError contains the password, and would be the context of this error.
     if any("\ud800" <= character <= "\udfff" for character in prepared):
         raise ScramError("the password has a lone surrogate, which UTF-8 cannot encode")
     return prepared.encode()
 
 
 def _shown(text: str) -> str:
-    """Return ``text`` as one short line of ASCII, because it comes from an untrusted server."""
+    """Return ``text`` as one short line of ASCII. The text comes from an untrusted server."""
     return ascii(one_line(text))

@@ -1,6 +1,6 @@
-"""Time that a server spends on the requests of one connection, by its own clock.
+"""Time that a server spends on the requests of one connection, as the server measures it.
 
-The rest of the time that a caller waits is spent on the network and in this client.
+A caller spends the rest of the waiting time on the network and in this client.
 
 Source: kv_engine ``docs/BinaryProtocol.md`` "Server Recv->Send duration"; HELLO feature ``Tracing``.
 """
@@ -21,7 +21,7 @@ class ServerTime(msgspec.Struct, gc=False):
     longest: float = 0.0
 
     def note(self, framing_extras: bytes) -> None:
-        """Record the duration of a response, if it has one."""
+        """Record the duration that a response reports, if it reports one."""
         duration = server_duration(framing_extras)
         if duration is not None:
             self.answers += 1

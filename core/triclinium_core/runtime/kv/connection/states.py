@@ -4,14 +4,15 @@ Theory of operation
 -------------------
 
 A connection is **CONNECTING** until the driver has opened its stream. Then it bootstraps. It is **NEGOTIATING** until
-HELLO is answered, **AUTHENTICATING** until SASL has succeeded, and **JOINING** until the bucket is selected and the
-cluster config has arrived. With a plain memcached there is no bootstrap, so the connection is **READY** immediately.
-Any failure makes it **LOST**. After a backoff it is CONNECTING again, with a new stream. A READY connection that gets
-other credentials is AUTHENTICATING again on the same stream: requests already sent are still answered, new ones wait.
+the node has responded to HELLO, **AUTHENTICATING** until SASL has succeeded, and **JOINING** until the bucket is
+selected and the cluster config has arrived. Then it is **READY**. A connection to a plain memcached is READY without a
+bootstrap. Any failure makes a connection **LOST**. After a backoff it is CONNECTING again, with a new stream. A READY
+connection that gets other credentials is AUTHENTICATING again on the same stream. The node then still responds to
+requests that were sent before, and new requests wait.
 
-Requests wait until the connection is READY and are sent while it is READY. They cannot be dispatched while it is LOST.
-The table has the next state for each state and event; any other pair is a mistake of the client machine. ``Connection``
-alone keeps the state of a connection, and it takes every step by this table.
+The client sends requests while the connection is READY, fails to dispatch them while it is LOST, and queues them in all
+other states. The table has the next state for each state and event; any other pair is a defect of the client machine.
+Only ``Connection`` keeps the state of a connection, and it changes the state by this table.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ CONNECTION_TRANSITIONS: Mapping[ConnectionState, Mapping[ConnectionEvent, Connec
         (ConnectionState.CONNECTING, ConnectionEvent.SASL_SENT, ConnectionState.AUTHENTICATING),
         (ConnectionState.CONNECTING, ConnectionEvent.STREAM_LOST, ConnectionState.LOST),
         (ConnectionState.NEGOTIATING, ConnectionEvent.HELLO_ANSWERED, ConnectionState.AUTHENTICATING),
-        # Both requests were sent together, and a server may answer in any order.
+        # The client sends HELLO and SASL together, and a server may respond to SASL first.
         (ConnectionState.NEGOTIATING, ConnectionEvent.AUTHENTICATED, ConnectionState.JOINING),
         (ConnectionState.NEGOTIATING, ConnectionEvent.STREAM_LOST, ConnectionState.LOST),
         (ConnectionState.AUTHENTICATING, ConnectionEvent.AUTHENTICATED, ConnectionState.JOINING),

@@ -6,19 +6,19 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 WAITING_MAX = 131_072
-"""Maximum number of operations queued for one connection or one collection id: a large burst, a few hundred bytes each.
-A node could not answer more within their timeouts."""
+"""Maximum number of operations queued for one connection or one collection id. Each takes a few hundred bytes. A node
+could not respond to more operations within their timeouts."""
 
 
 class WaitingLine:
-    """Queue of tokens, oldest first. All methods but ``take_all`` take constant time."""
+    """Queue of tokens, oldest first. All methods except ``take_all`` take constant time."""
 
     def __init__(self) -> None:
-        # Finding the first key of a plain dictionary scans the entries of removed keys.
+        # Not a plain dictionary: finding its first key scans the entries of removed keys.
         self.tokens: OrderedDict[int, None] = OrderedDict()
         """Queued tokens, oldest first."""
         self.peak: int = 0
-        """Maximum length of the queue since it was last empty."""
+        """Maximum length that the queue had since it was last empty."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -32,7 +32,7 @@ class WaitingLine:
         self.peak = max(len(self), self.peak) if len(self) > 1 else 1
 
     def leave(self, token: int) -> None:
-        """Remove an operation from the queue. Ignore one that is not in it."""
+        """Remove an operation from the queue. Ignore an operation that is not queued."""
         self.tokens.pop(token, None)
 
     def take_first(self) -> int:

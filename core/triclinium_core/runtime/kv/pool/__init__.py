@@ -1,1 +1,1 @@
-"""Key-value connections of a client: their addresses, opening, checks and loss."""
+"""Key-value connections of a client: their addresses, their opening, their periodic checks and their loss."""

@@ -1,7 +1,7 @@
-"""Authenticator of a client: checks against the scheme, and its replacement on live connections.
+"""Authenticator of a client: its checks, and its replacement on connections that are in use.
 
-A connection can authenticate by SASL, with a password or a token, any number of times. A certificate is presented once,
-in the TLS handshake, and the server accepts no SASL after it. So a connection cannot change from one kind to the other.
+A connection can authenticate by SASL, with a password or a token, any number of times. A client presents a certificate
+once, in the TLS handshake, and the server accepts no SASL after that. So a connection cannot change between the two.
 
 Source: kv_engine ``docs/BinaryProtocol.md``.
 """
@@ -25,27 +25,26 @@ UNVERIFIED_TLS = (
     "or token unprotected; pass an ssl_context that verifies certificates and host names, such as "
     "ssl.create_default_context(cafile=...)"
 )
-"""Warning of a client that starts with TLS that does not verify certificates or host names."""
+"""Warning that a client logs at its start if its TLS does not verify certificates or host names."""
 
 
 def check_authenticator(
     authenticator: options.Authenticator | None, connection_string: ConnectionString, *, tls_is_verified: bool = True
 ) -> None:
-    """Check that a client may use an authenticator with this connection string.
+    """Check that a client may use an authenticator with a connection string.
 
     Raises:
-        InvalidArgumentException: the authenticator is missing, would be sent without protection, cannot be presented
-            with the scheme, or has a user name that HTTP's basic authentication cannot send.
+        InvalidArgumentException: the authenticator is missing, would be sent without protection, cannot be used with
+            the scheme, or has a user name that HTTP's basic authentication cannot send.
     """
     scheme = connection_string.scheme
-    # Decision D61. The value itself is valid, because SASL accepts such a name, but a client of the HTTP services
-    # cannot use it.
+    # Decision D61: refuse a user name that SASL accepts, but that the HTTP services cannot receive.
     if (
         isinstance(authenticator, options.PasswordAuthenticator)
         and scheme is not Scheme.MEMCACHED
         and ":" in authenticator.username
     ):
-        # The text after the colon may be the password, so the error omits it.
+        # The text after the colon may be the password, so leave it out of the error.
         place = authenticator.username.index(":") + 1
         raise errors.InvalidArgumentException(
             f"the user name of the authenticator has a colon at character {place}, where HTTP basic authentication would "
@@ -82,8 +81,8 @@ def check_change(
     """Check that ``wanted`` may replace the ``present`` authenticator.
 
     Raises:
-        InvalidArgumentException: ``wanted`` is no authenticator, is refused by ``check_authenticator``, or is of a kind
-            that cannot replace the present one.
+        InvalidArgumentException: ``wanted`` is not an authenticator, ``check_authenticator`` refuses it, or an
+            authenticator of its kind cannot replace the present one.
     """
     if not isinstance(wanted, options.AUTHENTICATORS):
         raise errors.InvalidArgumentException(
@@ -104,7 +103,7 @@ def check_change(
 
 
 class Authentication:
-    """Current authenticator of a client, and the reauthentication of connections that use an earlier one."""
+    """Current authenticator of a client, and the reauthentication of connections with an earlier authenticator."""
 
     def __init__(
         self,
@@ -115,7 +114,7 @@ class Authentication:
     ) -> None:
         self.authenticator: options.Authenticator | None = authenticator
         self.hides_passwords: bool = connection_string.tls and tls_is_verified
-        """Whether all streams have TLS that verifies the node, so that only the node can read the password of PLAIN."""
+        """Whether all streams have TLS that verifies the node, so that only the node can read a password from PLAIN."""
         self._connection_string, self._tls_is_verified = connection_string, tls_is_verified
         self.salted_passwords: SaltedPasswords = SaltedPasswords()
         """Salted passwords that the connections have computed for the current authenticator."""
@@ -126,7 +125,7 @@ class Authentication:
         """Check that an authenticator may replace the current one.
 
         Raises:
-            InvalidArgumentException: it may not.
+            InvalidArgumentException: the authenticator may not replace the current one.
         """
         check_change(self.authenticator, authenticator, self._connection_string, tls_is_verified=self._tls_is_verified)
 
@@ -134,7 +133,7 @@ class Authentication:
         """Replace the current authenticator.
 
         Raises:
-            InvalidArgumentException: the new authenticator may not replace it.
+            InvalidArgumentException: the new authenticator may not replace the current one.
         """
         self.check(event.authenticator)
         self.authenticator, self._nonce = event.authenticator, event.nonce
@@ -145,7 +144,7 @@ class Authentication:
         return connection.negotiated.authenticator not in (None, self.authenticator)
 
     def begin_again(self, connection: Connection) -> Sequence[News] | None:
-        """Start the reauthentication of a connection that is in use. Return None if the authenticator uses no SASL."""
+        """Start the reauthentication of a connection, and return its events. Return None if the client uses no SASL."""
         authenticator, tls = self.authenticator, self.hides_passwords
         if authenticator is None or not mechanisms_of(authenticator, tls=tls):
             return None

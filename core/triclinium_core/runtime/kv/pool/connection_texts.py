@@ -1,4 +1,4 @@
-"""Texts on the state of a connection for errors and logs, with its address and a hint."""
+"""Texts about the state of a connection for errors and logs, with its address and a hint."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CONSOLE_PORT = (
     "8091 and 18091 are ports of the web console: remove the port from the connection string; KV listens on 11210, or on "
     "11207 with TLS"
 )
-"""Advice for an address with one of these ports."""
+"""Advice for an address with a port of the web console."""
 _MEMCACHED_HINT = "; if it is a plain memcached, connect with memcached:// instead"
 
 
 def ready_text(losses: int) -> str:
-    """Return the text for a ready connection, with the number of streams that were lost, or not opened, before."""
+    """Return the text for a ready connection, with the number of streams that failed before."""
     return f"ready, after {losses} {'failure' if losses == 1 else 'failures'}" if losses else "ready"
 
 
@@ -41,13 +41,13 @@ def status_text(connection: Connection) -> str:
     if connection.addresses.remark not in text:
         text += connection.addresses.remark
     hint = _hint_of_silence(connection)
-    # The hint repeats the advice for the previous stream.
+    # Remove the advice for the previous stream, because the hint repeats it.
     return text.removesuffix(f"; {CONSOLE_PORT}") + hint if hint else text
 
 
 def overdue_text(connection: Connection, timeout: float) -> str:
-    """Return the text for a connection that is not ready in time, without its address."""
-    # The previous error is left out, because it ends with the error before it.
+    """Return the text for a connection that did not become ready in time, without its address."""
+    # Leave out the previous error: it ends with the error before it, so the text would grow with each failure.
     return (
         f"still {connection.state.value} after {timeout:g} s{connection.addresses.remark}{_hint_of_silence(connection)}"
     )
@@ -59,7 +59,8 @@ def loss_text(connection: Connection, event: StreamLost) -> str:
     detail = f" ({one_line(event.text)})" if event.text and event.text.casefold() != cause else ""
     text = f"{connection.node}: {cause}{detail}"
     if event.cause is LossCause.TLS and "certificate required" in event.text.casefold():
-        # With TLS 1.3, a server checks the client certificate after the client considers the stream open.
+        # With TLS 1.3, the server checks the client certificate only after the client considers the stream open, so
+        # the refusal arrives as the loss of an open stream.
         return f"{text}{_CERTIFICATE_HINT}"
     if event.cause is not LossCause.TLS and connection.unanswered is not None:
         return f"{text} before it responded to {connection.unanswered.name}{_hint_of_protocol(connection)}"
@@ -75,7 +76,7 @@ def _hint_of_silence(connection: Connection) -> str:
 
 
 def _hint_of_protocol(connection: Connection) -> str:
-    """Return a hint about the kind of server if it has never sent a frame of the protocol."""
+    """Return a hint about the kind of server if the server has never sent a frame of the protocol."""
     if connection.has_spoken or connection.history.was_ready:
         return ""
     return f"; {CONSOLE_PORT}" if connection.address.port in HTTP_PORTS else _MEMCACHED_HINT
@@ -90,10 +91,10 @@ def advice_on(connection: Connection, failure: BootstrapFailure | None) -> str:
 
 
 def advice_on_loss(connection: Connection, event: StreamLost, text: str) -> str:
-    """Return the advice at the end of ``text`` if the stream ended as a web console ends it, else an empty string.
+    """Return the advice with which ``text`` ends if the stream ended as at a web console, else an empty string.
 
     Args:
-        text: the result of ``loss_text``. It has the advice even if nothing listens at the port.
+        text: the result of ``loss_text``, which has the advice even if no server listens on the port.
     """
     ended_so = event.cause is LossCause.TLS or not connection.has_spoken
     return CONSOLE_PORT if ended_so and text.endswith(f"; {CONSOLE_PORT}") else ""

@@ -1,4 +1,4 @@
-"""Timers of connections: at most one of each kind for a connection. The loss of a stream cancels its timers."""
+"""Timers of connections: at most one of each kind for each connection. The end of a stream cancels its timers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Connections of one client: opening, bootstrap, keep-alive, loss and reconnection.
 
-It passes the events of connections to the terminal states and the error maps. ``losses`` lists the lost connections.
+This module passes the events of connections to the terminal states and the error maps, and lists lost connections in
+``losses`` for the client machine.
 
 Source: decisions C6, C18, C24, C27, C33; SDK-RFC 0059 "Timeouts".
 """
@@ -52,20 +53,21 @@ from triclinium_core.runtime.kv.pool.streams import ClosedStream, LostRequest, S
 from triclinium_core.runtime.toolkit import Toolkit
 
 NO_CONFIG_SECONDS = 1.0
-"""Maximum number of seconds for which all nodes may report that a bucket has no cluster config. A new bucket gets a
-config well before that; a memcached bucket never does."""
+"""Maximum number of seconds for which all nodes may report that a bucket has no cluster config. A new bucket gets its
+config much sooner; a memcached bucket never gets one."""
 RECONNECT_BACKOFF = ExponentialBackoff(first=0.01, most=1.0, factor=2.0, jitter=0.2)
-"""Backoff between streams. It has jitter, so that the clients of a restarted node do not all reconnect at the same
-time."""
+"""Backoff between the streams of a connection. It has jitter, so that the clients of a restarted node do not all
+reconnect at the same time."""
 
 
 UNUSED_BUCKET_SECONDS = 1.0
-"""Interval in seconds at which the client checks whether a bucket that its nodes refuse is still in use."""
+"""Interval in seconds at which the client checks whether a bucket that the nodes refuse is still in use."""
 PARTLY_REFUSED_SECONDS = 60.0
-"""The same interval if other nodes have the bucket, because a dead connection may still seem to be ready."""
+"""Interval in seconds of that check if a connection of the bucket is ready. The client checks even then, because a dead
+connection may still seem to be ready."""
 FORGOTTEN_MAX = 64
 """Maximum number of forgotten buckets whose failure count the client keeps, about 150 bytes each. Without the count,
-each new attempt of a program would start with the shortest backoff."""
+each new use of such a bucket would start with the shortest backoff."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class Loss:
 
 
 class Connections:
-    """One connection for each bucket to each of its nodes, and one connection without a bucket."""
+    """All connections of a client: one to each node of each bucket, and the connections without a bucket."""
 
     def __init__(
         self,
@@ -107,36 +109,36 @@ class Connections:
         self._openings = Openings(tools.timers)
         self.streams: Streams = Streams(emit, tools.stream_ids, tls=connection_string.tls)
         self.sending: list[InFlightTable] = []
-        """Requests of the connections on which the current event ordered frames."""
+        """Request tables of the connections on which the current event has ordered frames."""
         self._idle_until: dict[Connection, float] = {}
-        """Connections that are reopened on demand, each with the earliest time for that."""
+        """Connections that the client reopens only on demand, each with the end of its backoff."""
         self._without_config: defaultdict[str | None, GracePeriod] = defaultdict(lambda: GracePeriod(NO_CONFIG_SECONDS))
-        """Buckets for which every node so far reports that they have no cluster config."""
+        """Grace period of each bucket of which all nodes that have responded so far report no cluster config."""
         self._failures: OrderedDict[str, int] = OrderedDict()
-        """Failed attempts at forgotten buckets, the last one forgotten at the end."""
+        """Number of failed attempts at each forgotten bucket. The most recently forgotten bucket is at the end."""
         self._outages = Outages()
         self._faults = FaultReports(emit=emit)
         self._advised: set[str] = set()
-        """Advice that a warning has already given: one of a few constant texts. Later losses with the same advice,
-        of any node and bucket, are reported at DEBUG."""
+        """Advice that a warning has already given, out of a few constant texts. The client reports later losses with
+        the same advice at DEBUG, for all nodes and buckets."""
         self._plans = Plans(options, connection_string, self.authentication, configs, rng)
         self.refused: set[Connection] = set()
-        """Connections whose last loss was the client's refusal of the node (decision C6)."""
+        """Connections that the client last lost because it refused to authenticate with the node (decision C6)."""
         self.losses: deque[Loss] = deque()
-        """Connections that were lost, or left the map, and that the client machine has not processed yet."""
+        """Connections that are lost, or whose node has left the map. The client machine has yet to process them."""
 
     @property
     def all(self) -> Iterable[Connection]:
-        """All connections, bucket by bucket, in the order in which they were first needed."""
+        """All connections, bucket by bucket, in the order in which the client first needed them."""
         return self.routes.all
 
     @property
     def draining(self) -> Sequence[Connection]:
-        """Connections whose nodes have left the map, and which still have unanswered requests."""
+        """Connections whose nodes have left the map, but which still have unanswered requests."""
         return self._timers.of_kind(TimerKind.DRAIN)
 
     def of_bucket(self, bucket: str | None, now: float) -> Connection:
-        """Return a connection of a bucket to any node, preferably a ready one. Open the first one if necessary.
+        """Return a connection of a bucket to any node, preferably a ready one. Open a connection if there is none.
 
         The first connection of a bucket tries the addresses of the connection string in turn.
         """
@@ -144,18 +146,18 @@ class Connections:
         return self._awake(connection, now) if connection is not None else self._open((bucket, None), now)
 
     def of_address(self, bucket: str | None, address: Address, now: float) -> Connection:
-        """Return the connection of a bucket to one node. Open it on first use."""
+        """Return the connection of a bucket to one node. Open the connection on first use."""
         connection = self.routes.get((bucket, address))
         return self._awake(connection, now) if connection is not None else self._open((bucket, address), now)
 
     def follow(self, source: Connection, addresses: Collection[Address], here: Address | None, now: float) -> None:
-        """Open connections of ``source``'s bucket to all addresses of a new map, and close those to others.
+        """Open connections of ``source``'s bucket to all addresses of a new map, and close those to other addresses.
 
         Args:
             here: address of ``source`` itself in the map.
         """
         if here is not None and not source.is_leaving:
-            # Keep the address at which it was reached; the map may have another one for it.
+            # Keep the address at which the client has reached the node, even if the map has another one for it.
             self.routes.identify(source, here)
             source.addresses.stay()
         for connection in self.routes.drop_others(source.bucket, addresses):
@@ -164,7 +166,7 @@ class Connections:
             self.of_address(source.bucket, address, now)
 
     def search(self, bucket: str | None, now: float) -> None:
-        """Look for an unreachable bucket at the seeds as well, if that may help."""
+        """Open one more connection to search for an unreachable bucket at the seeds, if the search may help."""
         if self.seeds.begin_search(bucket, now):
             self._open((bucket, None), now)
 
@@ -192,7 +194,7 @@ class Connections:
         return connection
 
     def expect(self, connection: Connection, now: float) -> None:
-        """Reopen a connection as soon as its backoff is over, for a caller that does not ask again."""
+        """Reopen a connection as soon as its backoff is over, for a caller that does not request it again."""
         self._awake(connection, now)
         opens_at = self._idle_until.pop(connection, None)
         if opens_at is not None:
@@ -206,7 +208,7 @@ class Connections:
         self._idle_until.pop(connection, None)
         self._terminal_states.connection_removed(connection)
         if connection.is_in_use and connection.in_flight:
-            # After this time, every request on it has timed out.
+            # Close the connection after this time at the latest: by then, every request on it has timed out.
             longest = max(self._timeouts.kv, self._timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
             self._timers.schedule(connection, TimerKind.DRAIN, now + longest)
             self.losses.append(Loss(connection, connection.waiting.take_all(), LEFT_THE_MAP))
@@ -215,7 +217,7 @@ class Connections:
             self._forget(connection)
 
     def _forget(self, connection: Connection) -> None:
-        """Drop all state of a connection that is not opened again."""
+        """Drop all state of a connection that the client does not reopen."""
         self._timers.cancel(connection, TimerKind.UNUSED_BUCKET)
         self._outages.forget(connection)
         self.refused.discard(connection)
@@ -223,7 +225,7 @@ class Connections:
         self._terminal_states.connection_removed(connection)
 
     def can_forget(self, bucket: str, now: float) -> bool:
-        """Return whether no reachable node has a bucket for the user, and the backoff is over."""
+        """Return whether a node has refused a bucket, and all its connections are lost, with their backoff over."""
         connections = self.routes.all_of(bucket)
         return any(each.history.last_end.lacks_bucket for each in connections) and all(
             each.state is ConnectionState.LOST and self._idle_until.get(each, now) <= now for each in connections
@@ -234,7 +236,7 @@ class Connections:
         self._timers.cancel(connection, TimerKind.UNUSED_BUCKET)
 
     def forget_bucket(self, bucket: str) -> None:
-        """Drop the connections of a bucket and all its state except the number of failures."""
+        """Drop the connections of a bucket, and all its state except the number of failed attempts."""
         failures = 0
         for connection in self.routes.drop(bucket):
             failures = max(failures, connection.history.all_failures)
@@ -250,7 +252,7 @@ class Connections:
             self._failures.popitem(last=False)
 
     def keep_bucket(self, bucket: str, now: float) -> None:
-        """Schedule another check whether a bucket is in use, if no further attempt would lead to one."""
+        """Schedule another check whether a bucket is in use, unless a further attempt to connect leads to the check."""
         idle = (each for each in self.routes.all_of(bucket) if each in self._idle_until)
         connection = next((each for each in idle if each.history.last_end.lacks_bucket), None)
         if connection is not None:
@@ -258,7 +260,7 @@ class Connections:
             self._timers.schedule(connection, TimerKind.UNUSED_BUCKET, now + seconds)
 
     def flush(self) -> None:
-        """Send all ordered frames, in one action for each stream. Frames for a lost stream are dropped."""
+        """Emit one action for each stream to send its ordered frames. A lost stream has no ordered frames."""
         for requests in self.sending:
             if requests.outgoing:
                 self._emit(SendBytes(requests.stream, b"".join(requests.outgoing)))
@@ -273,7 +275,7 @@ class Connections:
         *,
         failure: BootstrapFailure | None = None,
     ) -> None:
-        """Close the stream with a reason, and open another one after a backoff."""
+        """Close the stream of a connection for a reason, and open another stream after a backoff."""
         fault = failure.fault if failure is not None else None
         if fault is not None:
             self._faults.report(StreamId(connection.stream_number), connection.node, fault)
@@ -286,17 +288,18 @@ class Connections:
             self.losses.append(Loss(connection, connection.waiting.take_all(), detail))
             return
         if stream is None:
-            # An earlier response in the same bytes has closed it.
+            # An earlier response in the same bytes has closed the stream.
             return
         self._emit(CloseStream(stream, reason))
         connection.history.closed(after_fault=fault is not None)
         if failure is not None and failure.kind is FailureKind.TLS:
             self._terminal_states.tls_failed(connection)
-        # Only an administrator can fix these failures, so the client does not reconnect until the connection is needed.
+        # Only an administrator can fix these two failures, so reconnect only when an operation needs the connection.
         is_denied = failure is not None and failure.is_denial and not self.authentication.is_outdated(connection)
         is_of_no_use = failure is not None and self._is_of_no_use(connection.bucket, failure, now)
         on_demand = (is_denied or is_of_no_use) and not connection.is_leaving
-        # The check whether the bucket gets a config must not wait for a longer backoff.
+        # Until the grace period ends, the bucket may still get a config. Reconnect at its end, even if the backoff is
+        # longer.
         is_in_doubt = failure is not None and connection.bucket in self._without_config
         reopen_by = self._without_config[connection.bucket].ends if is_in_doubt else math.inf
         lacks_bucket = failure is not None and failure.lacks_bucket
@@ -319,18 +322,18 @@ class Connections:
         self.close(connection, str(fault), now, failure=BootstrapFailure.of_fault(fault))
 
     def _is_of_no_use(self, bucket: str | None, failure: BootstrapFailure, now: float) -> bool:
-        """Return whether the nodes show that the client does not support the type of a bucket."""
+        """Return whether the responses of the nodes show that the client does not support the type of a bucket."""
         if failure.kind is not FailureKind.NO_CONFIG or bucket in self._configs:
             self._without_config.pop(bucket, None)
             return failure.kind is FailureKind.BUCKET_TYPE
         if not self._without_config[bucket].try_at(now):
             return False
-        # The bucket may have been recreated by the time of the next attempt, so the grace period starts again.
+        # Start the grace period again, because the bucket may be recreated before the next attempt.
         del self._without_config[bucket]
         return True
 
     def stream_opened(self, event: neutral.StreamOpened, now: float) -> tuple[Connection, Sequence[News]] | None:
-        """Begin the bootstrap on an opened stream. Return None if the stream was abandoned meanwhile."""
+        """Begin the bootstrap on an opened stream. Return None if no connection waits for the stream."""
         self._openings.opened(event.stream)
         self.open_next(now)
         connection = self.streams.connection(event.stream)
@@ -341,7 +344,7 @@ class Connections:
         return connection, connection.stream_opened(plan, now, local=local or None, remote=remote or None)
 
     def stream_lost(self, event: neutral.StreamLost, now: float) -> Sequence[LostRequest]:
-        """Process the loss of a stream, or the failure to open it. Return the requests that will not be answered."""
+        """Process the loss of a stream, or the failure to open it. Return its unanswered requests."""
         size = sys.maxsize if event.handed_over is None else event.handed_over
         closed = self.streams.take(event.stream)
         lost = closed.lose(size) if closed is not None else []
@@ -360,7 +363,7 @@ class Connections:
         """Use another authenticator for new connections, and reauthenticate live ones.
 
         Raises:
-            InvalidArgumentException: it may not replace the current one; nothing has changed.
+            InvalidArgumentException: the authenticator may not replace the current one. The client is unchanged.
         """
         self.authentication.change(event)
         self._terminal_states.authenticator_changed()
@@ -370,7 +373,7 @@ class Connections:
             elif connection in self._idle_until:
                 self._idle_until[connection] = now
             elif connection.state is ConnectionState.LOST and not connection.is_leaving:
-                # The old credentials may be the reason for the loss.
+                # Reconnect without waiting for the backoff, because the old credentials may be the reason for the loss.
                 self._timers.cancel(connection, TimerKind.RECONNECT)
                 self._connect(connection, now)
 
@@ -409,7 +412,7 @@ class Connections:
 
     def _open_stream(self, connection: Connection, now: float) -> None:
         if connection.addresses.is_seeking:
-            # Each bucket has one such connection, and all its others depend on it.
+            # Take no slot: each bucket has only one such connection, and all its other connections depend on it.
             self._order_stream(connection, now)
         else:
             self._openings.wait(connection)
@@ -426,7 +429,7 @@ class Connections:
         self._openings.began(self.streams.open(connection), now)
 
     def sasl_answered(self, connection: Connection, status: int) -> None:
-        """Record the result of an authentication, unless it was for an earlier authenticator."""
+        """Record the result of an authentication, unless the connection used an earlier authenticator."""
         if not self.authentication.is_outdated(connection):
             self._terminal_states.sasl_answered(connection, status)
 
@@ -436,7 +439,7 @@ class Connections:
             self._terminal_states.bucket_selected(bucket, status)
 
     def became_ready(self, connection: Connection, losses: int) -> None:
-        """Process the event that a connection is ready after this number of losses."""
+        """Record and report that a connection is ready, after ``losses`` lost streams."""
         stream = StreamId(connection.stream_number)
         self.routes.moved(connection)
         self._timers.cancel(connection, TimerKind.CONNECT)
@@ -451,7 +454,7 @@ class Connections:
         self._emit(ReportConnection(stream, connection.node, ready_text(failures), level))
 
     def authenticated_again(self, connection: Connection) -> None:
-        """Process the event that a connection has reauthenticated."""
+        """Record and report that a connection has reauthenticated."""
         self.routes.moved(connection)
         self._timers.cancel(connection, TimerKind.CONNECT)
         self._emit(ReportConnection(StreamId(connection.stream_number), connection.node, "authenticated again"))
@@ -495,12 +498,12 @@ class Connections:
         if advice and not connection.is_leaving:
             level = ReportLevel.DEBUG if advice in self._advised else ReportLevel.WARNING
             self._advised.add(advice)
-        # A separate warning has named the refused targets.
+        # Leave out the remark, because a separate warning has named the refused targets.
         text = detail.removeprefix(f"{connection.node}: ").removesuffix(connection.addresses.remark)
         self._emit(ReportConnection(stream, connection.node, text, level))
         self._timers.end_stream(connection)
         if connection.is_leaving:
-            # The end of this connection has no information about nodes that are in the map.
+            # Drop all state of the connection, because its end does not concern a node in the map.
             self._forget(connection)
         requests = tuple(connection.lost(detail, lacks_bucket=lacks_bucket, is_of_no_use=is_of_no_use))
         waiting = connection.waiting.take_all()
@@ -511,7 +514,7 @@ class Connections:
         reopen_at = min(now + RECONNECT_BACKOFF(connection.history.backoff_failures, self._rng), reopen_by)
         self._error_maps.share(connection)
         if lacks_bucket and not connection.is_leaving:
-            # The timer is due before the next attempt.
+            # Check whether the bucket is in use before the next attempt.
             self._timers.schedule(connection, TimerKind.UNUSED_BUCKET, reopen_at)
         if reopen_on_demand:
             self._idle_until[connection] = reopen_at
@@ -520,11 +523,11 @@ class Connections:
         return requests, waiting
 
     def _loudness(self, connection: Connection, *, is_turned_away: bool) -> ReportLevel:
-        """Return the level at which to report a lost connection. An outage is reported once, not for each attempt."""
+        """Return the level at which to report a lost connection. Only the first loss of an outage is a warning."""
         if not connection.is_leaving and not is_turned_away:
             return self._outages.lost(connection)
         self._outages.forget(connection)
         if connection.is_leaving:
             return ReportLevel.INFO
-        # The node is reachable; it refuses this connection only.
+        # The node is reachable, so this is not an outage: the node refuses this connection only.
         return ReportLevel.DEBUG if connection.history.losses else ReportLevel.WARNING

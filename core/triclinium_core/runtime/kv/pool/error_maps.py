@@ -1,4 +1,4 @@
-"""Error maps that nodes have sent, each kept as long as its node has a connection.
+"""Error maps that nodes have sent. The client keeps a map as long as it has a connection to the node.
 
 Source: decisions C18, C19.
 """
@@ -14,23 +14,24 @@ from triclinium_core.runtime.kv.connection.connection import Connection
 class NegotiatedErrorMaps:
     """Error maps of the nodes to which the client has connections.
 
-    The map of a node is dropped with its last connection, because a cluster may have ever new node names.
+    The client drops the map of a node with the last connection to the node. Otherwise the maps would accumulate in a
+    cluster whose node names keep changing.
 
     Args:
-        maps: store that the parsers of responses read.
+        maps: store of error maps, from which the parsers of responses read.
     """
 
     def __init__(self, maps: ErrorMapStore) -> None:
         self._maps = maps
         self._node_of: dict[Connection, str] = {}
-        """Node to which each connection was last ready: a seeking connection may reach another one later."""
+        """Node to which each connection was last ready. A seeking connection may reach another node later."""
         self._connections: Counter[str] = Counter()
-        """Number of these connections by node."""
+        """Number of connections in ``_node_of`` by node."""
         self._problems: dict[str, str] = {}
-        """Last reported problem of the map of each node."""
+        """Problem of each node's error map that the client reported last."""
 
     def ready(self, connection: Connection) -> str | None:
-        """Store the error map that a ready connection has negotiated. Return its problem if it was not yet reported."""
+        """Store the error map of a ready connection. Return the problem of the map if it was not reported yet."""
         node, negotiated = connection.node, connection.negotiated
         if self._node_of.get(connection) != node:
             self.forget(connection)
@@ -47,13 +48,13 @@ class NegotiatedErrorMaps:
         return problem
 
     def share(self, connection: Connection) -> None:
-        """Replace the error map of a connection by a known equal one, because a map takes 100 kB."""
+        """Replace the error map of a connection by an equal map of another node, because each map takes 100 kB."""
         negotiated = connection.negotiated
         if negotiated.error_map is not None:
             negotiated.share(self._maps.shared(negotiated.error_map))
 
     def forget(self, connection: Connection) -> None:
-        """Forget a removed connection, and with the last connection of a node also its error map."""
+        """Forget a removed connection. With the last connection to a node, forget the error map of the node too."""
         node = self._node_of.pop(connection, None)
         if node is None:
             return

@@ -1,4 +1,4 @@
-"""Periodic checks of a ready connection: NOOP, canary of the circuit breaker, newest cluster config.
+"""Periodic requests on a ready connection: NOOP, canary of the circuit breaker, poll of the cluster config.
 
 Source: decisions C33 and C37; SDK-RFC 0059 "Timeouts".
 """
@@ -38,11 +38,12 @@ class KeepAlive:
         self._timers = timers
         self._timeouts = timeouts
         self.read_at: float = -math.inf
-        """Time of the last ``TimePassed``, when all received bytes were read, so that a busy client blames no node."""
+        """Time of the last ``TimePassed``, at which the driver had read all received bytes. A response that a busy
+        client has not read yet does not count as missing."""
 
     @property
     def config_spacing(self) -> float:
-        """Half of the poll interval. Responses to two polls are never closer, even if the first one is late."""
+        """Half of the poll interval, in seconds. The responses to two polls are further apart, even if one is late."""
         return self._timeouts.config_poll_interval / 2
 
     def begin(self, connection: Connection, now: float) -> None:
@@ -52,9 +53,9 @@ class KeepAlive:
             self._timers.schedule(connection, TimerKind.CONFIG_POLL, now + self._timeouts.config_poll_interval)
 
     def lacks_room(self, connection: Connection, now: float) -> None:
-        """Close a connection on which operations wait for capacity, unless it has some within a few seconds.
+        """Schedule the closing of a connection on which operations wait for capacity, unless it has capacity by then.
 
-        A timer decides this, so that all received bytes are read first.
+        A timer makes the decision, so that the client first reads all received bytes.
         """
         if connection.in_flight.lacks_room(now):
             self._timers.schedule(connection, TimerKind.NO_ROOM, now + SECONDS_MAX)
@@ -90,7 +91,7 @@ class KeepAlive:
             return
         self._timers.cancel(connection, TimerKind.KEEP_ALIVE_ANSWER)
         if connection.is_in_use:
-            # Another response in the same bytes may have closed the stream.
+            # The connection is not in use if an earlier response in the same bytes has closed the stream.
             self._timers.schedule(connection, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
 
     def refresh_config(self, connection: Connection, now: float) -> None:
@@ -120,7 +121,7 @@ class KeepAlive:
             self.refresh_config(connection, now)
 
     def may_request_again(self, connection: Connection, now: float) -> bool:
-        """Return whether another request of the client itself is useful. Close a connection that ignores them."""
+        """Return whether to send another request of the client itself. Close a connection that ignores them."""
         if connection.own_requests.are_ignored(now, read_at=self.read_at):
             self._connections.close(connection, f"has responded to no internal request for {SECONDS_MAX:g} s", now)
         return connection.state is ConnectionState.READY
@@ -152,5 +153,5 @@ class KeepAlive:
 
 
 def _has_to_be_polled(connection: Connection) -> bool:
-    """Return whether the node has cluster configs and does not announce new ones."""
+    """Return whether the client must poll for new configs: the node has configs, but does not announce them."""
     return not connection.dialect.bare and not connection.negotiated.announces_configs

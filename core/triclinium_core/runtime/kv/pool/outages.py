@@ -1,7 +1,8 @@
-"""Unreachable nodes: one report for the loss of a node and one for its return.
+"""Outages of nodes: the client reports each outage once when it begins and once when it ends.
 
-An outage of a node begins when a connection to it is lost, or cannot be opened, and no other is missing. It ends when
-the first of its connections is ready again, because the node is then reachable and the other connections follow.
+An outage of a node begins when a connection to the node is lost, or cannot be opened, and no other outage of the node
+is in progress. It ends when the first of the lost connections is ready again, because the node is then reachable, and
+the other connections will be ready soon.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ class NodeOutage:
     """One outage of one node."""
 
     node: str
-    """Name of the node when it was lost; a seeking connection may reach another node later."""
+    """Name of the node at the beginning of the outage. A seeking connection may reach another node later."""
     missing: int = 0
-    """Connections lost in this outage that are not ready again."""
+    """Number of connections that were lost in this outage and are not ready again."""
     failures: int = 0
-    """Losses and failed attempts of all these connections."""
+    """Number of losses and failed attempts of all connections in this outage."""
 
 
 class Outages:
-    """Outages of all nodes, and the log level for each event of an outage."""
+    """Outages of all nodes. The methods return the level at which to report each event of an outage."""
 
     def __init__(self) -> None:
         self._present: dict[str, NodeOutage] = {}
-        """Outages that are not over, by node."""
+        """Outages in progress, by node."""
         self._of: dict[Connection, NodeOutage] = {}
-        """Outage in which each missing connection was lost, whether or not it is over."""
+        """Outage in which each missing connection was lost. The outage may be over."""
 
     def lost(self, connection: Connection) -> ReportLevel:
-        """Record that a connection was lost, or could not be opened. Return the level at which to report it.
+        """Record that a connection was lost, or could not be opened. Return the level at which to report the loss.
 
-        Call this before ``lost`` of the connection itself.
+        Call this method before ``Connection.lost``.
         """
         outage = self._of.get(connection)
         if outage is not None:
@@ -52,10 +53,10 @@ class Outages:
         return ReportLevel.WARNING if is_first else ReportLevel.DEBUG
 
     def ready(self, connection: Connection, losses: int) -> tuple[ReportLevel, int]:
-        """Record that a connection is ready. Return the level at which to report it, and the number of failures before.
+        """Record that a connection is ready. Return the level of the report, and the number of failures to report.
 
         Args:
-            losses: number of losses of this connection alone.
+            losses: number of lost streams of this connection alone.
         """
         outage = self._of.get(connection)
         if outage is None:

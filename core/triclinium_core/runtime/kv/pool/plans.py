@@ -1,4 +1,4 @@
-"""Plan of the bootstrap for each new stream.
+"""Plans for the bootstraps of new streams.
 
 Source: SDK-RFC 0035 "Client / Connection IDs"; SDK-RFC 0075 "Get Cluster Config with Known Version".
 """
@@ -17,7 +17,7 @@ from triclinium_core.runtime.kv.pool.authentication import Authentication
 
 
 class Plans:
-    """Source of bootstrap plans for one client, with the random id of the client."""
+    """Factory of the bootstrap plans of one client. Each plan contains the random id of the client."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Plans:
         self._client_id = f"{int(rng.random() * 2**64):016x}"
 
     def plan_for(self, connection: Connection, nonce: str) -> BootstrapPlan | None:
-        """Return the plan for a stream of a connection; None for a plain memcached, which negotiates nothing."""
+        """Return the plan for a new stream of a connection; None for a plain memcached, which has no bootstrap."""
         if self._connection_string.scheme is Scheme.MEMCACHED:
             return None
         return plan_of(

@@ -1,7 +1,7 @@
-"""Connections of a client by bucket and node, and their states by bucket.
+"""Connections of a client by bucket and node, and the states of the connections of each bucket.
 
-State that is read whenever a connection is opened or lost is updated incrementally. So the cost per node does not grow
-with the size of the cluster.
+The client reads this state whenever a connection is opened or lost, and updates it incrementally. So the cost per node
+does not grow with the size of the cluster.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.destinations import Destinations
 
 RouteKey = tuple[str | None, Address | None]
-"""Bucket, and address of a node in its map, or None before the first map."""
+"""Bucket, and address of a node in the map of the bucket, or None before the first map."""
 
 
 @dataclass(slots=True)
@@ -24,13 +24,13 @@ class _Bucket:
 
     connections: dict[Address | None, Connection] = field(default_factory=dict)
     ready: dict[Connection, None] = field(default_factory=dict)
-    """Ready connections; the last one chosen is at the end."""
+    """Ready connections. The connection that ``ready_after`` chose last is at the end."""
     hopeful: set[Connection] = field(default_factory=set)
-    """Connections that are in use, or have not failed since they were."""
+    """Connections that are in use, or have not failed since they last were in use."""
 
 
 _NO_BUCKET = _Bucket()
-"""Constant for a bucket without connections; never changed."""
+"""Constant for a bucket without connections. Do not change it."""
 
 
 class Routes:
@@ -40,12 +40,12 @@ class Routes:
         self._destinations = destinations
         self._buckets: dict[str | None, _Bucket] = {}
         self.fresh: dict[Connection, None] = {}
-        """Connections that were opened, lost or became ready, or whose node left the map, since the last
-        ``take_fresh``."""
+        """Connections that changed their state since the last ``take_fresh``: created, lost, ready, or no longer in the
+        map."""
 
     @property
     def all(self) -> Iterable[Connection]:
-        """All connections, bucket by bucket, in the order in which they were first needed."""
+        """All connections, bucket by bucket, in the order in which the client first needed them."""
         return (connection for bucket in self._buckets.values() for connection in bucket.connections.values())
 
     def get(self, route: RouteKey) -> Connection | None:
@@ -85,7 +85,7 @@ class Routes:
         return self._buckets.get(bucket, _NO_BUCKET).connections.values()
 
     def any_of(self, bucket: str | None) -> Connection | None:
-        """Return a connection of a bucket, preferably a ready one; None if it has none."""
+        """Return a connection of a bucket, preferably a ready one. Return None if the bucket has no connection."""
         found = self._buckets.get(bucket, _NO_BUCKET)
         return next(iter(found.ready), None) or next(iter(found.connections.values()), None)
 
@@ -94,14 +94,14 @@ class Routes:
         return len(self._buckets.get(bucket, _NO_BUCKET).ready)
 
     def is_cut_off(self, bucket: str | None) -> bool:
-        """Return whether a bucket has connections, none of them is in use, and each has failed since it last was."""
+        """Return whether a bucket has connections, all of which have failed since they last were in use."""
         found = self._buckets.get(bucket, _NO_BUCKET)
         return bool(found.connections) and not found.hopeful
 
     def ready_after(self, connection: Connection) -> Connection | None:
-        """Return the next ready connection of the same bucket, in turn; None if none is ready.
+        """Return the next ready connection of ``connection``'s bucket, in turn. Return None if no connection is ready.
 
-        It differs from ``connection`` if another one is ready.
+        Return ``connection`` itself only if no other connection is ready.
         """
         ready = self._buckets.get(connection.bucket, _NO_BUCKET).ready
         found = next((other for other in ready if other is not connection), connection if connection in ready else None)
@@ -111,7 +111,7 @@ class Routes:
         return found
 
     def identify(self, connection: Connection, address: Address) -> None:
-        """Record the address of the node to which a connection leads, unless another connection has that address."""
+        """Record the address in the map of a connection's node, unless another connection has that address."""
         bucket = self._buckets[connection.bucket]
         if address not in bucket.connections:
             bucket.connections = {
@@ -130,7 +130,7 @@ class Routes:
         return self._buckets.pop(bucket).connections.values()
 
     def drop_others(self, bucket: str | None, addresses: Iterable[Address]) -> Sequence[Connection]:
-        """Remove and return a bucket's connections to nodes at other addresses than these."""
+        """Remove and return a bucket's connections to all addresses that are not in ``addresses``."""
         kept, found = frozenset(addresses), self._buckets.get(bucket, _NO_BUCKET)
         removed = {address: connection for address, connection in found.connections.items() if address not in kept}
         for address, connection in removed.items():

@@ -1,8 +1,8 @@
-"""Addresses for the first connections: hosts of the connection string, or those that DNS lists for it.
+"""Addresses for the first connections: the hosts in the connection string, or the hosts that DNS lists for its name.
 
-A single host without a port may be the DNS name of a whole cluster. It is looked up before the first connection is
-opened, and again when the cluster cannot be found. Connections without an address wait for the result, but only for a
-short time: if DNS lists no service for the host, the client connects to the host itself.
+A single host without a port may be the DNS name of a complete cluster. The client looks up the name before it opens the
+first connection, and again when it cannot find the cluster. Connections without an address wait for the result, but
+only for ``LOOKUP_SECONDS``. If DNS lists no service for the host, the client connects to the host itself.
 
 Source: SDK-RFC 0011 "SRV Records", "Additional Points".
 """
@@ -24,23 +24,23 @@ from triclinium_core.runtime.kv.pool.routes import Routes
 from triclinium_core.shown import one_line
 
 LOOKUP_SECONDS = 0.5
-"""Seconds for which connections wait for a lookup. A later result applies to later connections."""
+"""Seconds for which connections wait for a lookup. A result that arrives later applies to later connections."""
 LOOKUP_INTERVAL = 2.5
 """Minimum number of seconds between two lookups."""
 SEARCH_INTERVAL = 2.5
-"""Minimum number of seconds between two searches for a bucket: a seed may know only unreachable
-nodes."""
+"""Minimum number of seconds between two searches for a bucket. Without it, the client would search all the time if the
+seeds list only unreachable nodes."""
 REFUSED_NAMED_MAX = 4
-"""Maximum number of refused targets that a warning or an error names: enough to recognise the domain."""
+"""Maximum number of refused targets that a warning or an error names. A user can recognise the domain from them."""
 REFUSED_REMEMBERED_MAX = 4096
-"""Maximum number of refused targets that are recorded, so that each is reported once: four responses of ``NODES_MAX``
-targets. Further targets are not reported."""
+"""Maximum number of refused targets that the client records to report each once: four responses of ``NODES_MAX``
+targets. The client does not report further targets."""
 NO_STREAM = StreamId(0)
 """Stream number in reports that concern no stream."""
 
 
 class Seeds:
-    """Addresses for connections that do not know a node of a map."""
+    """Addresses for connections to any node of the cluster."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class Seeds:
         self._listed: Sequence[Address] = ()
         self._accepted = AcceptedDomains(self._written[0].host, options.dns_srv_domains)
         self._reported: set[Address] = set()
-        """Refused targets that a warning has reported."""
+        """Refused targets that the client has reported in a warning."""
         self._refusal = ""
-        """Text that names the refused targets and the rule; empty if the newest DNS response has an accepted target."""
+        """Text that names the refused targets and the rule. Empty if the newest DNS response has an accepted target."""
         self._routes = routes
         self._sought_at: dict[str | None, float] = {}
-        """Time of the last search for each bucket that was cut off."""
+        """Time of the last search for each bucket without a reachable node."""
         self._timers = timers
         self._emit = emit
         self._looked_up_at = -math.inf
@@ -75,7 +75,10 @@ class Seeds:
         self._collect()
 
     def addresses(self, bucket: str | None) -> tuple[Address, ...]:
-        """Return the addresses to try, in order: the address in use without a bucket, the seeds, the known nodes."""
+        """Return the addresses to try: the seeds, then the known nodes.
+
+        If the connection without a bucket is in use, its address comes first for the connections of buckets.
+        """
         first = self._routes.get((None, None)) if bucket is not None else None
         if first is None or not first.is_in_use:
             return self._all
@@ -87,9 +90,9 @@ class Seeds:
         self._places = {address: place for place, address in enumerate(self._all)}
 
     def begin_search(self, bucket: str | None, now: float) -> bool:
-        """Return whether to open one more connection now, to look for a bucket that is cut off.
+        """Return whether to open one more connection now to search for a bucket without a reachable node.
 
-        Return False if its connections try all addresses already.
+        Return False if the last search was too recent, or if the connections of the bucket already try all addresses.
         """
         if now - self._sought_at.get(bucket, -math.inf) < SEARCH_INTERVAL:
             return False
@@ -104,12 +107,12 @@ class Seeds:
         self._sought_at.pop(bucket, None)
 
     def know(self, nodes: Iterable[Address]) -> None:
-        """Record the nodes of the newest global config, by which the client finds the cluster without its seeds."""
+        """Record the nodes of the newest global config. The client tries them if it reaches no seed."""
         self._known = tuple(nodes)
         self._collect()
 
     def look_up(self, now: float, *, again: bool) -> None:
-        """Look up the seeds in DNS, if the connection string has a service name and the last lookup is not too recent.
+        """Look up the seeds in DNS if the connection string has a service name, unless the last lookup is too recent.
 
         Args:
             again: whether the cluster cannot be found at the known seeds. Otherwise only the first call looks up.
@@ -126,30 +129,30 @@ class Seeds:
         self._timer = self._timers.schedule(now + LOOKUP_SECONDS, TimerKind.SERVICE_LOOKUP, self)
 
     def wait(self, connection: Connection) -> bool:
-        """Return whether a connection must wait for the lookup. ``answered`` or ``give_up`` returns it later."""
+        """Return whether a connection must wait for the lookup. If so, ``answered`` or ``give_up`` returns it later."""
         if self._timer is not None:
             self._waiting[connection] = None
         return self._timer is not None
 
     def stop_waiting(self, connection: Connection) -> bool:
-        """Remove a connection from the waiting ones. Return whether it was among them."""
+        """Remove a connection that waits for the lookup. Return whether it was waiting."""
         return connection in self._waiting and self._waiting.pop(connection) is None
 
     def names(self, address: Address) -> bool:
-        """Return whether the connection string names an address, or DNS lists it under the name in the string."""
+        """Return whether the connection string names an address, or DNS lists the address for the string's name."""
         return address in (self._listed or self._written)
 
     def answered(self, event: ServiceLookedUp) -> Sequence[Connection]:
-        """Process the result of a lookup. Return the connections that waited for it. Ignore an unsolicited one."""
+        """Process the result of a lookup. Return the connections that waited for it. Ignore an unsolicited result."""
         if self.service is None or event.service.removesuffix(".") != self.service.removesuffix("."):
             return ()
-        # SDK-RFC 0011: priorities and weights are ignored; the targets replace the name itself as seeds.
+        # SDK-RFC 0011: the targets replace the name itself as seeds. Ignore their priorities and weights.
         targets = [Address(host.removesuffix("."), port) for host, port in event.targets[:NODES_MAX]]
         possible = {target: self._accepted.accepts(target.host) for target in targets if _is_possible(target)}
         listed = tuple(target for target, is_accepted in possible.items() if is_accepted)
         refused = [target for target, is_accepted in possible.items() if not is_accepted]
         if possible:
-            # Decision D66: if every target is refused, the name itself is the host.
+            # Decision D66: if the client refuses every target, it connects to the name itself.
             self._listed = listed
             self._refusal = "" if listed else self._refusal_of(refused)
             self._collect()
@@ -160,11 +163,11 @@ class Seeds:
         return self.give_up()
 
     def remark(self, address: Address) -> str:
-        """Return the addition to errors of connections to ``address``: the refused targets that it replaces."""
+        """Return the text to add to errors of connections to ``address``: the refused targets that it replaces."""
         return f"; DNS lists {self._refusal}" if self._refusal and address in self._written else ""
 
     def _warn(self, service: str, refused: Sequence[Address]) -> None:
-        """Report refused targets, each once."""
+        """Report the refused targets that were not reported before."""
         fresh = [target for target in refused if target not in self._reported]
         if fresh and len(self._reported) < REFUSED_REMEMBERED_MAX:
             self._reported.update(fresh)

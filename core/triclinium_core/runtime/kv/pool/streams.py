@@ -1,6 +1,6 @@
-"""Connections by their streams.
+"""Current streams of the connections, and closed streams that the driver has not reported as lost.
 
-The requests of a stream that the client closes are kept until the driver reports how many bytes it has begun to send.
+The client keeps the requests of a stream that it closes until the driver reports how many bytes it began to send.
 
 Source: decision C24.
 """
@@ -19,7 +19,7 @@ from triclinium_core.runtime.kv.connection.in_flight import InFlightRequest, Own
 
 
 class LostRequest(NamedTuple):
-    """A request that will not be answered, and how much of it was sent."""
+    """A request that will get no response, and how much of it was sent."""
 
     owner: Owner
     handed_over: HandedOver
@@ -28,13 +28,13 @@ class LostRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClosedStream:
-    """A stream that is being closed, until the driver reports how many bytes it has begun to send."""
+    """A stream that the client has closed, and whose driver has not yet reported how many bytes it began to send."""
 
     requests: Sequence[InFlightRequest]
     detail: str
 
     def lose(self, handed_over: int) -> list[LostRequest]:
-        """Return the lost requests, given how many bytes of the stream the driver had begun to send."""
+        """Return the lost requests, given how many bytes of the stream the driver began to send."""
         return [LostRequest(each.owner, each.handed_over(handed_over), self.detail) for each in self.requests]
 
 
@@ -51,7 +51,7 @@ class Streams:
         self._closed: dict[StreamId, ClosedStream] = {}
 
     def connection(self, stream: int | None) -> Connection | None:
-        """Return the connection of a stream, or None if the stream is lost."""
+        """Return the connection of a current stream, or None."""
         return None if stream is None else self.connections.get(StreamId(stream))
 
     def of(self, connection: Connection) -> StreamId | None:
@@ -59,7 +59,7 @@ class Streams:
         return self._present.get(connection)
 
     def open(self, connection: Connection) -> StreamId:
-        """Order a stream to the address that a connection has chosen, and return its id."""
+        """Order the driver to open a stream to the address of a connection, and return the id of the stream."""
         stream = self._stream_ids()
         connection.in_flight.begin(stream)
         self.connections[stream] = connection
@@ -72,7 +72,7 @@ class Streams:
         del self._present[connection], self.connections[stream]
 
     def keep(self, stream: StreamId, requests: Sequence[InFlightRequest], detail: str) -> None:
-        """Keep the requests of a stream that is being closed, until the driver reports how much of them was sent."""
+        """Keep the requests of a closed stream until the driver reports how many bytes it began to send."""
         if requests:
             self._closed[stream] = ClosedStream(requests, detail)
 
