@@ -1,7 +1,7 @@
-"""Sans-IO core of triclinium: a Couchbase client and its retries as pure machines.
+"""Sans-IO core of triclinium: a Couchbase client and its retries as pure state machines.
 
-A name is loaded from its module on first use. Importing a module of this package loads only that module and its
-imports, not the client. ``triclinium_core.retry`` needs only the standard library.
+The package loads a name from its module when the name is first used. Importing a module of this package therefore loads
+only that module and its imports, not the client. ``triclinium_core.retry`` needs only the standard library.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _MODULE_OF = {
 }
 
 
-if not TYPE_CHECKING:  # With ``__getattr__``, a type checker would accept every misspelt name.
+if not TYPE_CHECKING:  # A type checker that sees ``__getattr__`` accepts misspelt names.
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
 
 

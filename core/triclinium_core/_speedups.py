@@ -1,4 +1,4 @@
-"""Choice of the header decoder: Python or ``triclinium_c``. The only module that imports ``triclinium_c``."""
+"""Choice between two header decoders: Python or ``triclinium_c``. No other module imports ``triclinium_c``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Implementation = Literal["python", "c"]
 
 
 class Scanner(Protocol):
-    """Header decoder that is bound to one buffer."""
+    """Interface of a header decoder that reads one buffer."""
 
     def scan(self, start: int, end: int, /) -> list[int]:
         """Return ten unsigned ints for every complete frame in ``buffer[start:end]``, as ``scan_headers`` does.
@@ -27,7 +27,7 @@ class Scanner(Protocol):
 
 
 class PythonScanner:
-    """``scan_headers`` over one buffer."""
+    """Header decoder in Python: ``scan_headers`` over one buffer."""
 
     def __init__(self, buffer: bytearray) -> None:
         self._buffer = buffer
@@ -40,7 +40,7 @@ class PythonScanner:
 
 
 class CScanner:
-    """``triclinium_c.HeaderScanner`` over one buffer, with the errors of ``scan_headers``.
+    """Header decoder in C: ``triclinium_c.HeaderScanner`` over one buffer. It raises the errors of ``scan_headers``.
 
     Raises:
         ImportError: ``triclinium_c`` cannot be loaded.
@@ -81,12 +81,12 @@ _implementation: Implementation = default_implementation()
 
 
 def implementation() -> Implementation:
-    """Return the decoder of new connections."""
+    """Return the decoder that new connections use."""
     return _implementation
 
 
 def use_implementation(name: Implementation) -> None:
-    """Choose the decoder of new connections.
+    """Choose the decoder that new connections use.
 
     Raises:
         ImportError: ``name`` is "c" and ``triclinium_c`` cannot be loaded. The choice does not change.

@@ -1,6 +1,6 @@
-"""Exception for invalid arguments of the parts that do not depend on Couchbase.
+"""Exception for invalid arguments, for the code that does not depend on Couchbase.
 
-The client's ``InvalidArgumentException`` is a subclass.
+The client raises its subclass ``InvalidArgumentException``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from triclinium_core.shown import printable
 class ArgumentError(ValueError):
     """An argument is of the wrong type or out of range; the call had no effect.
 
-    It is raised by retries of any function and of HTTP, Smithy's strategies, and Cassandra's policies.
+    The functions that retry calls and HTTP requests raise it, and so do Smithy's strategies and Cassandra's policies.
 
     Args:
         message: text of the error.

@@ -1,4 +1,4 @@
-"""Concealment of credentials in foreign text, because a proxy or a service may repeat a request in its error."""
+"""Replacement of credentials in text from the network. A proxy or a service may repeat a request in its error."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import re
 from dataclasses import dataclass
 
 PART_MIN = 6
-"""Minimum length of a replaced part of a token: six characters of base64 carry four bytes, less than a password."""
+"""Minimum length of a part of a token that is replaced. Six characters of base64 carry four bytes, which is less than a
+password has."""
 
 PASSWORD_MIN = 6
-"""Minimum length of a replaced password; a shorter one may be an ordinary word of the text."""
+"""Minimum length of a password that is replaced. A shorter password may also be an ordinary word in the text."""
 
 BEGINNING_MIN = 4
-"""Minimum length of a replaced beginning of a credential before a cut. Fewer characters reveal little."""
+"""Minimum number of characters that are replaced if a text was cut within a credential. Fewer reveal little."""
 
 CUT = "..."
-"""End of a text that was cut."""
+"""Characters that end a text that was cut."""
 
 TEXT_SIZE_MAX = 8_000
-"""Maximum length of a searched text: twice that of the longest message. Searching takes 1 to 3 microseconds per
-character."""
+"""Maximum length of a text that is searched: twice the length of the longest message. The search takes 1 to 3
+microseconds per character."""
 
 CONCEALED = "***"
-"""Replacement of a secret."""
+"""Text that replaces a secret."""
 
 _UNIT = re.compile(
     r"%([0-9a-f]{2})|\\u00([0-9a-f]{2})|&#x0*([0-9a-f]{2});|&#0*([0-9]{2,3});|&(lt|gt|amp|quot|apos);|\\([/\\\"])|(.)",
@@ -41,23 +42,25 @@ class Secrets:
     """Credentials in the forms in which a text may repeat them."""
 
     tokens: tuple[str, ...] = ()
-    """Opaque credentials, such as user name and password in base64. Any part of ``PART_MIN`` characters is replaced."""
+    """Encoded credentials, such as user name and password in base64. Any part of at least ``PART_MIN`` characters is
+    replaced."""
     passwords: tuple[str, ...] = ()
-    """Readable credentials. Only a whole one is replaced, or the beginning of one before a cut."""
+    """Passwords in plain text. A password is replaced if the text has all of it, or has its beginning before a cut."""
 
     def __repr__(self) -> str:
         return "Secrets()"
 
     def with_passwords(self, passwords: tuple[str, ...]) -> Secrets:
-        """Return these secrets with more passwords, omitting short ones."""
+        """Return these secrets and ``passwords``, without those shorter than ``PASSWORD_MIN``."""
         more = tuple(password for password in passwords if len(password) >= PASSWORD_MIN)
         return Secrets(self.tokens, (*self.passwords, *more)) if more else self
 
     def conceal(self, text: str) -> str:
-        """Return ``text`` with ``***`` in place of each secret, in any case and in escapes of URLs, JSON and HTML.
+        """Return ``text`` with ``***`` in place of each secret.
 
-        Three dots end a text that was cut. Before them, replace at least ``BEGINNING_MIN`` characters of a secret's
-        beginning. Cut a text of more than ``TEXT_SIZE_MAX`` characters, so that all returned text was searched.
+        Find a secret in upper and lower case, and with characters written as escapes of URLs, JSON or HTML. Three dots
+        show that a text was cut: replace the beginning of a secret before them if it has at least ``BEGINNING_MIN``
+        characters. Cut a text of more than ``TEXT_SIZE_MAX`` characters, so that no part of the result is unsearched.
         """
         if not (text and (self.tokens or self.passwords)):
             return text
@@ -92,7 +95,7 @@ def _character(unit: re.Match[str]) -> str:
 
 def _lower(character: str) -> str:
     lower = character.lower()
-    # The lower case of one character has two characters, which would shift the rest.
+    # The lower case of some characters, such as U+0130, has two characters, which would shift the positions after it.
     return lower if len(lower) == 1 else character
 
 
@@ -101,7 +104,7 @@ def _start(units: list[re.Match[str]], index: int, text: str) -> int:
 
 
 def _parts(plain: str, token: str) -> list[tuple[int, int]]:
-    """Return the spans of parts of a token in ``plain``, which may overlap. A short token matches only as a whole."""
+    """Return the spans of parts of a token in ``plain``. Spans may overlap. A short token must occur completely."""
     if len(token) < PART_MIN:
         return _wholes(plain, token)
     lower = "".join(map(_lower, token))
@@ -116,15 +119,15 @@ def _wholes(plain: str, password: str) -> list[tuple[int, int]]:
 
 
 def _beginnings(plain: str, secret: str) -> list[tuple[int, int]]:
-    """Return the spans of beginnings of a secret that end at a cut in ``plain`` and start at the beginning of a word.
+    """Return the spans in ``plain`` in which a secret begins at the start of a word and is cut off.
 
-    If the cut is within an escape, the span includes the beginning of the escape.
+    If the cut is within an escape, the span includes the part of the escape before the cut.
     """
     text, spans = plain.replace("+", " "), list[tuple[int, int]]()
     for form in _forms(secret):
         start = text.find(form[:BEGINNING_MIN]) if len(form) > BEGINNING_MIN else -1
         while start >= 0:
-            # The span may include six characters of an escape.
+            # A cut escape adds up to six characters.
             end = text.find(CUT, start, start + len(form) + PART_MIN + len(CUT))
             begun = text[start:end] if end >= 0 and not re.match(r"\w", text[start - 1 : start]) else ""
             if any(
@@ -136,7 +139,8 @@ def _beginnings(plain: str, secret: str) -> list[tuple[int, int]]:
 
 
 def _forms(secret: str) -> set[str]:
-    """Return the forms in which a secret may occur in a text whose escapes are replaced."""
-    # Percent-codes represent bytes of UTF-8, and forms encode a space as a plus sign.
+    """Return the spellings of a secret to search for in a text whose escapes have been decoded."""
+    # Each percent-code was decoded to one character, although a character may have several bytes in UTF-8. HTML forms
+    # encode a space as a plus sign.
     written = (secret, secret.encode().decode("latin-1"))
     return {"".join(map(_lower, form)).replace("+", " ") for form in written}

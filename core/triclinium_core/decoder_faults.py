@@ -1,8 +1,8 @@
-"""Unexpected exceptions of decoders: the second line of defense against the bytes of a node.
+"""Unexpected exceptions of decoders: the second line of defense against invalid bytes from a node.
 
-A decoder takes bytes and returns a value. It documents its exceptions; any other one is a defect of this library. Such
-a defect costs the connection that sent the bytes and the requests that waited for them, not the program. Callers guard
-only the decoder::
+A decoder takes bytes and returns a value. It documents the exceptions that it raises. Any other exception is a defect
+of this library: the client closes the connection on which the bytes arrived and fails the requests that waited for
+them, but the program continues. Callers guard only the decoder::
 
     try:
         value = decode(data)
@@ -11,7 +11,7 @@ only the decoder::
     except Exception as error:
         fault = decoder_faults.unexpected(Decoder.ROWS, error)
 
-Code that changes state is never guarded: after an exception there, its state may be inconsistent.
+Callers never guard code that changes state, because the state may be inconsistent after an exception.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from triclinium_core.shown import one_line, shown
 
 @unique
 class Decoder(Enum):
-    """Guarded decoders. The value names the input."""
+    """Guarded decoders. The value of each member names the input of the decoder."""
 
     CLUSTER_CONFIG = "cluster config"
     COLLECTIONS_MANIFEST = "collections manifest"
@@ -44,16 +44,17 @@ class Decoder(Enum):
 class DecoderFault(Exception):
     """Unexpected exception of a decoder. The message is one short, printable line.
 
-    ``__traceback__`` is that of the exception. The exception itself is not kept, because its text may have any length.
+    ``__traceback__`` is the traceback of the unexpected exception. This object does not keep that exception, because
+    the text of an exception may have any length.
     """
 
     def __init__(self, decoder: Decoder, error_type: str, error_text: str) -> None:
         super().__init__(f"the decoder of the {decoder.value} failed with {error_text}; please report this defect")
         self.kind: tuple[Decoder, str] = decoder, error_type
-        """Decoder and exception type. Each kind is reported once."""
+        """Decoder and exception type. The client logs only the first fault with the same pair."""
 
 
 def unexpected(decoder: Decoder, error: Exception) -> DecoderFault:
     """Return the fault for an exception that ``decoder`` does not document."""
-    # shown() and not str(): an exception whose str() raises must not escape here.
+    # str() of the exception may raise; shown() does not.
     return DecoderFault(decoder, type(error).__name__, one_line(shown(error))).with_traceback(error.__traceback__)

@@ -1,11 +1,12 @@
 """Options from environment variables, such as ``TRICLINIUM_KV_TIMEOUT=5s``.
 
-The environment is passed as a mapping; this module does not read it. Each option that one text can express has a
-variable, derived from the classes of options. If the connection string has the option as well, the variable has that
-name, and its text is parsed in the same way. Any other variable with the prefix is refused, because a misspelt one
-would silently have no effect.
+The caller passes the environment as a mapping; this module does not read ``os.environ``. Each option whose value can be
+written as one text has a variable. The fields of the option classes determine the names of the variables. If a
+connection string can set the option too, the variable uses the option's name in connection strings and the same parser.
+``read_environment`` refuses any other variable with the prefix, because a misspelt one would silently have no effect.
 
-Precedence: options of the program, then the profile, then the variables, then the options of the connection string.
+A later source in this list overrides the earlier ones: options of the program, the profile, the variables, the options
+of the connection string.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ Group = type[TimeoutOptions | CircuitBreakerOptions | ClientOptions | Authentica
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentVariable:
-    """One variable.
+    """Environment variable that sets one option.
 
     Args:
         group: class of the option that the variable sets.
         field: name of the option.
-        read: function that parses a text; raises ValueError with the fault of an invalid one.
-        wanted: description of valid texts.
+        read: function that parses a text. It raises ValueError with the fault if the text is invalid.
+        wanted: description of the valid texts.
         is_secret: whether errors hide the text.
     """
 
@@ -76,7 +77,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _reporter_or_none(default: Callable[[], object]) -> Callable[[str], object]:
-    """Return a reader of a flag: true for the default reporter, false for None."""
+    """Return a function that parses a flag, and returns the default reporter for true and None for false."""
     return lambda text: default() if read_flag(text) else None
 
 
@@ -93,17 +94,17 @@ READERS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "LoggingMeter | None": (_reporter_or_none(LoggingMeter), A_REPORTER),
     "OrphanReporter | None": (_reporter_or_none(OrphanReporter), A_REPORTER),
 }
-"""Reader of an option and description of its text, by the annotation of its type. Durations have their own reader."""
+"""Parser of an option and description of its valid texts, by type annotation. ``_reader`` handles durations."""
 
 NAMES: Mapping[tuple[Group, str], str] = {
     **{(option.group, option.field): name for name, option in OPTIONS.items()},
     (JwtAuthenticator, "allow_unencrypted"): "allow_unencrypted_token",
     (ClientOptions, "connection_string"): "connection_string",
 }
-"""Names of options that differ from the derived ones. Options of a connection string have their names there."""
+"""Options whose variable name does not follow from the field name, such as all options of a connection string."""
 
 LEFT_OUT = frozenset({"user_agent", "tls_is_verified"})
-"""Options of the client that only the driver sets."""
+"""Fields of ``ClientOptions`` that have no variable, because only the driver sets them."""
 
 
 def _name_of(group: Group, field: str) -> str:
@@ -115,7 +116,7 @@ def _name_of(group: Group, field: str) -> str:
 
 
 def _reader(group: Group, field: Field[Any]) -> tuple[Callable[[str], object], str] | None:
-    """Return the reader of an option and the description of its text. None for one that no single text can express."""
+    """Return the parser of an option and the description of its valid texts; None if one text cannot express it."""
     if group is TimeoutOptions or (group is CircuitBreakerOptions and field.name.endswith(("_window", "_timeout"))):
         return read_seconds, A_DURATION
     in_string = next((each for each in OPTIONS.values() if (each.group, each.field) == (group, field.name)), None)
@@ -129,7 +130,7 @@ def _derived() -> Iterator[tuple[str, EnvironmentVariable]]:
             reader = None if each.name in LEFT_OUT else _reader(group, each)
             if reader is None:
                 continue
-            # Errors hide the options that ``repr`` hides.
+            # A connection string may contain a password. Fields with a secret are excluded from ``repr``.
             is_secret = not each.repr or each.name == "connection_string"
             name = f"{PREFIX}{_name_of(group, each.name).upper()}"
             yield name, EnvironmentVariable(group, each.name, *reader, is_secret)
@@ -141,20 +142,21 @@ VARIABLES: Mapping[str, EnvironmentVariable] = dict(_derived())
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentOptions:
-    """Options that were read from an environment. ``repr`` does not show secrets."""
+    """Options that ``read_environment`` found. ``repr`` does not show secrets."""
 
     connection_string: str
     authenticator: Authenticator | None
     """Credentials of the client; None if the environment has none."""
     profile: str | None
     options: Mapping[Group, Mapping[str, Any]] = field(repr=False)
-    """Values of single variables, by class of options and field."""
+    """Values of the variables, by option class and field."""
 
     def over(self, given: ClientOptions) -> ClientOptions:
-        """Return ``given`` with the options of the profile, and then of the variables, replaced.
+        """Return ``given`` with the options that the profile sets replaced, and then those that the variables set.
 
         Raises:
-            InvalidArgumentException: a value is out of range, or contradicts another one. The error names the variable.
+            InvalidArgumentException: a value is out of range, or contradicts another value. The error names the
+                variable.
         """
         given = given if self.profile is None else apply_profile(given, self.profile)
         return _laid_over(
@@ -173,13 +175,13 @@ class EnvironmentOptions:
 
 
 def read_environment(environ: Mapping[str, str]) -> EnvironmentOptions:
-    """Return the options of the variables that begin with ``TRICLINIUM_``, listed in ``VARIABLES``.
+    """Return the options that the variables with the prefix ``TRICLINIUM_`` set. ``VARIABLES`` lists these variables.
 
     Raises:
         InvalidArgumentException: a variable is unknown or malformed, there are two kinds of credentials, or
             ``TRICLINIUM_CONNECTION_STRING`` is missing. The error names the variable and shows no secret.
 
-    Source: SDK-RFC 0074 for the profile. No RFC defines the variables.
+    Source: SDK-RFC 0074 defines the profile. No RFC defines the variables.
     """
     check_type(environ, "environ", Mapping)
     options: dict[Group, dict[str, Any]] = {}
@@ -205,13 +207,13 @@ def _known(name: str) -> EnvironmentVariable:
     if known is None:
         meant = get_close_matches(name, [*VARIABLES, PROFILE], n=1)
         hint = f"did you mean {meant[0]}?" if meant else f"known variables: {', '.join([*VARIABLES, PROFILE])}"
-        # The name may be misspelt, and the value a secret.
+        # The error does not show the value: it may be a secret whose variable is misspelt.
         raise _wrong(name, f"the variable {name[:80]} is not known; {hint}")
     return known
 
 
 def _authenticator(options: Mapping[Group, Mapping[str, Any]]) -> Authenticator | None:
-    """Return the credentials, whose variables all belong to one group, or None.
+    """Return the credentials that the variables set, or None if no variable sets credentials.
 
     Raises:
         InvalidArgumentException: there are two kinds of credentials, or a variable is missing.
@@ -250,7 +252,7 @@ def _laid_over(given: Options, group: Group, values: Mapping[str, Any]) -> Optio
 
 
 def _named(error: errors.InvalidArgumentException, group: Group) -> errors.InvalidArgumentException:
-    """Return the error of a class of options as an error about the variable that caused it."""
+    """Return an error that names the variable of the option about which an option class raised ``error``."""
     field = error.parameter
     if field is None or not any(each.group is group and each.field == field for each in VARIABLES.values()):
         return error

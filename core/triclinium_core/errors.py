@@ -47,9 +47,10 @@
     │   UserNotFoundException, UserExistsException, GroupNotFoundException (management)
     └── InternalError (a defect of this library, never of the caller or the server)
 
-``KeyValueException`` is an addition: it groups the exceptions that only KV raises, so that a caller can catch the
-group. ``BucketAccessException``, ``TlsException`` and ``IndexNotReadyException`` are additions too, because the RFCs
-raise the base class there. The RFC's numbers are only in the docstrings; the RFC forbids exposing them.
+``KeyValueException`` is not in the RFC. It is the base of the exceptions that only key-value operations raise, so that
+a caller can catch all of them. ``BucketAccessException``, ``TlsException`` and ``IndexNotReadyException`` are not in
+the RFC either: it raises the base class instead of them. Only the docstrings have the RFC's numbers, because the RFC
+forbids libraries to expose the numbers.
 """
 
 from __future__ import annotations
@@ -64,12 +65,12 @@ from triclinium_core.shown import printable
 class CouchbaseException(Exception):
     """Base of all exceptions of triclinium (RFC 0058, 0).
 
-    ``context`` has the known facts about the request. ``str()`` is one printable line of at most ``MESSAGE_MAX``
-    characters. It ends with the next step, if there is one.
+    ``context`` has the known facts about the request. ``str()`` returns one printable line of at most ``MESSAGE_MAX``
+    characters, which ends with the next step, if there is one.
     """
 
     rfc_class: ClassVar[type[CouchbaseException]]
-    """Exception that the RFCs raise in place of this class: the class itself, unless the RFCs lack it."""
+    """Class that the RFCs prescribe: this class, or its substitute if the RFCs do not have this class."""
     context: ErrorContext
 
     def __init_subclass__(cls, *, rfc_class: type[CouchbaseException] | None = None) -> None:
@@ -77,7 +78,7 @@ class CouchbaseException(Exception):
         cls.rfc_class = rfc_class if rfc_class is not None else cls
 
     def __init__(self, message: str = "", context: ErrorContext | None = None) -> None:
-        # A message may quote a node or a caller.
+        # A message may quote a text of a node or a caller, with characters that a log must not contain.
         message = printable(message)
         super().__init__(message)
         self.message: str = message
@@ -98,26 +99,26 @@ class TimeoutException(CouchbaseException):
 
 
 class AmbiguousTimeoutException(TimeoutException):
-    """The deadline passed and the operation may, or may not, have been applied (RFC 0058, 13)."""
+    """The deadline passed, and the operation may or may not have been applied (RFC 0058, 13)."""
 
 
 class UnambiguousTimeoutException(TimeoutException):
-    """The deadline passed and the operation was certainly not applied (RFC 0058, 14)."""
+    """The deadline passed, and the operation was certainly not applied (RFC 0058, 14)."""
 
 
 class RequestCanceledException(CouchbaseException):
-    """The request was abandoned, and its outcome is unknown or not retryable (RFC 0058, 2)."""
+    """The request failed without a timeout and is not retried; its outcome may be unknown (RFC 0058, 2)."""
 
 
 class BucketAccessException(CouchbaseException, rfc_class=CouchbaseException):
-    """The bucket does not exist, or the user has no access; servers do not state which (reason BUCKET_ACCESS_ERROR).
+    """The bucket does not exist, or the user may not access it; servers do not state which (BUCKET_ACCESS_ERROR).
 
     Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which raises the base class; decision C32.
     """
 
 
 class TlsException(CouchbaseException, rfc_class=CouchbaseException):
-    """TLS could not be established: one side refused the other's certificate, or the node lacks TLS (reason TLS_ERROR).
+    """The TLS handshake failed: one side refused the other's certificate, or the node has no TLS (TLS_ERROR).
 
     Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which raises the base class; decision C32.
     """
@@ -126,8 +127,9 @@ class TlsException(CouchbaseException, rfc_class=CouchbaseException):
 class InvalidArgumentException(CouchbaseException, ArgumentError):
     """An argument is of the wrong type or out of range; nothing was sent (RFC 0058, 3).
 
-    It is also a ``ValueError``, as a subclass of :py:class:`triclinium_core.argument_error.ArgumentError`, which the
-    parts of this package raise that do not depend on Couchbase.
+    It is also a ``ValueError``, because it is a subclass of
+    :py:class:`triclinium_core.argument_error.ArgumentError`. The code that does not depend on Couchbase raises that
+    class.
 
     Args:
         message: text of the error.
@@ -152,7 +154,7 @@ class InternalServerFailureException(CouchbaseException):
 
 
 class AuthenticationFailureException(CouchbaseException):
-    """The credentials are wrong, or do not permit the request (RFC 0058, 6)."""
+    """The credentials are wrong, or the user may not make the request (RFC 0058, 6)."""
 
 
 class TemporaryFailureException(CouchbaseException):
@@ -164,7 +166,7 @@ class ParsingFailureException(CouchbaseException):
 
 
 class CasMismatchException(CouchbaseException):
-    """The document has another CAS than the one given (RFC 0058, 9)."""
+    """The CAS of the document differs from the CAS in the request (RFC 0058, 9)."""
 
 
 class BucketNotFoundException(CouchbaseException):
@@ -180,7 +182,7 @@ class UnsupportedOperationException(CouchbaseException):
 
 
 class FeatureNotAvailableException(CouchbaseException):
-    """A feature was used that this server or connection does not offer (RFC 0058, 15)."""
+    """The request needs a feature that this server or connection does not offer (RFC 0058, 15)."""
 
 
 class ScopeNotFoundException(CouchbaseException):
@@ -202,7 +204,7 @@ class EncodingFailureException(CouchbaseException):
 class DecodingFailureException(CouchbaseException):
     """A value does not fit the requested type, or a response could not be decoded (RFC 0058, 20).
 
-    If it ends a write, that write was applied if the message states so, and otherwise may have been.
+    If a write ends with this exception, the message states that the write was applied; otherwise it may have been.
     """
 
 
@@ -215,7 +217,7 @@ class QuotaLimitedException(CouchbaseException):
 
 
 class KeyValueException(CouchbaseException):
-    """Base of the exceptions of the key-value service only (RFC 0058, 100 to 199)."""
+    """Base of the exceptions that only key-value operations raise (RFC 0058, 100 to 199)."""
 
 
 class DocumentNotFoundException(KeyValueException):
@@ -227,11 +229,11 @@ class DocumentUnretrievableException(KeyValueException):
 
 
 class DocumentLockedException(KeyValueException):
-    """The document is locked by someone else (RFC 0058, 103)."""
+    """Another client has locked the document (RFC 0058, 103)."""
 
 
 class ValueTooLargeException(KeyValueException):
-    """The value exceeds what the server stores (RFC 0058, 104)."""
+    """The value is larger than the server permits (RFC 0058, 104)."""
 
 
 class DocumentExistsException(KeyValueException):
@@ -255,7 +257,7 @@ class DurableWriteInProgressException(KeyValueException):
 
 
 class DurableWriteReCommitInProgressException(KeyValueException):
-    """The document is being re-committed after a failover (RFC 0058, 111)."""
+    """The server is re-committing a durable write on the document after a failover (RFC 0058, 111)."""
 
 
 class PathNotFoundException(KeyValueException):
@@ -287,7 +289,7 @@ class ValueInvalidException(KeyValueException):
 
 
 class DocumentNotJsonException(KeyValueException):
-    """A sub-document operation met a document that is not JSON (RFC 0058, 120)."""
+    """The document of a sub-document operation is not JSON (RFC 0058, 120)."""
 
 
 class NumberTooBigException(KeyValueException):
@@ -307,15 +309,15 @@ class XattrUnknownMacroException(KeyValueException):
 
 
 class XattrInvalidKeyComboException(KeyValueException):
-    """Several extended attributes were used in one operation (RFC 0058, 126)."""
+    """One operation used several extended attributes (RFC 0058, 126)."""
 
 
 class XattrUnknownVirtualAttributeException(KeyValueException):
-    """The virtual attribute is not known (RFC 0058, 127)."""
+    """The server does not know the virtual attribute (RFC 0058, 127)."""
 
 
 class XattrCannotModifyVirtualAttributeException(KeyValueException):
-    """A virtual attribute cannot be modified (RFC 0058, 128)."""
+    """The operation would modify a virtual attribute, which is read-only (RFC 0058, 128)."""
 
 
 class XattrNoAccessException(KeyValueException):
@@ -323,11 +325,11 @@ class XattrNoAccessException(KeyValueException):
 
 
 class DocumentNotLockedException(KeyValueException):
-    """The document to unlock is not locked (KV status 0x0e; newer than the RFC, which has no number for it)."""
+    """The document to unlock is not locked (key-value status 0x0e, which is newer than the RFC and has no number)."""
 
 
 class PlanningFailureException(CouchbaseException):
-    """The query could not be planned (RFC 0058, 201)."""
+    """The query service could not plan the query (RFC 0058, 201)."""
 
 
 class IndexFailureException(CouchbaseException):
@@ -335,15 +337,15 @@ class IndexFailureException(CouchbaseException):
 
 
 class PreparedStatementFailureException(CouchbaseException):
-    """The prepared statement could not be used (RFC 0058, 203)."""
+    """The query service could not use the prepared statement (RFC 0058, 203)."""
 
 
 class DmlFailureException(CouchbaseException):
-    """The query's data modification failed (RFC 0058, 204)."""
+    """The query could not modify the data (RFC 0058, 204)."""
 
 
 class CompilationFailureException(CouchbaseException):
-    """The analytics statement could not be compiled (RFC 0058, 301)."""
+    """The analytics service could not compile the statement (RFC 0058, 301)."""
 
 
 class JobQueueFullException(CouchbaseException):
@@ -371,13 +373,13 @@ class LinkNotFoundException(CouchbaseException):
 
 
 class LinkExistsException(CouchbaseException):
-    """The analytics link exists already (``AnalyticsLinkExistsException`` of RFC 0054, which has no number for it)."""
+    """The analytics link exists already (``AnalyticsLinkExistsException`` of RFC 0054, without a number)."""
 
 
 class IndexNotReadyException(CouchbaseException, rfc_class=CouchbaseException):
-    """The search index exists, but no node has a partition of it yet: it was just created, or is being moved.
+    """The search index exists, but no node has a partition of it yet. The index may be new, or may be moving.
 
-    Source: the text "no planPIndexes for indexName" of the search service, for which the RFCs raise the base class.
+    Source: the search service's error text "no planPIndexes for indexName", for which the RFCs raise the base class.
     """
 
 
@@ -414,8 +416,8 @@ class UserExistsException(CouchbaseException):
 
 
 class BucketNotFlushableException(CouchbaseException):
-    """The bucket may not be flushed: its settings do not permit it (RFC 0058, 607)."""
+    """The settings of the bucket do not permit a flush (RFC 0058, 607)."""
 
 
 class InternalError(CouchbaseException):
-    """A defect of this library: please report it together with the chained cause."""
+    """This library has a defect; please report it together with the chained cause."""

@@ -1,4 +1,4 @@
-"""Lazy names of a package, which are loaded from their modules on first use."""
+"""Function that lets a package load each of its names from a module when the name is first used."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def lazy_names(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and the ``__dir__`` of a package.
 
-    The AttributeError for a missing name says which of ``modules`` has it.
+    If a name is missing, the AttributeError names the module among ``modules`` that exports it.
 
     Args:
-        package: ``globals()`` of the package. Loaded names are stored there.
-        module_of: module of each name.
-        modules: names of the package's own modules that are loaded on first use; each has ``__all__``.
+        package: ``globals()`` of the package. ``__getattr__`` stores each loaded name there.
+        module_of: module that defines each name.
+        modules: modules of the package to load on first use; each has ``__all__``.
     """
     own_name = str(package["__name__"])
 

@@ -1,4 +1,4 @@
-"""Options of a client. Durations are seconds."""
+"""Options of a client. All durations are in seconds."""
 
 from __future__ import annotations
 
@@ -15,33 +15,35 @@ from triclinium_core.shown import shown
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 
 SCRAM_ITERATIONS_MIN = 4_000
-"""Default minimum number of SCRAM iterations: the count that Couchbase Server used before 15,000.
+"""Default minimum number of SCRAM iterations: the number that older versions of Couchbase Server request.
 
-With the proof for a single iteration, a node could try passwords hundreds of times faster.
+A client that accepted a single iteration would send a proof with which a node could try passwords hundreds of times
+faster.
 """
 SCRAM_ITERATIONS_MAX = 30_000
 """Maximum number of SCRAM iterations that a client computes (decision D30).
 
-The server chooses the count, and the work blocks the event loop: a microsecond per iteration with SHA-512, several
-times that if hashlib lacks PBKDF2. Couchbase Server requests 15,000; its setting ``scramShaIterations`` permits ten
-million.
+The server chooses the number, and the computation blocks the event loop: for a microsecond per iteration with SHA-512,
+and for several if hashlib lacks PBKDF2. Couchbase Server requests 15,000 iterations; its setting
+``scramShaIterations`` permits ten million.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class PasswordAuthenticator:
-    """User name and password.
+    """Authentication with a user name and a password.
 
     Args:
-        allowed_sasl_mechanisms: None makes the safe choice: PLAIN over TLS that verifies the nodes, SCRAM otherwise.
-            Naming PLAIN also permits it without TLS and over unverified TLS, where anyone on the network can read the
-            password. LDAP users need PLAIN.
+        allowed_sasl_mechanisms: mechanisms that the client may use. With None, the client uses PLAIN over TLS that
+            verifies the nodes, and SCRAM otherwise. A tuple with PLAIN permits PLAIN also without TLS and over TLS that
+            does not verify the nodes, where anyone on the network can read the password. LDAP users need PLAIN.
         scram_iterations_min: minimum number of SCRAM iterations to accept from a node, 1 to ``SCRAM_ITERATIONS_MAX``.
-            Default: 4,000. With fewer iterations, a node without the password can try passwords faster after one
-            exchange.
+            Default: 4,000. After one exchange, a node that does not know the password can try passwords. Fewer
+            iterations make it faster.
 
     Raises:
-        InvalidArgumentException: the user name is empty, a mechanism is not implemented, or the count is out of range.
+        InvalidArgumentException: the user name is empty, user name or password cannot be sent, a mechanism is not
+            implemented, or the number of iterations is out of range.
     """
 
     username: str
@@ -60,7 +62,7 @@ class PasswordAuthenticator:
                 "password must be a string of valid Unicode without NUL", parameter="password"
             )
         allowed = self.allowed_sasl_mechanisms
-        # A single string is not a tuple of mechanisms.
+        # Require a tuple, because a caller may pass a single name by mistake.
         named = isinstance(allowed, tuple) and allowed and all(name in SASL_MECHANISMS for name in allowed)
         if allowed is not None and not named:
             raise errors.InvalidArgumentException(
@@ -88,17 +90,17 @@ _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 
 @dataclass(frozen=True, slots=True)
 class JwtAuthenticator:
-    """JSON Web Token of the cluster's identity provider. ``repr`` does not show it.
+    """Authentication with a JSON Web Token from the cluster's identity provider. ``repr`` does not show the token.
 
     Before the token expires, pass the next one to ``set_authenticator``.
 
     Args:
-        token: token as issued by the provider.
-        allow_unencrypted: whether to send the token without TLS, or over TLS that does not verify the nodes, where
-            anyone on the network can read and use it.
+        token: token as the provider issued it.
+        allow_unencrypted: whether the client may send the token without TLS, or over TLS that does not verify the
+            nodes. Anyone on the network can then read and use the token. Default: False.
 
     Raises:
-        InvalidArgumentException: it is not a valid token.
+        InvalidArgumentException: ``token`` is not a valid token, or ``allow_unencrypted`` is not a bool.
     """
 
     token: str = field(repr=False)
@@ -116,19 +118,20 @@ class JwtAuthenticator:
 
 @dataclass(frozen=True, slots=True)
 class CertificateAuthenticator:
-    """Certificate of the client, which authenticates it in the TLS handshake, without SASL. It needs ``couchbases://``.
+    """Authentication with a client certificate in the TLS handshake, without SASL. It needs ``couchbases://``.
 
-    The files are read when the client is opened and when ``set_authenticator`` is called. Without arguments, the client
-    uses the certificate of your own ``ssl_context`` or ``connector``.
+    The driver reads the files when the client is opened and when ``set_authenticator`` is called. Without arguments,
+    the client uses the certificate of your own ``ssl_context`` or ``connector``.
 
     Args:
-        cert_path: path of a PEM file with the certificate, followed by those of its authorities. None, the default, if
-            the ``ssl_context`` has a certificate.
-        key_path: path of a PEM file with the private key. Default: the key is in the first file.
-        key_password: password of an encrypted key. None, the default, for a key without one. ``repr`` does not show it.
+        cert_path: path of a PEM file with the client's certificate, followed by the certificates of its authorities.
+            Default: None, for the certificate of the ``ssl_context``.
+        key_path: path of a PEM file with the private key. Default: None, for a key in the file ``cert_path``.
+        key_password: password of an encrypted key. ``repr`` does not show it. Default: None, for a key that is not
+            encrypted.
 
     Raises:
-        InvalidArgumentException: an argument is invalid, or has no effect without another one.
+        InvalidArgumentException: an argument is invalid, or a key is given without ``cert_path``.
     """
 
     cert_path: str | None = None
@@ -150,7 +153,7 @@ class CertificateAuthenticator:
 
 
 Authenticator = PasswordAuthenticator | JwtAuthenticator | CertificateAuthenticator
-"""Credentials of the client, of any kind."""
+"""Any kind of credentials that the client accepts."""
 AUTHENTICATORS: tuple[type[Authenticator], ...] = (
     PasswordAuthenticator,
     JwtAuthenticator,
@@ -160,7 +163,8 @@ AUTHENTICATOR_NAMES = "PasswordAuthenticator, JwtAuthenticator or CertificateAut
 
 
 HTTP_CONNECTIONS_MAX = 65_535
-"""Maximum of ``max_http_connections``: a host has no more ports for connections to one endpoint."""
+"""Maximum of ``max_http_connections``: the number of ports of a host, each of which permits one connection to an
+endpoint."""
 SECONDS_MAX = 1e9
 """Maximum timeout in seconds, about thirty years. ``math.inf`` means no limit."""
 
@@ -169,36 +173,38 @@ SECONDS_MAX = 1e9
 class TimeoutOptions:
     """Timeouts of operations and connections; ``math.inf`` means no limit (SDK-RFC 0059 "Timeouts").
 
-    Each is a duration, stored as seconds.
+    Each argument is a duration. The attributes are seconds.
 
     Raises:
-        InvalidArgumentException: one is not a duration, not above 0, or above ``SECONDS_MAX`` and not ``math.inf``.
+        InvalidArgumentException: a timeout is not a duration, is not above 0, or is above ``SECONDS_MAX`` and not
+            ``math.inf``; or ``config_poll_interval`` is less than ``config_poll_floor``.
     """
 
     kv: float = 2.5
     kv_durable: float = 10.0
-    """Timeout of a durable operation. Less than 1.5 s counts as 1.5 s."""
+    """Timeout of a durable operation. The client uses 1.5 s instead of a shorter timeout."""
     kv_scan: float = 75.0
-    """Timeout of each request of a range scan, not of the whole scan."""
+    """Timeout of each request that a range scan sends, not of the complete scan."""
     connect: float = 10.0
-    """Maximum time from opening a stream to the end of its bootstrap."""
+    """Maximum time from the start of opening a stream to the end of its bootstrap."""
     keep_alive_interval: float = 20.0
     """Time without traffic after which a connection sends a NOOP."""
     keep_alive: float = 2.5
-    """Time without a response to that NOOP after which the connection is closed."""
+    """Time without a response to a NOOP after which the client closes the connection."""
     config_poll_interval: float = 2.5
     """Interval of config polls to a node that does not push new cluster configs (SDK-RFC 0024)."""
     query: float = 75.0
-    """Timeout of a request to the query service: for its first rows, and again for each further piece that its reader
-    requests. The same holds for the next four."""
+    """Timeout of a request to the query service. It limits the wait for the first rows, and then each wait for further
+    rows that the reader requests. ``analytics``, ``search``, ``views`` and ``management`` do the same for requests to
+    their services."""
     analytics: float = 75.0
     search: float = 75.0
     views: float = 75.0
     management: float = 75.0
     idle_http_connection: float = 1.0
-    """Time after which an idle HTTP connection is closed, before the node closes it."""
+    """Time after which the client closes an idle HTTP connection, so that the node does not close it first."""
     config_poll_floor: float = 0.05
-    """Minimum time between two config polls on one connection in all cases."""
+    """Minimum time between two config polls on one connection, whatever caused them."""
 
     def __init__(
         self,
@@ -243,16 +249,17 @@ class TimeoutOptions:
             )
 
     def of_service(self, service: Service) -> float:
-        """Return the timeout of a request to a service in seconds; for key-value, of one that is not durable."""
+        """Return the timeout in seconds of a request to ``service``. For key-value, the request is not durable."""
         timeout: float = getattr(self, service.value)
         return timeout
 
 
 def require_timeout(name: str, duration: Duration) -> float:
-    """Return a timeout in seconds.
+    """Return the seconds of the timeout ``name``.
 
     Raises:
-        InvalidArgumentException: it is not a duration, not above 0, or above ``SECONDS_MAX`` and not ``math.inf``.
+        InvalidArgumentException: ``duration`` is not a duration, is not above 0, or is above ``SECONDS_MAX`` and not
+            ``math.inf``.
     """
     return check_duration(duration, name, above_zero=True, most=SECONDS_MAX, endless=True)
 
@@ -264,12 +271,12 @@ DOMAIN_SIZE_MAX = 255
 
 
 def require_domains(name: str, domains: Sequence[str]) -> tuple[str, ...]:
-    """Return domains as a tuple.
+    """Return the domains of the option ``name`` as a tuple.
 
     Raises:
         InvalidArgumentException: ``domains`` is not a sequence, or has an entry that is not a domain.
     """
-    # In Python, a single string is a sequence of characters.
+    # Python regards a single string as a sequence of characters, but a caller who passes one has made a mistake.
     if not isinstance(domains, str | bytes) and isinstance(domains, Sequence):
         found = tuple(domains)
         if all(isinstance(each, str) and len(each) <= DOMAIN_SIZE_MAX and _is_domain(each) for each in found):
@@ -285,7 +292,7 @@ def _is_domain(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """Options of ``ClientMachine``."""
+    """Options of the client and its state machine ``ClientMachine``."""
 
     connection_string: str
     authenticator: Authenticator | None = None
@@ -294,33 +301,35 @@ class ClientOptions:
     retry_strategy: AnyRetryStrategy = field(default_factory=FastFailOnTerminalErrorRetryStrategy)
     circuit_breaker: CircuitBreakerOptions = field(default_factory=CircuitBreakerOptions)
     compression: bool = True
-    """Whether values may be sent compressed with snappy, if the server supports it."""
+    """Whether the client may compress values with Snappy before it sends them to a server that supports this."""
     hello_after_auth: bool = False
-    """Whether to send HELLO after authentication, for servers that refuse it before (SDK-RFC 0013 "Negotiation")."""
+    """Whether to send HELLO after authentication, for servers that refuse an earlier HELLO (SDK-RFC 0013
+    "Negotiation")."""
     renegotiate_on_corrupt_error_map: bool = False
-    """Whether to reconnect without XERROR if the error map is corrupt, as RFC 0013 requires, at the cost that decision
-    C18 describes."""
+    """Whether to reconnect without XERROR if the error map is corrupt, as RFC 0013 requires. Decision C18 describes the
+    disadvantage."""
     max_http_connections: int = 64
-    """Maximum number of connections to each service of each node, beyond which requests queue. 0 means no limit
-    (SDK-RFC 0059)."""
+    """Maximum number of connections to each HTTP service of each node. Further requests wait in a queue. 0 means no
+    limit (SDK-RFC 0059)."""
     user_agent: str = "triclinium/0.1"
     network: str = "auto"
-    """Network whose addresses of the nodes are used: ``default``, ``external``, or another name. ``auto`` means the
-    network of the seed address."""
+    """Network whose node addresses the client uses: ``default``, ``external``, or the name of another network. ``auto``
+    selects the network of the seed address."""
     enable_dns_srv: bool = True
-    """Whether a single host without a port may be an SRV name of the cluster in DNS (SDK-RFC 0011 "SRV Records")."""
+    """Whether to look up SRV records in DNS for a connection string with a single host and no port (SDK-RFC 0011 "SRV
+    Records")."""
     dns_srv_domains: Sequence[str] = ()
-    """Domains at or below which SRV targets are accepted, in addition to the host of the connection string and the
-    names below it."""
+    """Domains that may contain SRV targets. The client always accepts the host of the connection string, and the names
+    below it, as targets."""
     tls_is_verified: bool = True
-    """Whether TLS verifies certificates and host names, as the driver reports. If not, PLAIN and tokens need
-    permission, as they do without TLS (decision D67)."""
+    """Whether TLS verifies certificates and host names; the driver sets this. If it is False, the authenticator must
+    permit PLAIN and tokens, as it must without TLS (decision D67)."""
     tracer: ThresholdLoggingTracer | None = field(default_factory=ThresholdLoggingTracer)
-    """Thresholds for slow operations; None reports none (SDK-RFC 0067)."""
+    """Thresholds from which the client logs slow operations; None logs no slow operations (SDK-RFC 0067)."""
     meter: LoggingMeter | None = field(default_factory=LoggingMeter)
-    """Settings of the reports on durations of operations; None reports none."""
+    """Settings of the log reports on how long operations take; None logs no durations."""
     orphans: OrphanReporter | None = field(default_factory=OrphanReporter)
-    """Settings of the reports on orphans, responses after the end of their operations; None reports none."""
+    """Settings of the log reports on orphans, the responses whose operations have ended; None logs no orphans."""
 
     def __post_init__(self) -> None:
         for name, kinds, meaning in (
@@ -341,7 +350,8 @@ class ClientOptions:
         ):
             value: object = getattr(self, name)
             if not isinstance(value, kinds):
-                # A password that is passed as the authenticator must not appear in a log.
+                # The error omits these values: a caller may pass a password as the authenticator, and a connection
+                # string may contain one.
                 is_secret = name in ("authenticator", "connection_string")
                 given = f", not {type(value).__name__}" if is_secret else ""
                 argument = name if is_secret else f"{name}={shown(value)}"

@@ -1,7 +1,7 @@
-"""Named sets of options for an environment.
+"""Configuration profiles: named sets of options for an environment.
 
-A profile replaces the options that it contains and keeps all others. Options or profiles that are applied later replace
-those of the profile.
+A profile replaces the options that it contains and keeps all others. Options that are set later, or profiles that are
+applied later, replace those of the profile.
 
 Source: SDK-RFC 0074 "New Configuration Profile Mechanism" and "Profiles".
 """
@@ -28,23 +28,24 @@ WAN_DEVELOPMENT: Mapping[str, float] = {
     "search": 120.0,
     "management": 120.0,
 }
-"""Timeouts in seconds for developers whose cluster is far away (SDK-RFC 0074 "Profiles")."""
+"""Timeouts in seconds for a developer who reaches the cluster over a wide-area network (SDK-RFC 0074 "Profiles")."""
 
 PROFILES: Mapping[str, Mapping[str, float]] = {"wan_development": WAN_DEVELOPMENT}
 """Timeouts of each profile, by name."""
 
 
 def apply_profile(options: Options, name: str) -> Options:
-    """Return ``options`` with those of a profile replaced.
+    """Return a copy of ``options`` in which the profile ``name`` has replaced its options.
 
     To override the profile, set options afterwards: ``dataclasses.replace(apply_profile(timeouts, name), kv=5.0)``.
 
     Args:
-        options: ``TimeoutOptions``; or ``ClientOptions``, whose timeouts are replaced.
-        name: ``wan_development``, with 20 s for connecting and key-value operations and 120 s for services.
+        options: ``TimeoutOptions``, or ``ClientOptions`` whose timeouts the profile replaces.
+        name: ``wan_development``: 20 s to connect and for key-value operations, 120 s for requests to other services.
 
     Raises:
-        InvalidArgumentException: no profile has that name, or ``options`` is neither of the two.
+        InvalidArgumentException: no profile has this name, or ``options`` is neither ``TimeoutOptions`` nor
+            ``ClientOptions``.
 
     Source: SDK-RFC 0074.
     """

@@ -1,8 +1,9 @@
-"""Foreign text for messages, logs and output: printable, on one line, and bounded.
+"""Functions that make untrusted text safe for messages, logs and output: printable, on one line and of limited length.
 
-Text is foreign if a node, a network or a caller chose it. ``str.isprintable`` is the rule: it rejects control
-characters (C0, DEL, C1), bidirectional controls, line and paragraph separators and lone surrogates. Each becomes a
-visible escape, as in ``repr``, so that no text can forge a line of a log or control a terminal.
+Text is untrusted if a node, a network or a caller chose it. A character is printable if ``str.isprintable`` accepts it.
+That method rejects control characters (C0, DEL, C1), bidirectional controls, line and paragraph separators, and lone
+surrogates. The functions replace each rejected character with a visible escape, as ``repr`` does, so that no text can
+forge a line of a log or control a terminal.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _BITS_MAX = 10_000
-"""Maximum length in bits of an integer that is shown. Python refuses to convert slightly longer ones, because the time
-grows with the square of the length."""
+"""Maximum length in bits of an integer that is shown in full. Python refuses to convert slightly longer integers to
+text, because the time for it grows with the square of the length."""
 
 
 SERVER_TEXT_MAX = 300
-"""Maximum length of a server's text in errors and logs: longer than the known texts of servers."""
+"""Maximum length of a server's text in errors and logs. The known texts of servers are shorter."""
 
 TEXT_READ_MAX = 2_000
-"""Maximum number of characters to read of a server's text. An HTML page may begin with white space."""
+"""Maximum number of characters to read from a server's text. It exceeds ``SERVER_TEXT_MAX``, because an HTML page may
+begin with much white space."""
 
 MESSAGE_MAX = 4_000
 """Maximum length of an error message: three times the longest message of the client itself."""
@@ -34,20 +36,20 @@ STATEMENT_SHOWN_MAX = 1_000
 """Maximum length of a statement in errors, logs and spans: enough to recognise it, and short enough for a log."""
 
 NAME_SHOWN_MAX = 250
-"""Maximum length of a text in the representation of a context. A document key, the longest name that a server stores,
-has at most 250 bytes."""
+"""Maximum length of a text in the ``repr`` of a context. A document key, the longest name that a server stores, has at
+most 250 bytes."""
 
 ENTRIES_SHOWN_MAX = 20
-"""Maximum number of entries of a collection in the representation of a context: more than a message lists."""
+"""Maximum number of entries of a collection in the ``repr`` of a context. A message lists fewer."""
 
 VALUE_SHOWN_MAX = 500
-"""Maximum length of a value in a message. A nested value can exceed the limits of its parts."""
+"""Maximum length of a value in a message. ``reprlib`` limits each part of a nested value, but not the complete text."""
 
 
 def printable(text: str, most: int = MESSAGE_MAX) -> str:
-    r"""Return ``text`` with at most ``most`` characters, each non-printable one written as an escape such as ``\x1b``.
+    r"""Return ``text`` with each non-printable character as an escape such as ``\x1b``, in at most ``most`` characters.
 
-    Cut a text that is too long in the middle, because messages end with the next step.
+    If the text is too long, cut out its middle, because the end of a message has the next step.
     """
     if len(text) <= most and text.isprintable():
         return text
@@ -70,7 +72,7 @@ def _escaped(character: str) -> str:
 def one_line(text: str) -> str:
     """Return the beginning of a server's text as one printable line of at most ``SERVER_TEXT_MAX`` characters.
 
-    Replace each run of white space with one space, and other non-printable characters with escapes.
+    Replace each run of white space with one space, and each other non-printable character with an escape.
     """
     line = " ".join(text[:TEXT_READ_MAX].split())
     if not line.isprintable():
@@ -84,7 +86,7 @@ def beginning(text: str, most: int) -> str:
 
 
 def printable_json(text: str) -> str:
-    """Return JSON text of the same value with each non-printable character, except line breaks, as an escape."""
+    """Return the JSON ``text`` with each non-printable character as a JSON escape. Line breaks stay."""
     return "\n".join(
         line if line.isprintable() else "".join(each if each.isprintable() else _json_escape(each) for each in line)
         for line in text.split("\n")
@@ -112,9 +114,9 @@ _SHORT.maxother = 200
 
 
 def shown(value: object) -> str:
-    """Return ``repr(value)``, printable, and shortened if it is long or deeply nested.
+    """Return ``repr(value)`` as printable text, shortened if the value is long or deeply nested.
 
-    Return the name of the type if ``repr`` raises, because a message must not fail on the value that it describes.
+    If ``repr`` raises, return the name of the type: an error in ``repr`` must not replace the error that is reported.
     """
     try:
         return printable(_SHORT.repr(value), VALUE_SHOWN_MAX)
@@ -123,9 +125,10 @@ def shown(value: object) -> str:
 
 
 def short_repr(value: object) -> str:
-    """Return ``repr(value)`` with at most ``NAME_SHOWN_MAX`` characters of a text and ``ENTRIES_SHOWN_MAX`` entries.
+    """Return ``repr(value)``, shortened.
 
-    Write a text, and the texts in a tuple or a frozenset, as Python does. Shorten any other value as ``shown`` does.
+    Cut a text, and each text in a tuple or a frozenset, to ``NAME_SHOWN_MAX`` characters, and a tuple or a frozenset to
+    ``ENTRIES_SHOWN_MAX`` entries. Shorten any other value as ``shown`` does.
     """
     if isinstance(value, str):
         return repr(beginning(value, NAME_SHOWN_MAX))
@@ -141,9 +144,9 @@ def short_repr(value: object) -> str:
 
 
 def total_repr(describe: Callable[[T], str]) -> Callable[[T], str]:
-    """Return a ``__repr__`` with printable results that never fails because of missing attributes.
+    """Return a ``__repr__`` that returns the printable text of ``describe`` and never raises AttributeError.
 
-    If a constructor raises, the half-built object is a local variable of the traceback, and crash reports show it.
+    If a constructor raises, crash reports call ``repr`` on the incomplete object, because the traceback refers to it.
     """
 
     @wraps(describe)
@@ -168,5 +171,5 @@ JSON_KINDS: Mapping[type, str] = {
 
 
 def in_json(value: object) -> str:
-    """Return the name of the type of ``value`` in JSON."""
+    """Return the name that JSON has for the type of ``value``."""
     return JSON_KINDS.get(type(value), type(value).__name__)

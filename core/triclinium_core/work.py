@@ -1,64 +1,67 @@
-"""Units of work, which count the client's work on received bytes without measuring time.
+"""Units of work, in which the client counts its work on received bytes, because the core has no clock.
 
-A unit is about one microsecond of CPython 3.11 on a slow machine. ``python -m tests.bench --only bounds`` calibrates
-the numbers: it measures events that consist of one kind.
+A unit takes CPython 3.11 about one microsecond on a slow machine. ``python -m tests.bench --only bounds`` calibrates
+the numbers: each of its measurements feeds events with only one kind of work.
 """
 
 from __future__ import annotations
 
 WORK_BEFORE_TIME_MAX = 25_000
-"""Maximum work on received bytes after ``wakeup`` is due and before ``TimePassed``. It is half of 50 milliseconds,
-because the event that exceeds it is handled completely."""
+"""Maximum work on received bytes between the time at which ``wakeup`` is due and ``TimePassed``. It is half of the 50
+milliseconds for which the client may block the event loop, because the machine completes the event that exceeds it."""
 
 WORK_OF_A_PASS_MAX = 10_000
-"""Maximum work on received bytes, of all streams together, before a driver lets its other tasks run. A busy client
-without a flood of data reaches it once in about a hundred pieces, which costs one more pass of its loop."""
+"""Maximum work on the received bytes of all streams before a driver lets its other tasks run. A busy client that is not
+flooded with data reaches it about once in a hundred ``BytesReceived``. Reaching it costs one more pass of the event
+loop."""
 
 PIECE_SIZE_BYTES_MAX = 64 * 1024
 """Maximum size of one ``BytesReceived``. It bounds the work of one event."""
 
 PIECE_WORK = 100
-"""Units for one ``BytesReceived`` of any size: the read, and decryption if the piece is one TLS record."""
+"""Units for one ``BytesReceived`` of any size: the driver reads the bytes, and decrypts a TLS record."""
 
 FRAME_WORK = 6
 """Units for one key-value frame."""
 
 CHUNK_WORK = 2
-"""Units for one chunk of a body."""
+"""Units for one chunk of an HTTP body."""
 
 HTTP_BYTES_PER_UNIT = 64
-"""Number of bytes for one unit if an HTTP service sends them. The most expensive ones are chunk extensions, which
-patterns skip."""
+"""Number of bytes per unit that an HTTP service sends. The most expensive bytes are those of chunk extensions, which a
+regular expression skips."""
 
 STEPPED_BYTES_PER_UNIT = 16
-"""Number of bytes for one unit if patterns skip them in a streamed document: brackets that close soon, short strings
-and escapes."""
+"""Number of bytes per unit that regular expressions skip in a streamed document: brackets that close soon, short
+strings and escapes."""
 
 STEP_WORK = 2
-"""Units for one bracket or string of a streamed document that is skipped alone."""
+"""Units for one bracket or string of a streamed document that the client skips in a separate step."""
 
 MEMBER_WORK = 8
-"""Units for one member of the document around the rows."""
+"""Units for one member of the JSON document that contains the rows."""
 
 ROW_WORK = 1
-"""Units for one row. The machine cuts it out, and its reader decodes it before the next pass of the event loop."""
+"""Units for one row. The machine cuts the row out of the document; the caller decodes it before the next pass of the
+event loop."""
 
 BYTES_PER_UNIT = 512
-"""Number of bytes for one unit if they are received, copied or inflated."""
+"""Number of bytes per unit that the client receives, copies or decompresses."""
 
 PARSED_BYTES_PER_UNIT = 64
-"""Number of bytes for one unit in rows, and in the JSON of complete responses, which are parsed in one event. The
-number of their parts is limited separately."""
+"""Number of bytes per unit in rows, and in complete JSON responses, which the client parses in one event. A separate
+limit bounds the number of their parts."""
 
 CONFIG_BYTES_PER_UNIT = 8
-"""Number of bytes for one unit in a cluster config: it is parsed and compared, and connections change with it."""
+"""Number of bytes per unit in a cluster config: the client parses it, compares it and changes its connections."""
 
 LISTED_ROW_WORK = 20
-"""Units for one row of a list that a manager reads, or for one role or group of a row."""
+"""Units for one row of a list that the management API reads, or for one role or group in such a row."""
 
 LISTED_BYTES_PER_UNIT = 1
-"""Number of bytes for one unit in such a row: its members are read one by one, at 1 to 2 microseconds each."""
+"""Number of bytes per unit in a row of such a list. The client reads its members one by one, and each takes 1 to 2
+microseconds."""
 
 READ_AT_ONCE_MAX = 25_000
-"""Maximum work on the list of one response in one event. The rest is read in later events, for which ``wakeup`` is due
-immediately."""
+"""Maximum work on the list of one response in one event. The machine reads the rest of the list in later events, for
+which ``wakeup`` is due immediately."""

@@ -1,1 +1,1 @@
-"""Contract between machines and their drivers: a neutral part, and the part of the Couchbase client."""
+"""Events and actions that machines and their drivers exchange: for any protocol, and for the Couchbase client only."""

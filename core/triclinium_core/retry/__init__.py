@@ -1,6 +1,7 @@
-"""Decisions on failed requests, in three traditions. Standard library and the core's errors only.
+"""Retry rules of three projects. They import only the standard library and the core's errors.
 
-The three traditions ``couchbase``, ``cassandra`` and ``smithy`` are independent of each other. ``calls`` retries any
-function under a strategy with Smithy's interface. The modules of this package itself are shared by all of them.
-``triclinium_core.explain`` is a higher layer that runs these objects.
+``couchbase`` follows the Couchbase SDK RFCs, ``cassandra`` the Cassandra Java driver, and ``smithy`` the Smithy retry
+design. These three packages do not import each other. ``calls`` retries any function under a strategy with Smithy's
+interface. ``combined`` lets Couchbase requests use Smithy strategies, and function calls use Couchbase strategies. All
+of these packages share the modules beside them. ``triclinium_core.explain`` is a higher layer that runs their objects.
 """

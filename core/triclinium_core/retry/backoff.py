@@ -1,4 +1,4 @@
-"""Delays before retries: pure functions of the number of retries so far.
+"""Pure functions that compute the delay before a retry from the number of retries so far.
 
 Source: SDK-RFC 0049 "Best Effort", "Controlled Backoff for Always Retry", "Capping the Retry Duration";
 decisions C2, C3, C23.
@@ -14,21 +14,22 @@ from typing import Protocol
 from triclinium_core.checks import Duration, check_duration, check_integer, check_number
 
 RESOLUTION = 1e-9
-"""Resolution of times in seconds: times less than a nanosecond apart are equal, as sums of floats are no more exact."""
+"""Resolution of times in seconds. Times less than a nanosecond apart count as equal, because sums of floats are not
+more exact than that."""
 
 DELAY_LEAST = 0.001
-"""Minimum delay before a request is sent again, in seconds. A strategy that always returns 0 would leave no time for
-other work, and on a clock that jumps no time would pass at all."""
+"""Minimum delay in seconds before a request is sent again. Without it, a strategy that always returns 0 would leave no
+time for other work. On a test clock that advances only when all tasks are blocked, no time would pass."""
 
 _EXPONENT_MAX = 1_000.0
-"""Maximum binary exponent: larger powers exceed every ceiling and would overflow a float."""
+"""Maximum exponent of 2 by which a delay grows. Larger powers exceed every maximum delay and would overflow a float."""
 _RETRIES_MAX = 2**62
-"""Maximum number of retries in a computation: a float can hold it, and even the smallest factor above 1 has reached any
-ceiling by then."""
+"""Maximum number of retries for which a delay is computed. A float can hold this number, and after so many retries even
+the smallest factor above 1 has reached any maximum delay."""
 
 
 class Random(Protocol):
-    """Only source of randomness of the core; ``random.Random`` implements it."""
+    """Interface of the core's only source of randomness; ``random.Random`` implements it."""
 
     def random(self) -> float:
         """Return the next number in [0, 1)."""
@@ -49,7 +50,7 @@ class ConstantRandom:
 
 
 class Backoff(Protocol):
-    """Function that computes delays: any callable with this signature may replace the shipped ones."""
+    """Interface of functions that compute delays. A callable of the user may replace those of this module."""
 
     def __call__(self, retry_attempts: int, rng: Random, /) -> Duration:
         """Return the delay after ``retry_attempts`` retries."""
@@ -58,7 +59,7 @@ class Backoff(Protocol):
 
 @dataclass(frozen=True, slots=True, init=False)
 class ExponentialBackoff:
-    """``min(first * factor ** retry_attempts, most)``, with the exponent limited so that no count overflows.
+    """Backoff of ``min(first * factor ** retry_attempts, most)``. No number of retries makes it overflow.
 
     Args:
         first: delay before the first retry, at most ``most``; stored in seconds. Default: 1 ms.
@@ -75,7 +76,7 @@ class ExponentialBackoff:
     factor: float = 2.0
     jitter: float = 0.0
     _retries_max: float = field(init=False, repr=False, compare=False)
-    """Number of retries that reaches any ceiling; more could overflow a float."""
+    """Number of retries from which the delay is ``most``; the power of a larger number could overflow a float."""
 
     def __init__(self, first: Duration = 0.001, most: Duration = 0.5, factor: float = 2.0, jitter: float = 0.0) -> None:
         ceiling = check_duration(most, "most")
@@ -135,9 +136,9 @@ def controlled(retry_attempts: int, rng: Random | None = None, /) -> float:
 
 
 def cap(delay: float, remaining: float) -> tuple[float, bool]:
-    """Return ``delay`` cut to the ``remaining`` seconds, and whether the request is sent afterwards.
+    """Return ``delay`` cut to the ``remaining`` seconds, and whether the request is sent after that delay.
 
-    A delay that reaches the limit is also cut, and nothing is sent.
+    If the delay reaches the end of the ``remaining`` seconds, the request is not sent.
 
     Source: SDK-RFC 0049 "Capping the Retry Duration".
     """

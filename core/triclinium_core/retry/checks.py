@@ -1,4 +1,4 @@
-"""Checks of arguments for code outside the Couchbase client: an invalid argument raises ArgumentError."""
+"""Checks of arguments for the code that does not depend on Couchbase. They raise ArgumentError."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Exception for an event that is impossible in the state of a machine."""
+"""Exception for an event that a machine cannot accept in its current state."""
 
 from __future__ import annotations
 
 
 class InvalidEvent(RuntimeError):
-    """The event is impossible in this state; nothing has changed."""
+    """The machine cannot accept the event in its current state. The event has changed nothing."""

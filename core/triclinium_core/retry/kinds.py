@@ -1,8 +1,8 @@
-"""Kinds of objects that decide about retries.
+"""Kinds of objects that decide about retries: Couchbase strategies, Smithy strategies and Cassandra policies.
 
-Two of the three interfaces are named RetryStrategy, so a refusal names the kind that it received. A user's class
-needs no base class: a method that no other kind has declares its kind. Only ``kind_of`` looks for that method. The
-three traditions are independent of each other and need no more than this.
+Both the Couchbase and the Smithy interface are named RetryStrategy, so an error about the wrong kind of object names
+the kind that was passed. A user's class needs no base class: ``kind_of`` recognises it by a method that no other kind
+has.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum, unique
 
 @unique
 class DeciderKind(Enum):
-    """Kind of an object, with the method that declares it and a description."""
+    """Kind of an object, with the method by which it is recognised and a description for errors."""
 
     COUCHBASE = (
         "retry_after",
@@ -38,7 +38,7 @@ _KINDS = tuple((kind, kind.method) for kind in DeciderKind)
 def kind_of(value: object, *, other_than: DeciderKind | None = None) -> DeciderKind | None:
     """Return the kind of an object that decides about retries; None for any other object.
 
-    An object with the methods of several kinds is of the first of these kinds (decision T8).
+    An object with the methods of several kinds has the kind that ``DeciderKind`` lists first (decision T8).
 
     Args:
         other_than: kind to skip.

@@ -1,6 +1,6 @@
-"""Tables of rows with unique keys, and tables of transitions.
+"""Functions that build tables from rows with unique keys, and transition tables from transitions.
 
-A duplicate key is a mistake in our own source, and fails at import.
+A duplicate key is a mistake in the source of this library, so importing the module with the table raises.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Input = TypeVar("Input", bound=Hashable)
 
 
 def table_of(rows: Iterable[tuple[K, V]]) -> dict[K, V]:
-    """Return the rows by key.
+    """Return a mapping from the key of each pair to its row.
 
     Raises:
         ValueError: two rows have the same key.
@@ -29,7 +29,10 @@ def table_of(rows: Iterable[tuple[K, V]]) -> dict[K, V]:
 
 
 def transition_table(rows: Iterable[tuple[State, Input, State]]) -> Mapping[State, Mapping[Input, State]]:
-    """Return the next states of each state, by input; a row has the state, the input and the next state.
+    """Return a mapping from each state to a mapping from each input to the next state.
+
+    Args:
+        rows: state, input and next state of each transition.
 
     Raises:
         ValueError: a state has two rows for one input.

@@ -1,4 +1,4 @@
-"""Part of the contract for the Couchbase client: operations, rows, topology and authentication."""
+"""Events and actions of the Couchbase client only: operations, rows, topology and authentication."""
 
 from triclinium_core.contract.couchbase.actions import (
     Action,

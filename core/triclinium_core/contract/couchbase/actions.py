@@ -1,4 +1,4 @@
-"""Actions of the Couchbase client only: for operations, rows, look-ups, topology and telemetry."""
+"""Actions that only a driver of the Couchbase client executes: operations, rows, DNS, topology and telemetry."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from triclinium_core.telemetry.tracing import AttributeValue
 
 
 class LookUpService(msgspec.Struct, frozen=True, gc=False):
-    """Look up the SRV records of a name in DNS, and send exactly one ``ServiceLookedUp``, even on failure.
+    """Look up the SRV records of a name in DNS, then send exactly one ``ServiceLookedUp``, even if the look-up fails.
 
-    Streams wait half a second for it; the client still uses a late one.
+    The machine waits half a second for that event before it opens streams. It also uses a later event.
     """
 
     service: str
@@ -28,9 +28,10 @@ class LookUpService(msgspec.Struct, frozen=True, gc=False):
 
 
 class RowsReceived(msgspec.Struct, frozen=True):
-    """Wake the caller with rows, each as JSON text. Neither further rows nor the end follow before ``RowsWanted``.
+    """Wake the caller with rows, each as JSON text.
 
-    Rows may contain documents, so ``repr`` shows only their number.
+    The machine orders neither further rows nor the end of the request before ``RowsWanted``. Rows may contain
+    documents, so ``repr`` shows only their number.
     """
 
     token: neutral.Token
@@ -49,7 +50,7 @@ class CompleteOperation(msgspec.Struct, frozen=True, gc=False):
 
 
 class CompleteRequest(msgspec.Struct, frozen=True):
-    """Wake the caller of a service with ``result``: the part of the response after the rows, if it has rows."""
+    """Wake the caller of a service with ``result``. If the response has rows, ``result`` is the part after them."""
 
     token: neutral.Token
     result: ServiceResult
@@ -63,44 +64,45 @@ class FailOperation(msgspec.Struct, frozen=True):
 
 
 class ReportDispatch(msgspec.Struct, frozen=True, gc=False):
-    """Report to the tracer that an attempt is about to be sent: begin its span ``dispatch_to_server``.
+    """Report to the tracer that the client is about to send an attempt: begin the span ``dispatch_to_server``.
 
-    Only traced operations, requests and inquiries have this report. An operation and a request have one attempt at a
-    time, an inquiry has one on each stream. ``ReportAnswer`` with the same token and stream ends the attempt;
-    ``CompleteOperation``, ``CompleteRequest``, ``FailOperation`` and ``OperationAbandoned`` end all attempts of their
-    token.
+    The machine orders this only for traced operations, requests and inquiries. An operation or a request has one
+    attempt at a time; an inquiry has one attempt on each stream. ``ReportAnswer`` with the same token and stream ends
+    the attempt. ``CompleteOperation``, ``CompleteRequest``, ``FailOperation`` and ``OperationAbandoned`` end all
+    attempts of their token.
     """
 
     token: neutral.Token
     attributes: Mapping[str, AttributeValue]
-    """Attributes of SDK-RFC 0067 "Dispatch Span Attributes" that are known before the response."""
+    """Attributes of SDK-RFC 0067 "Dispatch Span Attributes" that the client knows before the response arrives."""
     stream: neutral.StreamId
     """Stream of the attempt."""
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, gc=False):
-    """Report to the tracer that the attempt has ended: its response has arrived, or none will."""
+    """Report to the tracer that an attempt has ended: its response has arrived or can no longer arrive."""
 
     token: neutral.Token
     attributes: Mapping[str, AttributeValue]
-    """Attributes of the response for the attempt's span; empty without a response."""
+    """Attributes that the response adds to the attempt's span; empty without a response."""
     stream: neutral.StreamId
     """Stream of the attempt."""
 
 
 class ReportEnd(msgspec.Struct, frozen=True):
-    """Report to tracer and meter that the response to a traced request is complete, or none will arrive.
+    """Report to the tracer and the meter that the response to a traced request is complete or can no longer arrive.
 
-    It ends the span of the request. Received rows may still wait for their reader, whose time does not count.
+    This ends the span of the request, although the caller may not have read all received rows yet. The time that the
+    caller takes to read them does not count.
     """
 
     token: neutral.Token
     error: errors.CouchbaseException | None
-    """Error that the caller gets after the rows; None if the request succeeded."""
+    """Error that the caller receives after the rows; None if the request succeeded."""
 
 
 class ReportRetry(msgspec.Struct, frozen=True):
-    """Log at DEBUG that an operation will be retried."""
+    """Log at DEBUG that the client will retry an operation."""
 
     token: neutral.Token
     request: RetryRequest
@@ -122,7 +124,7 @@ class ReportRefusal(msgspec.Struct, frozen=True):
 
 @unique
 class TelemetryKind(Enum):
-    """Kind of collected telemetry."""
+    """Kind of telemetry that ``Gathering`` collects. The value describes its entries."""
 
     SLOW_OPERATIONS = "operations that took their threshold or longer"
     DURATIONS = "durations of the operations of each kind"
@@ -130,7 +132,7 @@ class TelemetryKind(Enum):
 
 
 class ReportTelemetry(msgspec.Struct, frozen=True, gc=False):
-    """Log the telemetry of an interval: durations at INFO, the other kinds at WARNING."""
+    """Log the telemetry of one interval: durations at INFO; slow operations and orphans at WARNING."""
 
     kind: TelemetryKind
     text: str
@@ -138,12 +140,12 @@ class ReportTelemetry(msgspec.Struct, frozen=True, gc=False):
 
 
 class PublishTopology(msgspec.Struct, frozen=True):
-    """Report a change to subscribers: other nodes, or a newer revision, of the cluster or of a bucket."""
+    """Report to subscribers that the cluster or a bucket has other nodes or a newer revision."""
 
     change: TopologyChange
 
 
-# Every action that the client machine orders.
+# All actions that the client machine orders.
 Action = (
     neutral.OpenStream
     | LookUpService

@@ -1,4 +1,4 @@
-"""Events of the Couchbase client only: operations, requests, look-ups and authentication.
+"""Events that only a driver of the Couchbase client sends: operations, requests, DNS and authentication.
 
 The constructor of an event raises if a field is invalid.
 """
@@ -35,11 +35,11 @@ class OperationSubmitted(msgspec.Struct, frozen=True):
     is_traced: bool = False
     """Whether the machine orders ``ReportDispatch`` and ``ReportAnswer`` for each attempt."""
     is_part: bool = False
-    """Whether it is one of several operations of a call, which the meter counts as one at ``CallEnded``."""
+    """Whether this is one of several operations of a call. The meter counts that call once, at ``CallEnded``."""
 
 
 class CallEnded(msgspec.Struct, frozen=True, gc=False):
-    """A call of several operations that are parts has ended, with a result or without."""
+    """A call that consists of several operations (``is_part``) has ended, with a result or without."""
 
     name: WrappingCall
     seconds: float
@@ -51,7 +51,11 @@ class CallEnded(msgspec.Struct, frozen=True, gc=False):
 
 
 class OperationsSubmitted(msgspec.Struct, frozen=True):
-    """Users submitted several operations together. Either all are submitted, in order, or an invalid one raises."""
+    """Users submitted several operations together.
+
+    The machine accepts all operations, in order. If one of them is invalid, ``handle`` raises, and the machine accepts
+    none.
+    """
 
     submissions: Sequence[OperationSubmitted]
 
@@ -62,7 +66,7 @@ class OperationsSubmitted(msgspec.Struct, frozen=True):
 class RequestSubmitted(msgspec.Struct, frozen=True):
     """The user submitted a request to an HTTP service. ``token`` must not have been used before, even by an operation.
 
-    Rows are wanted from the start: the first ones are delivered as ``RowsReceived``.
+    The user wants rows from the start: the machine delivers the first rows without a ``RowsWanted``.
     """
 
     token: neutral.Token
@@ -72,14 +76,14 @@ class RequestSubmitted(msgspec.Struct, frozen=True):
     client_context: Mapping[str, object] | None = None
     """User data for the retry strategy."""
     is_traced: bool = False
-    """As in ``OperationSubmitted``; in addition, ``ReportEnd`` reports the end of the response."""
+    """As in ``OperationSubmitted``. In addition, the machine orders ``ReportEnd`` at the end of the response."""
     encoding: Encoding | None = None
-    """Encoder of each attempt's payload, which also measures the time, because the core has no clock; None if nothing
-    needs the time."""
+    """Encoder that the machine uses for the payload of each attempt. It also measures the time that encoding takes,
+    because the core has no clock. None if nothing needs this time."""
 
 
 class RowsWanted(msgspec.Struct, frozen=True, gc=False):
-    """The user has taken the rows of a request, and waits for more or for the end. Unknown tokens are ignored."""
+    """The user has read the rows of a request, and waits for more rows or the end. Unknown tokens are ignored."""
 
     token: neutral.Token
 
@@ -90,43 +94,44 @@ class InquirySubmitted(msgspec.Struct, frozen=True):
     token: neutral.Token
     inquiry: Inquiry
     is_traced: bool = False
-    """As in ``OperationSubmitted``: each probe is an attempt."""
+    """As in ``OperationSubmitted``. Each request that the inquiry sends to a node is an attempt."""
 
 
 @unique
 class AbandonReason(StrEnum):
-    """Reason of an ``OperationAbandoned``. The machine records it in telemetry and decides nothing by it."""
+    """Reason of an ``OperationAbandoned``. The machine only records it in telemetry."""
 
     TIMEOUT = "timeout"
     """A time limit of the caller passed."""
     CANCELLED = "cancelled"
     """The caller was cancelled, or stopped waiting for another reason."""
     NOT_NEEDED = "not_needed"
-    """The caller needs no more: another copy arrived first, or it reads no further rows. This is not a failure."""
+    """The caller does not need the result: it has one from another replica, or reads no further rows. This is not a
+    failure."""
 
 
 class OperationAbandoned(msgspec.Struct, frozen=True):
-    """The user stopped waiting. A later response is an orphan and dropped. Unknown tokens are ignored."""
+    """The user stopped waiting. The machine drops a later response as an orphan. It ignores unknown tokens."""
 
     token: neutral.Token
     fault: DecoderFault | None = None
-    """Defect of the decoder, if it failed on the request's rows; the machine then closes the connection that sent
-    them."""
+    """Defect of a decoder that failed on the rows of the request; None if no decoder failed. With a defect, the machine
+    closes the connection on which the rows arrived."""
     reason: AbandonReason = AbandonReason.CANCELLED
 
 
 class SubscribersChanged(msgspec.Struct, frozen=True, gc=False):
     """The number of subscribers to ``PublishTopology`` changed.
 
-    While there is at least one, the client forgets no bucket with a topology, so the sequence of its versions has no
-    gap.
+    While there is at least one subscriber, the client keeps every bucket whose topology it knows, so that the versions
+    that a subscriber receives have no gap.
     """
 
     count: int
 
 
 class ServiceLookedUp(msgspec.Struct, frozen=True, gc=False):
-    """A ``LookUpService`` has ended, with or without an answer from DNS."""
+    """A ``LookUpService`` has ended, with or without a response from DNS."""
 
     service: str
     targets: tuple[tuple[str, int], ...] = ()
@@ -149,12 +154,13 @@ class AuthenticatorChanged(msgspec.Struct, frozen=True):
     """The client has new credentials. ``repr`` omits the nonce.
 
     New connections use the new authenticator. With a password or a token, open connections authenticate again: requests
-    already sent still get their responses, and new operations wait until authentication has ended. Operations that wait
-    for a connection that is being opened use the authenticator with which the opening started. A connection whose
-    authentication is refused is closed, like a new one. A connection in backoff connects immediately. The driver
-    presents a new certificate in later handshakes.
+    that were sent before still receive their responses, and new operations wait for the end of the authentication. A
+    connection that is being opened completes its bootstrap with the authenticator with which it started. If a node
+    refuses the authentication, the machine closes the connection, as it closes a new one. A connection in backoff
+    connects immediately. With a certificate, the driver presents the new one in later TLS handshakes.
 
-    The authenticator must suit the scheme, and use the same method as the previous one: SASL or TLS.
+    The authenticator must suit the scheme of the connection string. It must use the same method as the previous
+    authenticator: SASL or TLS.
     """
 
     authenticator: Authenticator
@@ -169,7 +175,7 @@ class AuthenticatorChanged(msgspec.Struct, frozen=True):
         return f"AuthenticatorChanged({self.authenticator!r})"
 
 
-# Every event that the client machine handles.
+# All events that the client machine handles.
 Event = (
     OperationSubmitted
     | OperationsSubmitted

@@ -1,4 +1,4 @@
-"""Reports of decoder faults, one per kind."""
+"""Log reports about decoder faults, one for each kind of fault."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from triclinium_core.contract.neutral import ReportDecoderFault, StreamId
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 
 KINDS_MAX = 64
-"""Maximum number of kinds that are reported and remembered. There are a dozen decoders; further kinds add nothing."""
+"""Maximum number of kinds of faults that the client reports and remembers. It is several times the number of decoders,
+so further kinds would add no information."""
 
 
 class FaultReports:
-    """Kinds of faults that were reported. A node may repeat its bytes at any rate, and each report has a traceback."""
+    """Kinds of faults that the client has reported.
+
+    Each kind is reported once, because a node may send the same bytes at any rate, and each report has a traceback.
+    """
 
     def __init__(self, *, emit: Callable[[Action], None]) -> None:
         self._emit = emit
         self._reported: set[tuple[Decoder, str]] = set()
 
     def report(self, stream: StreamId, node: str, fault: DecoderFault) -> None:
-        """Order a report of ``fault``, unless its kind was reported before."""
+        """Order a report about ``fault``, unless its kind was reported before."""
         if fault.kind not in self._reported and len(self._reported) < KINDS_MAX:
             self._reported.add(fault.kind)
             self._emit(ReportDecoderFault(stream, node, fault))

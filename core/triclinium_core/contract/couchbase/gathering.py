@@ -1,6 +1,6 @@
-"""Collection of slow operations, orphans and durations, reported once per interval.
+"""Collector of slow operations, orphans and durations, which the client logs once per interval.
 
-An interval begins with its first entry. So an idle client has no timer, and no report is empty.
+An interval begins with its first entry, so that an idle client has no timer and no report is empty.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from triclinium_core.telemetry.top_operations import TopOperations
 
 
 class Gathering:
-    """Entries for the default telemetry, of which each kind can be turned off.
+    """Collector of the entries of the default telemetry. Each kind of entries can be turned off.
 
     Args:
-        tracer: thresholds of slow operations; None to collect none.
-        meter: settings of the durations; None to measure none.
-        orphans: settings of the orphans; None to collect none.
-        timers: timers for the end of intervals.
-        emit: receives the reports.
+        tracer: thresholds of slow operations; None to collect no slow operations.
+        meter: settings of the durations; None to measure no durations.
+        orphans: settings of the orphans; None to collect no orphans.
+        timers: timers of the client, to which this object adds one at the start of each interval.
+        emit: function that receives the reports.
     """
 
     def __init__(
@@ -39,10 +39,10 @@ class Gathering:
         emit: Callable[[Action], None],
     ) -> None:
         self.thresholds: Mapping[Service, float] | None = None if tracer is None else tracer.thresholds
-        """Seconds from which an operation is slow, by service; None to collect none."""
+        """Duration in seconds from which an operation is slow, by service; None to collect no slow operations."""
         self.takes_orphans: bool = orphans is not None
         self.durations: OperationDurations | None = None
-        """Durations of the current interval; None to measure none."""
+        """Durations of the current interval; None to measure no durations."""
         self._timers = timers
         self._emit = emit
         self._intervals: dict[TelemetryKind, float] = {}
@@ -76,7 +76,7 @@ class Gathering:
         self._emit(self._report(kind, now))
 
     def rest(self, now: float) -> Sequence[ReportTelemetry]:
-        """Return and clear the entries of all open intervals, which end ``now`` because the client closes."""
+        """Return reports on all intervals that have not ended, and clear their entries, because the client closes."""
         return [self._report(kind, now) for kind, gathered in self._gathered.items() if gathered]
 
     def _report(self, kind: TelemetryKind, now: float) -> ReportTelemetry:

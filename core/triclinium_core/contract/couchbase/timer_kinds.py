@@ -46,7 +46,7 @@ TIMERS_OF_INQUIRIES = frozenset(
 
 
 TIMERS_OF_CONNECTIONS = frozenset({TimerKind.CONNECT, TimerKind.RECONNECT, TimerKind.DRAIN})
-"""Timers that open and close streams, independently of their requests."""
+"""Timers that open and close streams, whatever requests the streams carry."""
 
 
 TIMERS_OF_KEEP_ALIVE = frozenset(
@@ -72,4 +72,4 @@ TIMERS_OF_A_STREAM: tuple[TimerKind, ...] = (
     TimerKind.CONFIG_POLL,
     TimerKind.CANARY,
 )
-"""Timers to cancel when the stream closes."""
+"""Timers of a key-value connection that the machine cancels when the stream closes."""

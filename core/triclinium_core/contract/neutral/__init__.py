@@ -1,4 +1,4 @@
-"""Part of the contract for any protocol: streams, bytes, time, tokens, strategies and reports."""
+"""Events and actions for any protocol: streams, bytes, time, tokens, strategies and reports."""
 
 from triclinium_core.contract.neutral.actions import (
     AcquirePermit,

@@ -1,11 +1,12 @@
-"""Actions that the driver of any machine carries out, in order: on streams, strategies and the log.
+"""Actions that a driver of any protocol executes in order: for streams, strategies and the log.
 
-Rule for ``gc=False``, here and in all other modules. The garbage collector does not traverse such a type, so it can
-never free a cycle through one. The fields of such a type hold plain values: numbers, text, bytes, members of
-enumerations, other types of this kind, and collections of these. They hold no task, no exception (its traceback refers
-to frames, and these to any object), and no object of a user (strategy, codec, context). Exceptions to this rule are
-released by the frames that may end up in a traceback; ``tests/test_untracked_types.py`` lists them (decision D69). With
-64 tasks a get takes as many instructions as with all types skipped.
+Rule for ``gc=False``, here and in all other modules: the garbage collector does not traverse an object of such a type,
+so it can never free a cycle through the object. The fields of such a type therefore contain only plain values: numbers,
+text, bytes, enum members, other types with ``gc=False``, and collections of all these. They contain no task, no
+exception (its traceback refers to frames, and frames refer to any object), and no object of a user (strategy, codec,
+context). ``tests/test_untracked_types.py`` lists the exceptions to this rule; frames that may end up in a traceback
+release those objects (decision D69). With this rule and 64 tasks, a get takes as few instructions as with ``gc=False``
+for all types.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class OpenStream(msgspec.Struct, frozen=True, gc=False):
 
 
 class SendBytes(msgspec.Struct, frozen=True, gc=False):
-    """Write bytes after all earlier ones of this stream. No event is expected in return.
+    """Write bytes after all earlier bytes of this stream. The machine expects no event in return.
 
     The bytes may contain a password and user data, so ``repr`` shows only their number.
     """
@@ -40,11 +41,11 @@ class SendBytes(msgspec.Struct, frozen=True, gc=False):
     stream: StreamId
     data: bytes
     unless_readable: bool = False
-    """Whether to write only if the stream has no unread bytes, including bytes that were read and not fed yet.
+    """Whether to write only if no bytes of the stream are pending: neither unread, nor read but not fed to the machine.
 
-    If bytes or the end of the stream are pending, write nothing, close the stream, and send ``StreamLost``
-    (``LossCause.UNSOLICITED`` for bytes). Do not feed those bytes: the machine would take them for the response. The
-    machine sets this only for streams that are not paused (decision D64).
+    If bytes or the end of the stream are pending, write nothing, close the stream, and send ``StreamLost``, with
+    ``LossCause.UNSOLICITED`` if bytes were pending. Do not feed the pending bytes: the machine would take them for the
+    response to this request. The machine sets this only for streams that are not paused (decision D64).
     """
 
     @total_repr
@@ -53,9 +54,9 @@ class SendBytes(msgspec.Struct, frozen=True, gc=False):
 
 
 class CloseStream(msgspec.Struct, frozen=True, gc=False):
-    """Close the stream or stop connecting, then send ``StreamLost`` with the number of bytes handed over.
+    """Close the stream or stop connecting, then send ``StreamLost`` with the number of bytes handed to the socket.
 
-    Until that event, the requests of an open stream stay pending. No other event of the stream may follow.
+    Until that event, the requests on an open stream stay pending. The driver sends no other event of the stream.
     """
 
     stream: StreamId
@@ -65,7 +66,8 @@ class CloseStream(msgspec.Struct, frozen=True, gc=False):
 class PauseReading(msgspec.Struct, frozen=True, gc=False):
     """Stop reading from a stream until ``ResumeReading``.
 
-    The driver need not notice its end either. The machine specifies its behavior if a driver continues to read.
+    Until then, the driver may also ignore the end of the stream. Each machine defines its own behavior for a driver
+    that continues to read.
     """
 
     stream: StreamId
@@ -78,19 +80,19 @@ class ResumeReading(msgspec.Struct, frozen=True, gc=False):
 
 
 class AwaitedStrategy(Protocol):
-    """Asynchronous retry strategy. Only the machine knows the types of the request, the reason and the answer."""
+    """Asynchronous retry strategy. Only the machine knows the types of the request, the reason and the result."""
 
     @property
     def retry_after(self) -> Callable[..., Awaitable[object]]:
-        """Function that takes a request and a reason, and returns an awaitable of the answer to a failed attempt."""
+        """Function that takes a failed request and the reason, and returns an awaitable with the decision."""
         ...
 
 
 class AwaitedPermit(Protocol):
-    """Permit of an asynchronous strategy. Only the machine knows the type of its answer."""
+    """Permit of an asynchronous strategy. Only the machine knows the type of the result of ``acquire``."""
 
     def acquire(self) -> Awaitable[object]:
-        """Return an awaitable of the decision whether the first attempt may begin."""
+        """Return an awaitable with the decision whether the first attempt may begin."""
         ...
 
     def record(self) -> Awaitable[None]:
@@ -117,7 +119,7 @@ class AcquirePermit(msgspec.Struct, frozen=True):
 class RecordSuccess(msgspec.Struct, frozen=True):
     """Await ``permit.record()`` in the background: the caller of ``token`` already has its result.
 
-    No event is expected in return. Log an exception like ``ReportStrategyError``.
+    The machine expects no event in return. Log an exception of ``record`` as for ``ReportStrategyError``.
     """
 
     token: Token
@@ -143,23 +145,24 @@ class ReportLevel(Enum):
 class ReportConnection(msgspec.Struct, frozen=True, gc=False):
     """Log an event of a connection or of an attempt to connect.
 
-    The loss of a node is a WARNING. Its return is INFO, with the number of failures in between. Those failures, and
-    simultaneous events of other connections to the node, are DEBUG. All other events are INFO. A loss with a next step
-    that concerns the whole cluster is a WARNING once for each step, and DEBUG otherwise.
+    The level is WARNING if the client loses a node, and INFO if it reaches the node again; that text has the number of
+    failures in between. Those failures, and simultaneous events of other connections to the node, have DEBUG. If the
+    text of a loss has a next step that concerns the whole cluster, the first loss with this step has WARNING, and later
+    ones have DEBUG. All other events have INFO.
     """
 
     stream: StreamId
-    """Id of the stream; 0 without one."""
+    """Id of the stream; 0 if the event belongs to no stream."""
     node: str
     text: str
     level: ReportLevel = ReportLevel.INFO
 
 
 class ReportDecoderFault(msgspec.Struct, frozen=True):
-    """Log at ERROR, with the traceback, that a decoder failed on the bytes of a node, which is a defect.
+    """Log at ERROR, with the traceback, that a decoder failed on the bytes of a node, which is a defect of the library.
 
-    The machine orders this once for each pair of decoder and exception type. It closes the connection that sent the
-    bytes.
+    The machine orders this once for each pair of decoder and exception type. It closes the connection on which the
+    bytes arrived.
     """
 
     stream: StreamId
@@ -167,7 +170,7 @@ class ReportDecoderFault(msgspec.Struct, frozen=True):
     fault: DecoderFault
 
 
-# Every action that a driver of any machine carries out.
+# All actions that a driver of any protocol executes.
 NeutralAction = (
     OpenStream
     | SendBytes

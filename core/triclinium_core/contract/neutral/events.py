@@ -1,6 +1,7 @@
-"""Events of every machine: streams, time and strategies, each named by a noun with a past participle.
+"""Events of any protocol: streams, time and strategies. A noun with a past participle names each event.
 
-The constructor raises ArgumentError for an invalid value. ``handle`` checks the data of ``BytesReceived``.
+The constructor of an event raises ArgumentError for an invalid value. Only the data of ``BytesReceived`` are checked
+later, by ``handle``.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from triclinium_core.retry.checks import check_integer, check_type
 from triclinium_core.shown import total_repr
 
 Token = NewType("Token", int)
-"""Id of a user's operation or request for its whole life; never reused."""
+"""Id of a user's operation or request, from its submission to its end. No two have the same id."""
 
 StreamId = NewType("StreamId", int)
-"""Id of one byte stream; never reused."""
+"""Id of a byte stream. No two streams have the same id."""
 
 
 def check_nonce(nonce: str) -> None:
-    """Check that a nonce can be sent unchanged.
+    """Raise unless SCRAM can send a nonce unchanged.
 
     Raises:
-        ArgumentError: it is not printable ASCII, or has a comma. The message does not show it.
+        ArgumentError: the nonce is not printable ASCII, or has a comma. The message does not show the nonce.
     """
     check_type(nonce, "nonce", str)
-    # RFC 5802, 7, and the blank. Protocols without nonces pass an empty one.
+    # RFC 5802 §7 permits these characters except the blank. A driver of a protocol without nonces passes an empty text.
     if not nonce.isascii() or not nonce.isprintable() or "," in nonce:
         raise ArgumentError("nonce must be printable ASCII without a comma", parameter="nonce")
 
@@ -40,7 +41,7 @@ class StreamOpened(msgspec.Struct, frozen=True, gc=False):
 
     stream: StreamId
     nonce: str
-    """Fresh entropy for authentication: at least 18 random bytes as printable ASCII without a comma."""
+    """Fresh entropy for authentication: at least 18 random bytes, written as printable ASCII without a comma."""
     local_address: str = ""
     remote_address: str = ""
 
@@ -53,9 +54,10 @@ class StreamOpened(msgspec.Struct, frozen=True, gc=False):
 
 
 class BytesReceived(msgspec.Struct, frozen=True, gc=False):
-    """Bytes arrived, split at any position. ``handle`` copies them, and raises ArgumentError for other types.
+    """Bytes of a stream arrived. Frames may be split at any position.
 
-    They may contain user data, so ``repr`` shows only their number.
+    ``handle`` copies ``data``, and raises ArgumentError if it has another type. It may contain user data, so ``repr``
+    shows only its length.
     """
 
     stream: StreamId
@@ -71,9 +73,9 @@ class LossCause(Enum):
     """Reason why a stream was lost or not opened."""
 
     END_OF_STREAM = "closed by the server"
-    """End of the stream; over TLS with close_notify, so no data is missing."""
+    """The stream ended. A TLS stream ended with close_notify, so no data is missing."""
     TRUNCATED = "closed by the server without close_notify"
-    """End of a TLS stream after which data may be missing: anyone on the network path can cause it."""
+    """A TLS stream ended without close_notify. Anyone on the network path can cause this, so data may be missing."""
     RESET = "connection reset"
     REFUSED = "connection refused"
     UNREACHABLE = "address unreachable"
@@ -84,7 +86,10 @@ class LossCause(Enum):
 
 
 class StreamLost(msgspec.Struct, frozen=True, gc=False):
-    """A stream ended: it was lost, an ``OpenStream`` failed or a ``CloseStream`` was carried out. Once per stream."""
+    """A stream ended: it was lost, its ``OpenStream`` failed, or the driver executed its ``CloseStream``.
+
+    The driver sends this exactly once for each stream.
+    """
 
     stream: StreamId
     cause: LossCause
@@ -93,7 +98,7 @@ class StreamLost(msgspec.Struct, frozen=True, gc=False):
     handed_over: int | None = None
     """Number of bytes of this stream whose write the driver had started, whether they arrived or not (decision C24).
 
-    None if the driver does not know it: all of them may have been sent.
+    None if the driver does not know the number. The machine then assumes that all bytes may have been sent.
     """
 
     def __post_init__(self) -> None:
@@ -104,17 +109,19 @@ class StreamLost(msgspec.Struct, frozen=True, gc=False):
 
 
 class TimePassed(msgspec.Struct, frozen=True, gc=False):
-    """``wakeup`` is reached, and all readable bytes were fed. Harmless at any other time. The first starts the machine.
+    """The time ``wakeup`` is reached, and the driver has fed all readable bytes.
 
-    The machine checks deadlines on this event, so a response that arrived while the program was busy must be fed first.
-    A timeout on bytes that the driver has not sent or read yet does not count against the node (decision C33).
+    The first event of this kind starts the machine. The driver may also send one before ``wakeup``. The machine checks
+    deadlines on this event, so the driver must first feed a response that arrived while the program was busy. If a
+    timeout concerns bytes that the driver has not sent or read yet, the machine does not count it against the node
+    (decision C33).
     """
 
     unsent: Mapping[StreamId, int] = {}
-    """Number of bytes whose write has started, as in ``StreamLost``, for each stream with ordered bytes that wait in
-    the driver. On all other streams the write of all bytes has started."""
+    """Streams whose ``SendBytes`` the driver has not written completely, each with the number of bytes whose write has
+    started, as in ``StreamLost``. On all other streams, the write of all bytes has started."""
     unread: Collection[StreamId] = frozenset()
-    """Streams that may have more to read, because the driver stopped at a limit."""
+    """Streams that may have more bytes to read, because the driver stopped reading at a limit."""
 
     def __post_init__(self) -> None:
         check_type(self.unsent, "unsent", Mapping)
@@ -124,9 +131,9 @@ class TimePassed(msgspec.Struct, frozen=True, gc=False):
 
 
 class StrategyDecided(msgspec.Struct, frozen=True):
-    """An asynchronous strategy returned its answer or raised, after ``ConsultStrategy`` or ``AcquirePermit``.
+    """An asynchronous strategy returned its decision or raised, after ``ConsultStrategy`` or ``AcquirePermit``.
 
-    Unknown tokens are ignored.
+    The machine ignores unknown tokens.
     """
 
     token: Token
@@ -135,5 +142,5 @@ class StrategyDecided(msgspec.Struct, frozen=True):
     raised: BaseException | None = None
 
 
-# Every event that the driver of any machine originates.
+# All events that a driver of any protocol sends.
 NeutralEvent = StreamOpened | BytesReceived | StreamLost | TimePassed | StrategyDecided

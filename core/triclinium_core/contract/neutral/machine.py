@@ -1,4 +1,4 @@
-"""Interface of all machines, independent of the protocol."""
+"""Interface that all machines have, whatever their protocol."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ A_co = TypeVar("A_co", covariant=True)
 
 
 class Machine(Protocol[E_contra, A_co]):
-    """A pure state machine: ``E_contra`` are its events, ``A_co`` its actions.
+    """Pure state machine. ``E_contra`` is the type of its events, ``A_co`` that of its actions.
 
-    It reads no clock, draws no random number and does no I/O. It is neither re-entrant nor thread-safe.
+    A machine reads no clock, draws no random number and does no I/O. It is neither re-entrant nor thread-safe.
     """
 
     @property
     def wakeup(self) -> float:
-        """Instant at which ``TimePassed`` is due; ``inf`` for never."""
+        """Time at which the machine needs ``TimePassed``; ``inf`` for never."""
         ...
 
     @property
     def work(self) -> int:
-        """Units of work on received bytes so far, of about a microsecond each."""
+        """Units of work that the machine has spent on received bytes. A unit takes about a microsecond."""
         ...
 
     def handle(self, event: E_contra, now: float) -> Sequence[A_co]:
-        """Return the actions that follow from ``event``, in order.
+        """Handle ``event``, and return the actions that the driver must execute, in order.
 
         Args:
-            now: monotonic seconds, never less than before.
+            now: current time in monotonic seconds, never less than in an earlier call.
 
         Raises:
             ArgumentError: the event is invalid. The state of the machine is unchanged.

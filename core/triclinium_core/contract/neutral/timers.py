@@ -1,7 +1,8 @@
-"""One heap of named timers, and the next wakeup.
+"""Heap of timers, each with a kind and a subject, and the time of the next one.
 
-Cancelling releases the subject immediately and leaves the time in the heap. Times of cancelled timers are skipped, and
-removed once they outnumber the live ones, so the size of the heap is proportional to the number of live timers.
+Cancelling a timer releases its subject immediately, but leaves its time in the heap. ``Timers`` skips the times of
+cancelled timers, and removes them when they outnumber the live ones. The size of the heap is therefore proportional to
+the number of live timers.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ TimerId = NewType("TimerId", int)
 
 
 SWEEP_SIZE_MIN = 64
-"""Number of entries up to which a sweep would cost more than it frees."""
+"""Number of entries up to which the heap is not swept, because a sweep would cost more than it frees."""
 
 
 class Timers(Generic[K]):
-    """Timers by id, each with kind and subject, and a heap of their times. ``K`` is the type of the kinds."""
+    """Timers by id, each with a kind and a subject, and a heap of their times. ``K`` is the type of the kinds."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, TimerId]] = []
-        """Times of all timers, including cancelled ones. It refers to no subject."""
+        """Times and ids of all timers, including cancelled ones. The heap has no references to subjects."""
         self._live: dict[TimerId, tuple[K, object]] = {}
-        """Kind and subject of each timer that is neither cancelled nor fired."""
+        """Kind and subject of each timer that has neither fired nor been cancelled."""
         self._next_id = 0
         self.wakeup: float = math.inf
-        """Instant at which the next timer is due; ``inf`` for never."""
+        """Time at which the next timer is due; ``inf`` without timers."""
 
     def __len__(self) -> int:
         return len(self._live)
@@ -60,7 +61,10 @@ class Timers(Generic[K]):
         return TimerId(self._next_id)
 
     def pop_due(self, now: float, newest: TimerId) -> tuple[K, object] | None:
-        """Remove and return the first due timer. Return None if no timer is due, or it was added after ``newest``."""
+        """Remove the first due timer, and return its kind and its subject.
+
+        Return None if no timer is due, or if the first one was added after ``newest``.
+        """
         if self.wakeup > now or not self._heap or self._heap[0][1] > newest:
             return None
         _, timer = heapq.heappop(self._heap)

@@ -1,14 +1,15 @@
-"""Retries of calls of any function, under any strategy with Smithy's interface.
+"""Retries of function calls, under any strategy with Smithy's interface.
 
 The strategy decides whether and when to retry; this package does the rest.
 
-``call_machine`` drives one call from its first failure to its end, under the ``terms`` that the caller chose.
-``retryable`` has the caller's rules for errors and results, ``http_rules`` the rules for HTTP requests. ``history``
-attaches the attempts to the last error, and ``reports`` has the reports to hooks.
+``call_machine`` has the state machine of one call, from its first failure to its end. ``terms`` has the options that
+the caller chose. ``retryable`` applies the caller's rules on which errors and results to retry, and ``http_rules`` has
+rules for HTTP requests. ``history`` attaches records of the attempts to the last error. ``reports`` has the reports
+that hooks receive.
 
 The package uses ``retry.smithy``, which does not depend on it.
 
-This package exports the names that a driver needs. Each is loaded on first use.
+This package exports the names that a driver needs. It loads each name on first use.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ _MODULE_OF = {
     "refuse_first": "triclinium_core.retry.calls.call_machine",
 }
 
-if not TYPE_CHECKING:  # A type checker would accept any misspelt name because of this function.
+if not TYPE_CHECKING:  # A type checker that sees ``__getattr__`` accepts misspelt names.
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
 
 __all__ = [

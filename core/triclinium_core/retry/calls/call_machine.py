@@ -1,10 +1,13 @@
-"""Machine of one call of any function: whether it retries after a failed attempt, and when.
+"""State machine of one function call, which decides whether and when to retry after a failed attempt.
 
-A call whose first attempt succeeds needs no machine: it acquires the strategy's initial token and returns it with
-``record_success``. The first failure creates a ``CallMachine`` with that token. The caller reports each failure to it.
-The machine returns ``Sleep``, after which the caller calls ``begin`` and then the function again, or ``GiveUp``, after
-which the caller returns the result of the attempt or raises its error. For an asynchronous strategy the machine returns
-``AwaitStrategy``; the caller awaits it and passes the outcome to ``grant`` or ``refuse``.
+If the first attempt succeeds, no machine is needed: the caller acquires a token from the strategy, and passes it to the
+strategy's ``record_success``. If the first attempt fails, the caller creates a ``CallMachine`` with the token, and
+reports each failure to the machine. The machine returns one of three decisions:
+
+- ``Sleep``: the caller waits, calls ``begin``, and calls the function again.
+- ``GiveUp``: the caller returns the result of the attempt or raises its error.
+- ``AwaitStrategy``, for an asynchronous strategy: the caller awaits the strategy, and passes the token to ``grant`` or
+  the exception to ``refuse``.
 
 Source: the Smithy Python retry design, "Example Usage"; decisions S2, S8.
 """
@@ -25,15 +28,15 @@ from triclinium_core.shown import total_repr
 T = TypeVar("T")
 
 RECORDS_MAX = 100
-"""Maximum number of failed attempts recorded for a call, the latest ones: a strategy may permit any number, and each
-record keeps an error."""
+"""Maximum number of failed attempts of a call that the machine records. It keeps the latest ones. A limit is necessary,
+because a strategy may permit any number of attempts, and each record keeps an error."""
 
 
 class Sleep(NamedTuple):
     """Wait, then make the next attempt."""
 
     delay: float
-    """Seconds, finite and at least 0."""
+    """Seconds to wait, finite and at least 0."""
 
 
 class GiveUp(NamedTuple):
@@ -43,7 +46,7 @@ class GiveUp(NamedTuple):
 
 
 class AwaitStrategy(NamedTuple):
-    """Await the strategy, then pass its token to ``grant`` or its exception to ``refuse``."""
+    """Await ``answer``, then pass its token to ``grant``, or the exception that it raises to ``refuse``."""
 
     answer: Awaitable[RetryToken]
 
@@ -61,10 +64,10 @@ def first_delay(terms: CallTerms[T], token: RetryToken) -> float:
 
 
 def refuse_first(refusal: Exception) -> None:
-    """Continue without a token: the call gets one attempt.
+    """Return if ``refusal`` is a ``RetryError``, so that the call makes one attempt without a token.
 
     Raises:
-        Exception: ``refusal``, unless it is a ``RetryError``.
+        Exception: ``refusal``, if it is not a ``RetryError``.
 
     Source: the Smithy Python retry design, "Example Usage".
     """
@@ -72,7 +75,7 @@ def refuse_first(refusal: Exception) -> None:
         try:
             raise refusal
         finally:
-            # The traceback of the error refers to this frame: together they would form a cycle.
+            # The traceback of the error refers to this frame. A reference from the frame to the error would be a cycle.
             del refusal
 
 
@@ -80,11 +83,11 @@ class CallMachine:
     """State machine that decides about the attempts of one call.
 
     Args:
-        terms: the caller's options.
-        token: token of the first attempt; None if the strategy refused one.
-        began: start of the first attempt, in monotonic seconds.
-        attempts_max: maximum number of attempts, whatever the strategy permits; None for no other limit than the
-            strategy's.
+        terms: options of the call.
+        token: token of the first attempt; None if the strategy refused a token.
+        began: time at which the first attempt started, in monotonic seconds.
+        attempts_max: maximum number of attempts, even if the strategy permits more; None if only the strategy limits
+            the number.
     """
 
     __slots__ = (
@@ -105,9 +108,9 @@ class CallMachine:
         self, terms: CallTerms[T], *, token: RetryToken | None, began: float, attempts_max: int | None = None
     ) -> None:
         self.number: int = 1
-        """Number of the current attempt, or of the one that failed last."""
+        """Number of the current attempt, or of the attempt that failed last if no attempt is running; from 1."""
         self.token: RetryToken | None = token
-        """Token of that attempt; None if the strategy refused one. Release it with ``CallTerms.abandon``."""
+        """Token of that attempt; None if the strategy refused a token. ``CallTerms.abandon`` releases the token."""
         self._terms: CallTerms[T] = terms
         self._attempts_max = attempts_max
         self._began = began
@@ -123,7 +126,7 @@ class CallMachine:
 
     @property
     def records(self) -> tuple[AttemptRecord, ...]:
-        """Failed attempts that were followed by another one, oldest first; empty once the call has ended."""
+        """Failed attempts after which another attempt was permitted, oldest first; empty after the end of the call."""
         return tuple(self._records)
 
     def begin(self, now: float) -> None:
@@ -134,13 +137,13 @@ class CallMachine:
         """Return the decision after an attempt that raised ``error``.
 
         Args:
-            now: monotonic seconds.
-            deadline: no attempt begins at or after this time; ``math.inf`` for none.
+            now: current time in monotonic seconds.
+            deadline: time at or after which no attempt begins; ``math.inf`` for no deadline.
 
         Raises:
-            ArgumentError: the strategy's token is invalid, or a function passed as ``on`` returned an invalid value;
-                ``error`` is the cause.
-            Exception: any exception of the strategy or of such a function that is not a ``RetryError``.
+            ArgumentError: the strategy's token is invalid, or a function passed as ``on`` returned an invalid value.
+                ``__cause__`` is ``error``.
+            Exception: any exception of the strategy or of the function ``on`` that is not a ``RetryError``.
         """
         try:
             info = info_of_error(self._terms.on, error)
@@ -149,20 +152,21 @@ class CallMachine:
         return self._decide(error, info, now, deadline)
 
     def reject(self, info: ErrorInfo, *, now: float, deadline: float) -> Decision:
-        """Return the decision after an attempt whose result is to be retried, as ``info`` describes.
+        """Return the decision after an attempt whose result the caller's rule does not accept.
 
-        Raises the same exceptions as ``fail``.
+        ``info`` is the retry information that the rule returned. This method raises the same exceptions as ``fail``.
         """
         return self._decide(None, info, now, deadline)
 
     def succeed(self) -> None:
-        """Record the success of the attempt, and release the errors of earlier attempts."""
+        """Record that the attempt succeeded, and release the errors of earlier attempts."""
         self.forget_errors()
 
     def forget_errors(self) -> None:
         """Release the errors of all attempts at the end of the call.
 
-        Their tracebacks refer to the frames of the call, and those frames refer to this machine.
+        This breaks a reference cycle: the tracebacks of the errors refer to the frames of the call, and these frames
+        refer to this machine.
         """
         self._records, self._error = [], None
 
@@ -173,7 +177,7 @@ class CallMachine:
             ArgumentError: ``token`` is invalid.
         """
         delay = delay_of(self._terms.strategy, token, self._error)
-        # A strategy may permit a retry of an error that is not retry-safe. Smithy forbids that, and so do we.
+        # The strategy may permit a retry although it is not safe. Smithy forbids such a retry, and so does this class.
         if not self._is_safe:
             return self._abandon(token, RetryEnding.NOT_RETRY_SAFE)
         if _reaches(delay, deadline - now):
@@ -188,16 +192,17 @@ class CallMachine:
         return Sleep(delay)
 
     def refuse(self, refusal: Exception) -> GiveUp:
-        """Give up because the strategy raised ``refusal``.
+        """Return the decision to give up, because the strategy raised ``refusal``.
 
         Raises:
-            Exception: ``refusal``, unless it is a ``RetryError``.
+            Exception: ``refusal``, if it is not a ``RetryError``.
         """
         if not is_refusal(refusal):
             try:
                 raise refusal
             finally:
-                # The traceback of the error refers to this frame: together they would form a cycle.
+                # The traceback of the error refers to this frame. A reference from the frame to the error would be a
+                # cycle.
                 del refusal
         if not self._is_safe:
             return self._give_up(RetryEnding.NOT_RETRY_SAFE)
@@ -209,14 +214,15 @@ class CallMachine:
 
     def _decide(self, error: Exception | None, info: ErrorInfo, now: float, deadline: float) -> Decision:
         self._error, self._is_safe, self._elapsed = error, info.is_retry_safe is True, now - self._began
-        # A strategy sees throttling errors even if they are not retried: it may have to lower its rate.
+        # Consult the strategy about a throttling error even if a retry is not safe: it may have to lower its rate.
         if not self._is_safe and not info.is_throttling_error:
             return self._give_up(RetryEnding.NOT_RETRY_SAFE)
         if self.token is None:
             return self._give_up(RetryEnding.NO_TOKEN if self._is_safe else RetryEnding.NOT_RETRY_SAFE)
         if self._attempts_max is not None and self.number >= self._attempts_max:
             return self._give_up(RetryEnding.EXHAUSTED)
-        # A synchronous strategy sees a throttling error even after the deadline; the token is then abandoned.
+        # Consult a synchronous strategy about a throttling error even after the deadline. ``grant`` then abandons the
+        # token.
         if _reaches(0.0, deadline - now) and (self._terms.is_async or not info.is_throttling_error):
             return self._give_up(RetryEnding.DEADLINE)
         shown = for_strategy(error, info)
@@ -240,5 +246,5 @@ class CallMachine:
 
 
 def _reaches(delay: float, remaining: float) -> bool:
-    # As in ``backoff.cap``: an attempt at the deadline is too late.
+    # As in ``backoff.cap``, a delay that ends exactly at the deadline is too long.
     return delay >= remaining - RESOLUTION

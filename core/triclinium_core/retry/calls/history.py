@@ -1,4 +1,4 @@
-"""History of the attempts of a call, attached to its last error as records and as notes."""
+"""Records of the attempts of a call, and functions that attach them to the call's last error, with a note for each."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from enum import Enum
 from typing import NamedTuple
 
 NOTES_MAX = 20
-"""Maximum number of notes that this module adds to one error; only the latest attempts get one."""
+"""Maximum number of notes that this module adds to an error. Only the latest attempts have notes."""
 
 NOTE_LENGTH_MAX = 160
-"""Maximum length of an error's text in a note, in characters."""
+"""Maximum number of characters of an error's text in a note."""
 
 _KEY = "_triclinium_attempts"
 
 
 class RetryEnding(Enum):
-    """Reason why no further attempt was made."""
+    """Reason why a call made no further attempt."""
 
     NOT_RETRY_SAFE = "the error is not retry-safe"
     EXHAUSTED = "no attempt is left"
@@ -35,24 +35,24 @@ class AttemptRecord(NamedTuple):
     number: int
     """Number of the attempt, from 1."""
     error: Exception | None
-    """Error that the attempt raised; None if its result was to be retried."""
+    """Error that the attempt raised; None if it returned a result that the caller's rule did not accept."""
     delay: float
-    """Seconds waited before the attempt."""
+    """Seconds for which the call waited before the attempt."""
     elapsed: float
     """Duration of the attempt, in seconds."""
     ending: RetryEnding | None = None
-    """Why this attempt was the last; None if another one followed."""
+    """Reason why this attempt was the last; None if another attempt followed."""
 
 
 _THIS = Exception("the error with the history")
-"""Placeholder for an error in its own records."""
+"""Placeholder in the records that are attached to an error, in place of the error itself."""
 
 
 class _Story:
-    """Attempts that led to an error, as attached to it.
+    """Attempts of a call, attached to the error with which the call ended.
 
-    Records hold a placeholder instead of the error itself, which may have ended earlier attempts too. This avoids a
-    reference cycle.
+    The same error object may have ended earlier attempts too. The records then have a placeholder instead of the error,
+    which avoids a reference cycle.
     """
 
     __slots__ = ("delay", "earlier", "elapsed", "ended", "ending", "notes", "number")
@@ -64,7 +64,8 @@ class _Story:
         self.notes: list[str] = []
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Earlier errors may not support copying or pickling, but must not prevent it here. The notes are copied.
+        # A copied or unpickled error has no records, because the errors of earlier attempts may not support copying or
+        # pickling. It keeps its notes.
         return _nothing, ()
 
 
@@ -77,13 +78,14 @@ def _exchange(records: Sequence[AttemptRecord], old: Exception | None, new: Exce
 
 
 def attempts_of(error: BaseException) -> tuple[AttemptRecord, ...]:
-    """Return the attempts that ended with ``error``, oldest first; empty if the error ended no call.
+    """Return the attempts of the call that ended with ``error``, oldest first; empty if no retried call ended with it.
 
-    After more than a hundred failures, only the last attempt and the hundred before it are kept. Their errors keep
-    their tracebacks, and thereby all that their frames refer to, for as long as this error lives.
+    After more than a hundred failures, only the last attempt and the hundred attempts before it are kept. While
+    ``error`` exists, it keeps the errors of these attempts, with their tracebacks and all objects to which the frames
+    refer.
 
-    For nested calls these are the attempts of the outermost call; the errors of its earlier attempts have their own. A
-    copied or unpickled error has no attempts, but keeps its notes.
+    If calls are nested, the result has the attempts of the outermost call. The errors of its earlier attempts have the
+    attempts of the inner calls. A copied or unpickled error has no attempts, but keeps its notes.
     """
     story = _story_of(error)
     if story is None or not isinstance(error, Exception):
@@ -95,14 +97,15 @@ def attempts_of(error: BaseException) -> tuple[AttemptRecord, ...]:
 
 
 def attach(earlier: Sequence[AttemptRecord], last: AttemptRecord, *, ended: float) -> None:
-    """Attach the attempts to the error of the last one, and add a note for each attempt.
+    """Attach the records of all attempts to the error of the last attempt, and add a note for each attempt.
 
-    This never raises, even if the error's class refuses attributes. If the error already ended another call, the
-    attempts and notes of that call are replaced. If that call was a part of the last attempt, its notes stay in front.
+    This function never raises, even if the error's class refuses attributes. If the same error has already ended
+    another call, replace the attempts and notes of that call. But if that call was made within the last attempt, keep
+    its notes before the new ones.
 
     Args:
-        last: its ``error`` gets the attempts.
-        ended: end of the last attempt, in monotonic seconds.
+        last: record of the last attempt, with the error to which the records are attached.
+        ended: time at which the last attempt ended, in monotonic seconds.
     """
     error = last.error
     if error is None:
@@ -111,11 +114,11 @@ def attach(earlier: Sequence[AttemptRecord], last: AttemptRecord, *, ended: floa
     is_inner = before is not None and before.ended >= ended - last.elapsed
     story.notes = [*(before.notes if before is not None and is_inner else ()), *_notes(earlier, last)][-NOTES_MAX:]
     try:
-        # Bypass __setattr__, which raises in a frozen dataclass.
+        # ``setattr`` would raise for an error that is a frozen dataclass.
         error.__dict__[_KEY] = story
         _replace_notes(error, before.notes if before is not None else (), story.notes)
     except Exception:
-        # The error is the user's and may be of any class. Skip what its class refuses.
+        # The error may have any class of the user, which may refuse attributes or notes.
         return
 
 
@@ -137,7 +140,7 @@ def _replace_notes(error: Exception, old: Sequence[str], new: Sequence[str]) -> 
 
 
 def _notes(earlier: Sequence[AttemptRecord], last: AttemptRecord) -> list[str]:
-    """Return a note for each attempt; none for a single attempt whose error is not retry-safe."""
+    """Return a note for each attempt, but no note for a single attempt whose retry was not safe."""
     if not earlier and last.ending is RetryEnding.NOT_RETRY_SAFE:
         return []
     lines = [
@@ -152,13 +155,13 @@ def _times(delay: float, elapsed: float) -> str:
 
 
 def describe(error: BaseException | None) -> str:
-    """Return the type and text of an error in one line, with the text limited to ``NOTE_LENGTH_MAX``."""
+    """Return the type and the text of an error in one line. Cut the text to ``NOTE_LENGTH_MAX`` characters."""
     if error is None:
         return "a result that requires a retry"
     try:
         text = " ".join(str(error).split())
     except Exception:
-        # A user's error whose __str__ raises.
+        # The ``__str__`` of a user's error class may raise.
         text = ""
     if len(text) > NOTE_LENGTH_MAX:
         text = f"{text[: NOTE_LENGTH_MAX - 1]}…"

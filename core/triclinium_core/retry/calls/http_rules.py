@@ -1,6 +1,6 @@
-"""Rules for retrying HTTP requests, and for their delays: tables and pure functions.
+"""Rules for retries of HTTP requests: tables, and pure functions that return retry information.
 
-The rules return the information about an error that a strategy reads; the strategy decides.
+The strategy of the request reads the retry information and decides.
 
 Source: RFC 9110, sections 9.2.2 "Idempotent Methods", 10.2.3 "Retry-After", 15 "Status Codes"; RFC 6585, section 4;
 RFC 8470, section 5.2; decisions R14 to R17.
@@ -22,26 +22,26 @@ from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import shown
 
 IDEMPOTENT_METHODS: frozenset[str] = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
-"""Idempotent methods: sending such a request twice has the same effect as sending it once. Source: RFC 9110, section
-9.2.2."""
+"""Idempotent methods: a request with such a method has the same effect whether it is sent once or twice (RFC 9110,
+section 9.2.2)."""
 
 _METHOD_SIGNS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~")
-"""Characters permitted in a method: those of RFC 9110, section 5.6.2, without lower-case letters, which are a mistake
-here."""
+"""Characters that a method may have: those of RFC 9110, section 5.6.2, except lower-case letters. A method in lower
+case is probably a mistake, because methods are case-sensitive."""
 
 RETRY_AFTER_MOST = 1e9
-"""Maximum delay in seconds, some thirty years. It keeps sums of times finite, however large a server's number is."""
+"""Maximum delay in seconds, about thirty years. It keeps sums of times finite, even if a server sends a huge number."""
 
 
 class StatusRule(NamedTuple):
-    """Reason why a status is retried, and its classification."""
+    """Meaning and classification of a status after which a request may be retried."""
 
     reason: str
     """Meaning of the status."""
     is_throttling: bool = False
-    """Whether the status requests a lower rate. The strategy then waits longer and charges its quota less."""
+    """Whether the server requests a lower rate. A retry then waits longer and takes less from the strategy's quota."""
     is_timeout: bool = False
-    """Whether the status reports a timeout."""
+    """Whether the server reports a timeout."""
 
 
 # fmt: off
@@ -53,8 +53,8 @@ RETRIED_STATUSES: Mapping[int, StatusRule] = table_of((
     (503, StatusRule("the server is temporarily overloaded or in maintenance")),
     (504, StatusRule("a gateway received no response in time from the server behind it", is_timeout=True)),
 ))
-"""Statuses of transient failures. 500 is not among them: the server does not know what went wrong, so the failure may
-well repeat, and what the request has changed is unknown."""
+"""Statuses of transient failures. The status 500 is not one of them: the server does not know what went wrong, so a
+retry is likely to fail again, and the request may have changed data."""
 # fmt: on
 
 _OTHER_STATUS = StatusRule("a status that is not in the table")
@@ -62,10 +62,10 @@ _OTHER_STATUS = StatusRule("a status that is not in the table")
 
 @dataclass(frozen=True, slots=True)
 class HttpRequestFacts:
-    """Request data that the rules use."""
+    """Facts about a request that the rules use."""
 
     method: str
-    """Method as sent; methods are case-sensitive."""
+    """Method of the request, unchanged, because methods are case-sensitive."""
     has_idempotency_key: bool = False
     """Whether the request has an ``Idempotency-Key`` header."""
     is_replayable: bool = True
@@ -74,7 +74,7 @@ class HttpRequestFacts:
 
 @dataclass(frozen=True, slots=True)
 class HttpFailure:
-    """Data on a request without a response that the rules use."""
+    """Facts that the rules use about a request without a response."""
 
     is_unsent: bool = False
     """Whether it is certain that no part of the request was sent."""
@@ -87,12 +87,12 @@ class HttpRetryRules:
     """Rules for requests that a :py:class:`triclinium.adapters.httpx.RetryTransport` may send again.
 
     Args:
-        methods: methods of requests that may be sent again after they may have reached the server.
+        methods: methods of requests that may be sent again even if they may have reached the server.
         statuses: statuses of responses that count as transient failures.
-        idempotency_key: whether a request with an ``Idempotency-Key`` header may be sent again like an idempotent one,
-            whatever its method. The service must honour that header; many do not.
-        retry_after_max: a response whose ``Retry-After`` is longer is not retried. None: any delay is waited for, up to
-            the deadline.
+        idempotency_key: whether a request with an ``Idempotency-Key`` header counts as idempotent, whatever its method.
+            The service must honour this header; many services do not. Default: False.
+        retry_after_max: maximum ``Retry-After`` of a response after which the request is retried. Default: None, for no
+            maximum other than the deadline.
 
     Raises:
         ArgumentError: an argument is invalid.
@@ -130,9 +130,9 @@ class HttpRetryRules:
         object.__setattr__(self, "retry_after_max", most)
 
     def is_success(self, status: int) -> bool:
-        """Return whether a response with this status is a success, which returns the request's cost to the quota.
+        """Return whether a response with this status counts as a success, after which the quota regains units.
 
-        A 404 is a success: the service works. A 500 is not, although it is not retried.
+        404 is a success, because the service works. 500 is not a success, although the request is not retried.
         """
         return status < 500 and status not in self.statuses
 
@@ -142,7 +142,7 @@ class HttpRetryRules:
         """Return the retry information for an unsuccessful response.
 
         Args:
-            retry_after: value of the ``Retry-After`` header; None without one.
+            retry_after: value of the ``Retry-After`` header; None without this header.
             wall_seconds: wall-clock time, in seconds since 1970-01-01 UTC.
         """
         rule = RETRIED_STATUSES.get(status, _OTHER_STATUS)
@@ -160,7 +160,7 @@ class HttpRetryRules:
     def judge_failure(self, request: HttpRequestFacts, failure: HttpFailure) -> ErrorInfo:
         """Return the retry information for a request without a response."""
         return ErrorInfo(
-            # No part of the request was sent, so sending it again repeats nothing, and its body is unused.
+            # If no part of the request was sent, the server has not received it, and its body is still unread.
             is_retry_safe=failure.is_unsent or self._may_be_repeated(request),
             is_timeout_error=failure.is_timeout,
         )
@@ -171,12 +171,12 @@ class HttpRetryRules:
 
 
 def parse_retry_after(text: str | None, wall_seconds: float) -> float | None:
-    """Return the delay of a ``Retry-After`` header, in seconds; None if it is missing or invalid.
+    """Return the delay that a ``Retry-After`` header specifies, in seconds; None if the header is missing or invalid.
 
-    A date in the past gives 0. A delay above ``RETRY_AFTER_MOST`` is cut to that.
+    Return 0 for a date in the past, and at most ``RETRY_AFTER_MOST``.
 
     Args:
-        text: digits, or a date in any of the forms of RFC 9110.
+        text: value of the header: digits, or a date in any of the forms of RFC 9110.
         wall_seconds: wall-clock time, in seconds since 1970-01-01 UTC.
     """
     if text is None:
@@ -186,7 +186,7 @@ def parse_retry_after(text: str | None, wall_seconds: float) -> float | None:
         return min(float(text), RETRY_AFTER_MOST)
     try:
         date = parsedate_to_datetime(text)
-        # RFC 9110, section 5.6.7: a date is in UTC even if it names no zone.
+        # RFC 9110, section 5.6.7: a date without a time zone is in UTC.
         instant = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
         return None

@@ -1,4 +1,4 @@
-"""Reports to hooks on the retries of a call or an operation."""
+"""Reports that hooks receive about the retries of a function call or an operation."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ class RetryScheduled(NamedTuple):
     """Report that an attempt failed and another one will follow."""
 
     name: str
-    """Name of the call, from the caller or else the function; or name of the operation, such as ``upsert``."""
+    """Name of the operation, such as ``upsert``; for a call, the name that the caller chose or the function's name."""
     attempt: int
     """Number of the attempt that failed; 1 is the first."""
     delay: float
     """Seconds until the next attempt."""
     error: Exception | None
-    """Error that the attempt raised; None if its result is to be retried, and for operations (see ``reason``)."""
+    """Error that the attempt raised; None if its result was not accepted, and for operations, which have ``reason``."""
     token_scope: str | None
-    """Token scope, which selects the quota."""
+    """Token scope of the call or operation, which selects the quota; None is also a scope."""
     reason: str | None = None
-    """Name of the ``RetryReason`` of the failure; operations only."""
+    """Name of the ``RetryReason`` for which an operation failed; None for calls."""
 
     def __str__(self) -> str:
         why = self.reason or describe(self.error)
@@ -30,41 +30,41 @@ class RetryScheduled(NamedTuple):
 
 
 class RetryGivenUp(NamedTuple):
-    """Report that an attempt failed and was the last: the caller gets its error or its result."""
+    """Report that an attempt failed and was the last. The caller receives its error or its result."""
 
     name: str
-    """Name of the call, from the caller or else the function; or name of the operation, such as ``upsert``."""
+    """Name of the operation, such as ``upsert``; for a call, the name that the caller chose or the function's name."""
     attempt: int
     """Number of the attempt that failed; 1 is the first."""
     ending: RetryEnding
-    """Why no further attempt is made."""
+    """Reason why no further attempt is made."""
     error: Exception | None
-    """Error that the attempt raised; None if its result was to be retried."""
+    """Error that the attempt raised; None if its result was not accepted."""
     token_scope: str | None
-    """Token scope, which selects the quota."""
+    """Token scope of the call or operation, which selects the quota; None is also a scope."""
     reason: str | None = None
-    """Name of the newest ``RetryReason`` of the operation; operations only."""
+    """Name of the ``RetryReason`` for which an operation failed last; None for calls."""
 
     def __str__(self) -> str:
         return f"{self.name} is not retried: {self.ending} (attempt {self.attempt}: {describe(self.error)})"
 
 
 class RetrySucceeded(NamedTuple):
-    """Report that an attempt succeeded after others had failed. The success of a first attempt is not reported."""
+    """Report that an attempt succeeded after earlier attempts had failed. There is no report if the first succeeds."""
 
     name: str
-    """Name of the call, from the caller or else the function; or name of the operation, such as ``upsert``."""
+    """Name of the operation, such as ``upsert``; for a call, the name that the caller chose or the function's name."""
     attempt: int
     """Number of the attempt that succeeded, at least 2."""
     token_scope: str | None
-    """Token scope, which selects the quota."""
+    """Token scope of the call or operation, which selects the quota; None is also a scope."""
 
     def __str__(self) -> str:
         return f"{self.name} succeeded at attempt {self.attempt}"
 
 
 RetryReport = RetryScheduled | RetryGivenUp | RetrySucceeded
-"""Report that a hook receives."""
+"""Any report that a hook receives."""
 
 RetryHook = Callable[[RetryReport], object]
-"""Hook that receives every report. It must be a plain function; its result is ignored."""
+"""Function that receives every report. It must not be an ``async def``. Its result is ignored."""

@@ -1,4 +1,4 @@
-"""A caller's rules for the errors and results of a call that are retried."""
+"""Rules by which a caller selects the errors and results of a call that are retried."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from triclinium_core.shown import shown
 T = TypeVar("T")
 
 RetryOn = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool | ErrorInfo] | None
-"""Errors to retry: those of one type or of several, or those that a function selects. None selects the errors whose own
-``is_retry_safe`` is True."""
+"""Rule that selects the errors to retry: one exception type, a tuple of types, or a function of the error. None selects
+the errors whose own ``is_retry_safe`` is True."""
 
 RETRY_SAFE = ErrorInfo(is_retry_safe=True)
-"""Retry information for a caller's rule that returns True."""
+"""Retry information that applies if a caller's rule returns True."""
 
 _CODE_IS_COROUTINE = 0x80
-"""Flag of the code object of an ``async def``."""
+"""Flag that the code object of an ``async def`` has."""
 
 _ATTRIBUTES = ("is_retry_safe", "retry_after", "is_throttling_error")
-"""Attributes of ``ErrorRetryInfo``; a strategy may read each of them."""
+"""Attributes of ``ErrorRetryInfo``, all of which a strategy may read."""
 
 
 def check_retry_on(on: object) -> None:
-    """Raise ArgumentError unless this is a subclass of Exception, a tuple of subclasses, a plain function or None."""
+    """Raise ArgumentError unless ``on`` is a subclass of Exception, a tuple of them, a plain function or None."""
     if on is None or (on.__class__ is type and issubclass(on, Exception)):
         return
     for kind in on if isinstance(on, tuple) else (on,):
@@ -49,8 +49,8 @@ def check_retry_on(on: object) -> None:
 
 
 def check_is_sync(parameter: str, function: object) -> None:
-    """Raise ArgumentError if the function is an ``async def``."""
-    # For an object, check __call__ of its class, as Python does.
+    """Raise ArgumentError if ``function`` is an ``async def``."""
+    # If ``function`` is another callable object, Python calls the ``__call__`` of its class.
     for called in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its kind counts, not whether it is there
         if getattr(getattr(called, "__code__", None), "co_flags", 0) & _CODE_IS_COROUTINE:
             raise ArgumentError(
@@ -60,7 +60,7 @@ def check_is_sync(parameter: str, function: object) -> None:
 
 
 def check_retry_result(retry_result: object) -> None:
-    """Raise ArgumentError unless this is a plain function or None."""
+    """Raise ArgumentError unless ``retry_result`` is a plain function or None."""
     if retry_result is None:
         return
     if not callable(retry_result):
@@ -75,11 +75,11 @@ def _wrong_on(value: object, hint: str) -> ArgumentError:
 
 
 def info_of_error(on: RetryOn, error: Exception) -> ErrorInfo:
-    """Return the retry information for ``error``, from the error itself and the caller's rule.
+    """Return the retry information about ``error``, from its attributes and the caller's rule.
 
-    A matching type, or a function that returns True, makes an error retry-safe unless the error's own ``is_retry_safe``
-    is False; the error's other attributes still apply. An ``ErrorInfo`` that a function returns replaces them all. An
-    exception group matches group types only: it may contain any error.
+    If a type matches or a function returns True, a retry is safe, unless the error's own ``is_retry_safe`` is False.
+    The error's other attributes still apply. If a function returns an ``ErrorInfo``, it replaces all attributes. An
+    exception group matches only types of exception groups, because it may contain any error.
 
     Raises:
         ArgumentError: the function returned neither a bool nor an ErrorInfo.
@@ -97,7 +97,7 @@ def info_of_error(on: RetryOn, error: Exception) -> ErrorInfo:
 
 
 def info_of_result(retry_result: Callable[[T], bool | ErrorInfo], result: T) -> ErrorInfo | None:
-    """Return the caller's retry information for a result; None if the result is accepted.
+    """Return the retry information about a result from the caller's rule; None if the rule accepts the result.
 
     Raises:
         ArgumentError: the function returned neither a bool nor an ErrorInfo.
@@ -136,7 +136,7 @@ def _checked_info(parameter: str, function: object, answer: object) -> ErrorInfo
 
 
 def check_info(parameter: str, info: ErrorInfo) -> ErrorInfo:
-    """Return ``info``.
+    """Return ``info`` if it is valid.
 
     Raises:
         ArgumentError: ``info`` is not an ErrorInfo, or its ``retry_after`` is not a finite number of at least 0.
@@ -153,12 +153,13 @@ def check_info(parameter: str, info: ErrorInfo) -> ErrorInfo:
 
 
 def for_strategy(error: Exception | None, info: ErrorInfo) -> Exception:
-    """Return the error to show to a strategy: ``error`` if its own attributes equal ``info``, otherwise a wrapper.
+    """Return the error that the strategy receives: ``error`` if its attributes express ``info``, otherwise a wrapper.
 
-    ``error`` needs the three attributes of ``ErrorRetryInfo``. Missing further attributes have their defaults.
+    ``error`` is returned only if it has the three attributes of ``ErrorRetryInfo``. Defaults apply to other missing
+    attributes.
 
     Args:
-        error: None if the attempt returned a result that is to be retried.
+        error: error that the attempt raised; None if it returned a result that the caller's rule did not accept.
     """
     if error is None:
         return ClassifiedError(UnwelcomeResultError("the result requires a retry"), info)
@@ -167,15 +168,15 @@ def for_strategy(error: Exception | None, info: ErrorInfo) -> Exception:
 
 def _describes_itself(error: Exception, info: ErrorInfo) -> bool:
     try:
-        # Most errors have no such attributes; the first one shows that.
+        # Look for one attribute first, because most errors have none of the three.
         has_all = getattr(error, "is_retry_safe", None) is not None and all(
             hasattr(error, name) for name in _ATTRIBUTES
         )
     except Exception:
-        # A computed attribute raised: no strategy should have to read it.
+        # A property raised. Use a wrapper, so that the strategy need not read the property.
         return False
     return has_all and classify(error) == info
 
 
 class UnwelcomeResultError(Exception):
-    """Placeholder, visible to the strategy only, for a result that is to be retried."""
+    """The caller's rule did not accept a result. Only the strategy receives this error."""

@@ -1,4 +1,4 @@
-"""Terms of a retried call: the caller's options, checked before the first attempt."""
+"""Terms of a retried call: the caller's options, which are checked before the first attempt."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from triclinium_core.shown import shown
 T = TypeVar("T")
 
 KINDS_MAX = 64
-"""Maximum number of strategy classes in the cache; a program has a few. Inspecting a class takes 19000 instructions,
-twice as many as the rest of the terms of a call (``python -m tests.bench --only retries``)."""
+"""Maximum number of strategy classes in the cache, of which a program has a few. The cache is useful because inspecting
+a class takes 19000 instructions, twice as many as all other work on the terms of a call (``python -m tests.bench --only
+retries``)."""
 
 
 class CallTerms(Generic[T]):
     """Options of a retried call.
 
     Args:
-        strategy: decides about retries.
-        on: which errors are retried.
-        retry_result: which results are retried.
-        token_scope: separates the quotas of the strategy.
-        name: name of the call, for reports; None for the name of the function.
+        strategy: strategy that decides about retries.
+        on: rule that selects the errors to retry.
+        retry_result: function that selects the results to retry; None to accept all results.
+        token_scope: scope of the call. The strategy has a separate quota for each scope.
+        name: name of the call in reports; None for the name of the function.
         hooks: functions that receive the reports.
 
     Raises:
@@ -40,9 +41,9 @@ class CallTerms(Generic[T]):
 
     __slots__ = ("hooks", "is_async", "name", "on", "retry_result", "strategy", "token_scope")
 
-    # Each call creates one of these. Passing the arguments by name costs a call without a failure 8 % more
-    # instructions, 35400 instead of 32600 (``python -m tests.bench --only retries``), so they may be passed by position
-    # as well.
+    # The parameters may be passed by position, because each call creates an object of this class. If they were passed
+    # by name, a call without a failure would take 8 % more instructions: 35400 instead of 32600 (``python -m
+    # tests.bench --only retries``).
     def __init__(  # noqa: PLR0917
         self,
         strategy: smithy.AnyRetryStrategy,
@@ -74,12 +75,12 @@ class CallTerms(Generic[T]):
     def abandon(self, token: smithy.RetryToken | None) -> None:
         """Release the token of an attempt that will not be made, if the strategy has a synchronous ``abandon``.
 
-        Exceptions of the strategy are suppressed: a caller that abandons an attempt has another error to report.
+        Suppress exceptions of the strategy, because a caller that abandons an attempt has another error to report.
         """
         abandon(self.strategy, token)
 
     def info_of_result(self, result: T) -> smithy.ErrorInfo | None:
-        """Return the caller's retry information for a result; None if the result is accepted.
+        """Return the retry information about a result from ``retry_result``; None if the result is accepted.
 
         Raises:
             ArgumentError: ``retry_result`` returned an invalid value.
@@ -89,8 +90,8 @@ class CallTerms(Generic[T]):
 
 @functools.lru_cache(maxsize=KINDS_MAX)
 def _kind_is_async(kind: type[smithy.AnyRetryStrategy]) -> bool | None:
-    """Return whether strategies of a class must be awaited; None if the class alone does not show a strategy."""
-    # A class has the functions that its objects have as methods.
+    """Return whether strategies of a class are asynchronous; None if this cannot be determined from the class."""
+    # Attributes of the class are not bound to an object, but they show whether a method is an ``async def``.
     methods = [getattr(kind, name, None) for name in smithy.METHODS]
     kinds = {inspect.iscoroutinefunction(method) if callable(method) else None for method in methods}
     return kinds.pop() if len(kinds) == 1 and not issubclass(kind, type) else None
@@ -104,7 +105,7 @@ def _check_strategy(strategy: smithy.AnyRetryStrategy) -> bool:
 def abandon(strategy: smithy.AnyRetryStrategy, token: smithy.RetryToken | None) -> None:
     """Release the token of an attempt that will not be made, if ``strategy`` has a synchronous ``abandon``.
 
-    Exceptions of the strategy are suppressed: a caller that abandons an attempt has another error to report.
+    Suppress exceptions of the strategy, because a caller that abandons an attempt has another error to report.
     """
     take_back = getattr(strategy, "abandon", None)
     if take_back is not None and token is not None and not inspect.iscoroutinefunction(take_back):
@@ -113,13 +114,13 @@ def abandon(strategy: smithy.AnyRetryStrategy, token: smithy.RetryToken | None) 
 
 
 def check_name(name: object) -> None:
-    """Raise ArgumentError unless the name of a call is a string."""
+    """Raise ArgumentError unless ``name``, the name of a call, is a string."""
     if not isinstance(name, str):
         raise ArgumentError(f"name={shown(name)} must be a string or None", parameter="name")
 
 
 def check_hooks(hooks: object) -> None:
-    """Raise ArgumentError unless this is a list or tuple of plain functions."""
+    """Raise ArgumentError unless ``hooks`` is a list or tuple of plain functions."""
     if not isinstance(hooks, list | tuple):
         raise ArgumentError(f"hooks={shown(hooks)} must be a list or tuple of functions", parameter="hooks")
     for hook in hooks:
@@ -129,18 +130,19 @@ def check_hooks(hooks: object) -> None:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Return whether ``error`` is a strategy's refusal: our ``RetryError``, or another library's class of that name."""
+    """Return whether ``error`` is a refusal: smithy.RetryError, or another library's class with the same name."""
     return isinstance(error, smithy.RetryError) or any(kind.__name__ == "RetryError" for kind in type(error).__mro__)
 
 
 def delay_of(strategy: smithy.AnyRetryStrategy, token: object, error: Exception | None = None) -> float:
-    """Return the delay of a strategy's ``token``, in seconds.
+    """Return the delay in a strategy's ``token``, in seconds.
 
     Args:
-        error: the failure that led to the token.
+        error: failure after which the strategy issued the token; None for a first token.
 
     Raises:
-        ArgumentError: the token has no delay, or one that is not a finite number of at least 0; ``error`` is the cause.
+        ArgumentError: the token has no delay, or its delay is not a finite number of at least 0. ``__cause__`` is
+            ``error``.
     """
     delay: float | None = getattr(token, "retry_delay", None)
     if delay is not None and is_seconds(delay):

@@ -1,11 +1,13 @@
-"""The Cassandra driver's tradition: a policy returns a verdict on each failure. Standard library only.
+"""Retries as in the Cassandra Java driver: a policy returns a verdict on each failure.
 
-``consistency`` and ``errors`` have the terms, ``verdicts`` the answers of a policy, ``policy`` and ``policies`` the
-policies. ``requests`` sends a request to the nodes of its query plan, and ``profiles`` selects policies by name.
+This package imports only the standard library and other modules of the core. ``consistency`` has the consistency levels
+and ``errors`` the errors. ``verdicts`` has the verdicts, ``policy`` the interface of a policy, and ``policies`` the
+driver's two policies. ``requests`` sends a request to the nodes of its query plan. ``profiles`` selects policies by
+name.
 
 Source: the retry page of the Cassandra Java driver; where the page is silent, the driver's code.
 
-This package exports the names that a driver needs. Each is loaded on first use.
+This package exports the names that a driver needs. It loads each name on first use.
 """
 
 from __future__ import annotations
@@ -209,7 +211,7 @@ _MODULE_OF = {
     "verdict_on": "triclinium_core.retry.cassandra.policy",
 }
 
-if not TYPE_CHECKING:  # A type checker would accept any misspelt name because of this function.
+if not TYPE_CHECKING:  # A type checker that sees ``__getattr__`` accepts misspelt names.
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Consistency levels and types of writes, with the protocol's names.
+"""Consistency levels and write types, with the names that the protocol gives them.
 
 Source: CQL binary protocol v5 §3 "consistency" and §9 "Write_timeout".
 """
@@ -10,7 +10,7 @@ from enum import IntEnum, StrEnum, unique
 
 @unique
 class ConsistencyLevel(IntEnum):
-    """Consistency level; the value is its code on the wire."""
+    """Consistency level. The value is the code on the wire."""
 
     ANY = 0
     ONE = 1
@@ -26,7 +26,7 @@ class ConsistencyLevel(IntEnum):
 
     @property
     def is_serial(self) -> bool:
-        """Whether this is a level for lightweight transactions."""
+        """Whether this is a level for the condition of a lightweight transaction."""
         return self in {ConsistencyLevel.SERIAL, ConsistencyLevel.LOCAL_SERIAL}
 
     @property
@@ -37,7 +37,7 @@ class ConsistencyLevel(IntEnum):
 
 @unique
 class WriteType(StrEnum):
-    """Type of a write that timed out; the value is its name on the wire."""
+    """Type of a write that timed out. The value is the name on the wire."""
 
     SIMPLE = "SIMPLE"
     BATCH = "BATCH"

@@ -1,4 +1,4 @@
-"""Errors of a Cassandra request, one class for each code of the protocol.
+"""Errors that a Cassandra request raises, with one class for each error code of the protocol.
 
 ::
 
@@ -35,39 +35,41 @@ from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import printable, shown
 
 NODES_SHOWN_MAX = 3
-"""Maximum number of nodes in a message."""
+"""Maximum number of nodes that a message lists."""
 ERRORS_SHOWN_MAX = 3
-"""Maximum number of errors per node in a message: a request that is retried again and again has many."""
+"""Maximum number of errors that a message lists for each node. A request that is retried many times has many errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionInfo:
-    """Summary of a request's executions, reported with its result or its error.
+    """Summary of a request's executions, which accompanies the result or the error of the request.
 
     Source: the Cassandra Java driver, ``ExecutionInfo``.
     """
 
     coordinator: Hashable
-    """Node that sent the result, or whose error was raised; None if there is no such node."""
+    """Node that sent the result or caused the raised error; None if there is no such node."""
     errors: tuple[tuple[Hashable, CassandraError], ...]
-    """Errors that were not raised, as pairs of node and error, in order, of all executions. An ignored error and the
-    error that carries this object are not among them."""
+    """Errors of all executions after which the request continued, as pairs of node and error, in order. The tuple has
+    neither the error that carries this summary nor an error that the policy ignored."""
     successful_execution_index: int
-    """Index of the execution that settled the request, with a result or an error: 0 for the first; -1 if none did."""
+    """Index of the execution whose result or error ended the request, 0 for the first; -1 if no execution did."""
     speculative_executions: int
-    """Number of speculative executions."""
+    """Number of speculative executions that were started."""
     consistency: ConsistencyLevel | None
-    """Last level of the statement in the execution that settled the request or was the last to find the plan empty.
-    Without such an execution, the level with which the request was submitted. None if no level was ever given."""
+    """Last consistency level of the execution that ended the request, also if it did so by finding the query plan
+    empty. If no execution ended the request, the level with which the request was submitted. None if no level was
+    specified."""
     retry_count: int
-    """Number of retries of that execution by verdicts; if no execution settled the request, the total of all."""
+    """Number of retries that the policy's verdicts caused in the execution whose result or error ended the request. If
+    there is no such execution, the total of all executions."""
 
 
 class CassandraError(Exception):
-    """Base of all errors of a Cassandra request. A copy has everything of the original except its traceback."""
+    """Base of all errors of a Cassandra request. A copy has all attributes of the original except the traceback."""
 
     execution_info: ExecutionInfo | None = None
-    """Summary of the executions; None for an error that did not fail a request, such as one that was retried."""
+    """Summary of the executions; None for an error that did not fail its request, for example because of a retry."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -75,7 +77,7 @@ class CassandraError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         state = dict(self.__dict__)
         if "__notes__" in state:
-            # A note added to a copy belongs to the copy only.
+            # Without this copy of the list, a note that is added to a copy of the error would appear in the original.
             state["__notes__"] = list(state["__notes__"])
         return _restored, (type(self), self.args), state or None
 
@@ -87,18 +89,18 @@ def _restored(kind: type[CassandraError], arguments: tuple[object, ...]) -> Cass
 
 
 NO_CODE = -1
-"""Value that no error on the wire has."""
+"""Value of ``code`` for an error without a code on the wire. No error of the protocol has this code."""
 
 
 class CoordinatorError(CassandraError):
     """The coordinator sent an ERROR frame.
 
-    An embedder with an exception class for the same response sets its exception as the ``__cause__``.
-    ``wire_errors.from_wire`` creates the error for a response.
+    A program that embeds this package may have its own exception for the same response. It then sets this exception as
+    the ``__cause__``. ``wire_errors.from_wire`` creates the error for a response.
 
     Args:
         message: message of the node, unchanged.
-        details: meaning of the error's numbers, placed before the message.
+        details: explanation of the error's numbers, which ``str()`` puts before the message.
     """
 
     code: int = NO_CODE
@@ -106,7 +108,7 @@ class CoordinatorError(CassandraError):
     message: str = ""
     """Message of the node, unchanged."""
     fields: Mapping[str, object] = MappingProxyType({})
-    """Fields after the message, unchanged; empty if the error was not created from a response."""
+    """Fields that follow the message in the response, unchanged; empty if the error was not read from a response."""
 
     def __init__(self, message: str = "", *, details: str = "") -> None:
         super().__init__(f"{details}; the node reports: {message}" if details and message else details or message)
@@ -114,7 +116,7 @@ class CoordinatorError(CassandraError):
 
 
 class ServerError(CoordinatorError):
-    """Something unexpected happened at the coordinator."""
+    """The coordinator reported an unexpected internal error."""
 
     code = 0x0000
 
@@ -132,19 +134,19 @@ class AuthenticationError(CoordinatorError):
 
 
 class Overloaded(CoordinatorError):
-    """The coordinator is overloaded and did nothing."""
+    """The coordinator is overloaded and did not execute the request."""
 
     code = 0x1001
 
 
 class Bootstrapping(CoordinatorError):
-    """The coordinator is still joining the cluster and did nothing."""
+    """The coordinator is still joining the cluster and did not execute the request."""
 
     code = 0x1002
 
 
 class TruncateError(CoordinatorError):
-    """A truncation failed."""
+    """A TRUNCATE statement failed."""
 
     code = 0x1003
 
@@ -160,16 +162,16 @@ class ReplicaFigures(TypedDict, total=False):
 
 
 class ReplicaFailure(CoordinatorError):
-    """Replicas failed for a reason other than a timeout. None stands for a value that the node did not send.
+    """Replicas failed for a reason other than a timeout. An attribute is None if the node did not send it.
 
     Args:
         message: message of the node.
-        consistency: level that was not reached.
+        consistency: consistency level that the request did not reach.
         block_for: number of responses that the level needs.
-        received: number of responses received.
+        received: number of responses that the coordinator received.
         failures: number of replicas that failed.
-        reasons: reason of each failure, by address of the replica: a number defined by the server's version. Protocol
-            v5 sends it instead of ``failures``, which is then the number of reasons.
+        reasons: code of each failure, by address of the replica. The server's version defines the codes. In protocol
+            v5, a node sends them instead of ``failures``, which is then the number of codes.
 
     Raises:
         ArgumentError: a count or the level has the wrong type, or a count is negative.
@@ -195,7 +197,7 @@ class ReplicaFailure(CoordinatorError):
         self.failures: int | None = len(reasons) if failures is None and reasons is not None else failures
         self.reasons: Mapping[str, int] = {} if reasons is None else dict(reasons)
 
-    def _details(  # Each of these may be missing from the response.
+    def _details(  # A response may lack any of these values.
         self,
         consistency: ConsistencyLevel | None,
         block_for: int | None,
@@ -215,11 +217,11 @@ class ReplicaFailure(CoordinatorError):
 
 
 class ReadFailure(ReplicaFailure):
-    """A replica failed to read for a reason other than a timeout. None stands for a value that the node did not send.
+    """A replica failed to read for a reason other than a timeout. An attribute is None if the node did not send it.
 
     Args:
         message: message of the node.
-        data_present: whether one of the responses contained the data.
+        data_present: whether one of the replicas' responses contained the data.
         figures: the other arguments of :py:class:`ReplicaFailure`.
     """
 
@@ -241,7 +243,7 @@ class FunctionFailure(CoordinatorError):
         message: message of the node.
         keyspace: keyspace of the function.
         function: name of the function.
-        arg_types: types of its arguments.
+        arg_types: types of the function's arguments.
     """
 
     code = 0x1400
@@ -256,7 +258,7 @@ class FunctionFailure(CoordinatorError):
 
 
 class WriteFailure(ReplicaFailure):
-    """A replica failed to write for a reason other than a timeout. None stands for a value that the node did not send.
+    """A replica failed to write for a reason other than a timeout. An attribute is None if the node did not send it.
 
     Args:
         message: message of the node.
@@ -276,19 +278,19 @@ class WriteFailure(ReplicaFailure):
 
 
 class CdcWriteFailure(CoordinatorError):
-    """The write could not be logged for change data capture."""
+    """The coordinator could not log the write for change data capture (CDC)."""
 
     code = 0x1600
 
 
 class CasWriteUnknown(CoordinatorError):
-    """A lightweight transaction may or may not have been applied. None stands for a value that the node did not send.
+    """A lightweight transaction may or may not have been applied. An attribute is None if the node did not send it.
 
     Args:
         message: message of the node.
-        consistency: level that was not reached.
+        consistency: consistency level that the transaction did not reach.
         block_for: number of acknowledgements that the level needs.
-        received: number of acknowledgements received.
+        received: number of acknowledgements that the coordinator received.
 
     Raises:
         ArgumentError: a count or the level has the wrong type, or a count is negative.
@@ -328,7 +330,7 @@ class Unauthorized(QueryValidationError):
 
 
 class InvalidQuery(QueryValidationError):
-    """The statement is valid CQL, but is invalid here."""
+    """The statement is valid CQL, but the coordinator cannot execute it, for example because a table is unknown."""
 
     code = 0x2200
 
@@ -357,7 +359,7 @@ class AlreadyExists(QueryValidationError):
 
 
 class Unprepared(CoordinatorError):
-    """The coordinator does not know the prepared statement, and did nothing.
+    """The coordinator does not know the prepared statement, and did not execute the request.
 
     Args:
         statement_id: id of the statement in the request.
@@ -394,14 +396,14 @@ def check_write(consistency: ConsistencyLevel, write_type: WriteType, block_for:
 
 
 def check_unavailable(consistency: ConsistencyLevel, required: int, alive: int) -> None:
-    """Raise ArgumentError unless the arguments are valid for missing replicas."""
+    """Raise ArgumentError unless the arguments are valid for a request for which too few replicas were alive."""
     check_choice(consistency, "consistency", ConsistencyLevel)
     check_integer(required, "required")
     check_integer(alive, "alive")
 
 
 class Unavailable(CoordinatorError):
-    """Too few replicas were alive, as far as the coordinator knew, and it did nothing.
+    """The coordinator believed that too few replicas were alive, and did not execute the request.
 
     Raises:
         ArgumentError: a count or the level has the wrong type, or a count is negative.
@@ -448,7 +450,8 @@ class ReadTimeout(CoordinatorError):
 class WriteTimeout(CoordinatorError):
     """Too few replicas acknowledged a write in time; it may have been applied.
 
-    ``contentions`` is the number of contentions of a lightweight transaction, in protocol v5; None if it was not sent.
+    ``contentions`` is the number of contentions of a lightweight transaction, which protocol v5 adds; None if the node
+    did not send it.
 
     Raises:
         ArgumentError: a count, the level or the write type has the wrong type, or a count is negative.
@@ -482,7 +485,7 @@ class WriteTimeout(CoordinatorError):
 
 
 class RequestAborted(CassandraError):
-    """The request was written, but its response will not arrive or cannot be read."""
+    """The response to the request will not arrive, or cannot be read."""
 
 
 class ClosedConnection(RequestAborted):
@@ -490,7 +493,7 @@ class ClosedConnection(RequestAborted):
 
 
 class HeartbeatFailure(RequestAborted):
-    """The node did not answer a heartbeat, so its connection was closed."""
+    """The node did not respond to a heartbeat, so the driver closed the connection."""
 
 
 class NodeUnavailable(CassandraError):
@@ -506,30 +509,30 @@ class RequestThrottled(CassandraError):
 
 
 class DriverTimeout(CassandraError):
-    """The client's timeout for the whole request has expired."""
+    """The client's timeout for the complete request has expired."""
 
 
 class PolicyFailed(CassandraError):
-    """A policy or the query plan raised an exception, which is the ``__cause__``, or returned an invalid answer."""
+    """A policy or the query plan raised an exception, which is the ``__cause__``, or returned an invalid value."""
 
 
 class UnexpectedAnswer(CassandraError):
-    """The coordinator responded to a PREPARE with an error that a PREPARE cannot cause; it is the ``__cause__``."""
+    """The coordinator responded to a PREPARE with an error that no PREPARE can cause. ``__cause__`` is that error."""
 
 
 class RepreparationFailed(CassandraError):
-    """The statement cannot be prepared again: its text is unknown, or the node returned a different id."""
+    """A node cannot prepare the statement again: the driver does not know its text, or the node returned another id."""
 
 
 class AllNodesFailed(CassandraError):
-    """All nodes of the plan were tried.
+    """The request failed on all nodes of the query plan.
 
     Args:
         failures: errors of the attempts, as pairs of node and error, in order.
     """
 
     errors: Mapping[Hashable, tuple[CassandraError, ...]]
-    """All errors of each node, in order; nodes in the order of their first errors."""
+    """All errors of each node, in order. The nodes are in the order of their first errors."""
 
     def __init__(self, failures: Sequence[tuple[Hashable, CassandraError]]) -> None:
         met: dict[Hashable, list[CassandraError]] = {}
@@ -541,10 +544,10 @@ class AllNodesFailed(CassandraError):
 
 
 class NoNodeAvailable(AllNodesFailed):
-    """No node is left, and none has failed: the query plan was empty.
+    """No node of the query plan is left, although none has failed: usually the plan was empty.
 
-    There is one other cause. The last node of the plan had prepared the statement again, but its connection was gone
-    when the request was to follow.
+    There is one other cause. The last node of the plan had prepared the statement again, but then there was no
+    connection to it for the request.
     """
 
     def __init__(self) -> None:
@@ -575,4 +578,4 @@ CODES: Mapping[int, type[CoordinatorError]] = table_of(
     for error in base.__subclasses__()
     if error.code != NO_CODE
 )
-"""Error class of each code."""
+"""Error class for each code on the wire."""

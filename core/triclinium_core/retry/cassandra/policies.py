@@ -1,4 +1,4 @@
-"""The driver's two policies, as tables to be compared with its page line by line.
+"""The two policies of the Cassandra Java driver. Their docstrings have tables that follow the driver's page.
 
 Source: the retry page of the Cassandra Java driver, "Behavior"; decisions A1 and A4 to A7.
 """
@@ -18,9 +18,10 @@ from triclinium_core.shown import shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ShippedPolicy:
-    """Common part of both policies: verdicts on errors of a single node, which may not occur on another node.
+    """Base of both policies: verdicts on errors of a single node, which may not occur on another node.
 
-    Neither policy uses the retry count here: the plan has an end (decision A1).
+    These methods ignore the retry count. The number of retries is limited anyway, because each one takes another node
+    from the query plan (decision A1).
     """
 
     rethrow_cas_write_unknown: bool = False
@@ -49,7 +50,7 @@ class _ShippedPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultRetryPolicy(_ShippedPolicy):
-    """Policy that retries requests that are safe to retry and likely to succeed. It never changes the request.
+    """Policy that retries a request if a retry is safe and likely to succeed. It never changes the request.
 
     ==================  =======================================================  ==========
     failure             condition                                                verdict
@@ -63,8 +64,8 @@ class DefaultRetryPolicy(_ShippedPolicy):
     ==================  =======================================================  ==========
 
     Args:
-        rethrow_cas_write_unknown: rethrow CAS_WRITE_UNKNOWN. The driver sends the request to the next node, although
-            the transaction may have been applied (decision A7).
+        rethrow_cas_write_unknown: whether to raise CAS_WRITE_UNKNOWN in the caller. Default: False, as in the driver,
+            which sends the request to the next node although the transaction may have been applied (decision A7).
 
     Raises:
         ArgumentError: ``rethrow_cas_write_unknown`` is not a bool. Each method also raises it for an argument of the
@@ -74,7 +75,7 @@ class DefaultRetryPolicy(_ShippedPolicy):
     def on_read_timeout(
         self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return RETRY_SAME, once, if enough replicas responded and only the one with the data was too slow."""
+        """Return RETRY_SAME, once, if enough replicas responded, but the one that should send the data did not."""
         errors.check_read(consistency, block_for, received, data_present)
         check_integer(retry_count, "retry_count")
         return (
@@ -84,7 +85,7 @@ class DefaultRetryPolicy(_ShippedPolicy):
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return RETRY_SAME, once, for a batch log, because the retry uses live replicas."""
+        """Return RETRY_SAME, once, for a batch log, because the coordinator then selects live replicas for it."""
         errors.check_write(consistency, write_type, block_for, received)
         check_integer(retry_count, "retry_count")
         return verdicts.RETRY_SAME if retry_count == 0 and write_type is WriteType.BATCH_LOG else verdicts.RETHROW
@@ -92,7 +93,7 @@ class DefaultRetryPolicy(_ShippedPolicy):
     def on_unavailable(
         self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return RETRY_NEXT, once, because the coordinator may be the isolated node."""
+        """Return RETRY_NEXT, once, because the coordinator itself may be isolated from the replicas."""
         errors.check_unavailable(consistency, required, alive)
         check_integer(retry_count, "retry_count")
         return verdicts.RETRY_NEXT if retry_count == 0 else verdicts.RETHROW
@@ -100,10 +101,11 @@ class DefaultRetryPolicy(_ShippedPolicy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
-    """Policy that prefers a lower consistency level to a failure: it retries once at a level that replicas satisfy.
+    """Policy that prefers a lower consistency level to a failure. It retries once, at a level that replicas satisfy.
 
-    This breaks guarantees of the application's levels: a write that succeeded at ONE may be invisible to a read at
-    QUORUM, and a level that is local to a datacenter is replaced by one that is not. Use it where that is harmless.
+    This breaks the guarantees of the levels that the application chose. A write that succeeded at ONE may be invisible
+    to a read at QUORUM, and the policy replaces a level that is local to a datacenter with a level that is not. Use
+    the policy only if that is harmless.
 
     ==================  =======================================================  ==================
     failure             condition, the first that holds                          verdict
@@ -123,13 +125,13 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     error response      as ``DefaultRetryPolicy``
     ==================  =======================================================  ==================
 
-    ``downgrade(n)`` is RETRY_SAME at THREE for three or more, at TWO for two, at ONE for one. For zero it is RETHROW,
-    except at EACH_QUORUM, where it is RETRY_SAME at ONE. The new level is not compared with the one that failed, so it
-    may be the same or higher (decision A6).
+    ``downgrade(n)`` is RETRY_SAME at the level THREE if ``n`` is at least three, at TWO if it is two, and at ONE if it
+    is one. If ``n`` is zero, it is RETHROW; but for a request at EACH_QUORUM, it is RETRY_SAME at ONE. The policy does
+    not compare the new level with the level that failed, so the new level may be equal or higher (decision A6).
 
     Args:
-        rethrow_cas_write_unknown: rethrow CAS_WRITE_UNKNOWN. The driver sends the request to the next node, although
-            the transaction may have been applied (decision A7).
+        rethrow_cas_write_unknown: whether to raise CAS_WRITE_UNKNOWN in the caller. Default: False, as in the driver,
+            which sends the request to the next node although the transaction may have been applied (decision A7).
 
     Raises:
         ArgumentError: ``rethrow_cas_write_unknown`` is not a bool. Each method also raises it for an argument of the
@@ -139,7 +141,7 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     def on_read_timeout(
         self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return a retry, once, at the level of the responses, or at the same level if only the data were missing."""
+        """Return a retry, once: at a level that the responses satisfy, or at the same level if only data is missing."""
         errors.check_read(consistency, block_for, received, data_present)
         check_integer(retry_count, "retry_count")
         if retry_count > 0 or consistency.is_serial:
@@ -151,7 +153,7 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return IGNORE for a write that at least one replica has, a retry for one that may be incomplete."""
+        """Return IGNORE if at least one replica has the write, and a retry for a batch that may be incomplete."""
         errors.check_write(consistency, write_type, block_for, received)
         check_integer(retry_count, "retry_count")
         if retry_count > 0:
@@ -171,7 +173,7 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     def on_unavailable(
         self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return a retry, once, at the level that live replicas satisfy, or on the next node for a serial level."""
+        """Return a retry, once: at a level that live replicas satisfy, or for a serial level on the next node."""
         errors.check_unavailable(consistency, required, alive)
         check_integer(retry_count, "retry_count")
         if retry_count > 0:
@@ -190,7 +192,8 @@ _LADDER_TOP = max(_LADDER)
 def _downgrade(replicas: int, consistency: ConsistencyLevel) -> verdicts.RetryVerdict:
     if replicas > 0:
         return _LADDER[min(replicas, _LADDER_TOP)]
-    # EACH_QUORUM needs every datacenter, and the count is that of the failed one: others may have replicas.
+    # EACH_QUORUM needs a quorum in every datacenter. The number is that of one datacenter that failed, and others may
+    # have live replicas.
     return _LADDER[1] if consistency is ConsistencyLevel.EACH_QUORUM else verdicts.RETHROW
 
 
@@ -207,11 +210,11 @@ POLICIES: Mapping[str, PolicyClass] = {
     "downgrading": ConsistencyDowngradingRetryPolicy,
     "ConsistencyDowngradingRetryPolicy": ConsistencyDowngradingRetryPolicy,
 }
-"""Shipped policies by their short names, and by their names in the driver's configuration."""
+"""Policies of this module, by their short names and by their names in the driver's configuration."""
 
 
 def policy_class(name: str) -> PolicyClass:
-    """Return the shipped policy class with this name.
+    """Return the policy class with the name ``name``.
 
     Raises:
         ArgumentError: the name is unknown.

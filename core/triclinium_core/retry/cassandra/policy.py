@@ -1,4 +1,4 @@
-"""Protocol of retry policies: five methods, one for each kind of failure, and the function that calls them.
+"""Interface of retry policies, with one method for each of five kinds of failure, and the function that calls them.
 
 Source: the retry page of the Cassandra Java driver, "Behavior".
 """
@@ -22,29 +22,29 @@ class RetryPolicy(Protocol):
     """Policy that decides about a request that failed on a node. It is stateless, and its methods are synchronous.
 
     ``consistency`` is always the level in the error, which may differ from the level of the request. ``retry_count`` is
-    the number of retries of this execution by verdicts, for all kinds of errors.
+    the number of retries that verdicts have caused in this execution so far, after any kind of error.
     """
 
     def on_read_timeout(
         self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
     ) -> RetryVerdict:
-        """Return the verdict on a read that timed out on replicas. Called for any statement.
+        """Return the verdict on a read for which replicas did not respond in time. Called for any statement.
 
         Args:
             block_for: number of responses that the level needs.
-            received: number of responses received in time.
-            data_present: whether one of them contained the data and not only a digest.
+            received: number of responses that the coordinator received in time.
+            data_present: whether one of the responses contained the data and not only a digest.
         """
         ...
 
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> RetryVerdict:
-        """Return the verdict on a write that timed out on replicas. Called for idempotent statements only.
+        """Return the verdict on a write that replicas did not acknowledge in time. Called for idempotent statements.
 
         Args:
             block_for: number of acknowledgements that the level needs.
-            received: number of acknowledgements received in time.
+            received: number of acknowledgements that the coordinator received in time.
         """
         ...
 
@@ -63,7 +63,7 @@ class RetryPolicy(Protocol):
         """Return the verdict on a request without a readable response. Called for idempotent statements only.
 
         Args:
-            error: ``ClosedConnection``, ``HeartbeatFailure``, or a plain ``RequestAborted`` for an unreadable response.
+            error: ``ClosedConnection``, ``HeartbeatFailure``, or ``RequestAborted`` itself for an unreadable response.
         """
         ...
 
@@ -83,15 +83,15 @@ QUESTIONS: Mapping[type[errors.CassandraError], tuple[str, Sequence[str]]] = {
     errors.RequestAborted: ("on_request_aborted", ()),
     errors.CoordinatorError: ("on_error_response", ()),
 }
-"""Policy method for each class of errors, and the attributes of the error that are passed; without any, the error
-itself is passed. The first row that matches an error applies."""
+"""Policy method for each class of errors, and the attributes of the error that it receives as arguments. A method
+without attributes receives the error itself. The first row whose class matches an error applies."""
 
 METHODS: Sequence[str] = tuple(method for method, _ in QUESTIONS.values())
-"""Methods that every policy has."""
+"""Names of the methods that every policy has."""
 
 
 def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
-    """Raise ArgumentError, about ``parameter``, unless ``policy`` has all five methods, none ``async def``."""
+    """Raise ArgumentError, about ``parameter``, unless ``policy`` has all five methods and none is an ``async def``."""
     if isinstance(policy, type):
         raise ArgumentError(
             f"{parameter}={shown(policy)} is a class; pass an instance: {policy.__name__}()", parameter=parameter
@@ -109,16 +109,19 @@ def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
 
 
 def verdict_on(policy: RetryPolicy, error: errors.CassandraError, *, retry_count: int) -> RetryVerdict:
-    """Return the verdict of ``policy`` on ``error``. The caller checks idempotence, which decides whether to call this.
+    """Return the verdict of ``policy`` on ``error``.
+
+    The caller must first check whether the statement is idempotent, because policies do not decide about some errors of
+    other statements.
 
     Args:
-        error: the coordinator's error, or the reason why its response is missing.
-        retry_count: number of retries of this execution by verdicts.
+        error: error that the coordinator sent, or the reason why its response is missing.
+        retry_count: number of retries that verdicts have caused in this execution so far.
 
     Raises:
         ArgumentError: policies do not decide about ``error``, or ``retry_count`` is not a count.
         TypeError: the policy returned something other than a RetryVerdict.
-        Exception: any exception of the policy.
+        Exception: any exception that the policy raised.
     """
     check_integer(retry_count, "retry_count")
     for kind, (method, names) in QUESTIONS.items():

@@ -1,4 +1,4 @@
-"""Verdicts of a policy: one of four decisions, and a change of the consistency level.
+"""Verdicts that a policy returns: one of four decisions, and for a retry possibly another consistency level.
 
 Source: the retry page of the Cassandra Java driver, "Behavior".
 """
@@ -24,7 +24,7 @@ class RetryDecision(StrEnum):
     RETHROW = "RETHROW"
     """Raise the error in the caller."""
     IGNORE = "IGNORE"
-    """Treat the request as successful, with no rows."""
+    """Complete the request successfully, with an empty result."""
 
     @property
     def retries(self) -> bool:
@@ -34,14 +34,15 @@ class RetryDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetryVerdict:
-    """Answer of a policy.
+    """Verdict of a policy on a request that failed on a node.
 
     Args:
         decision: decision on the request.
-        consistency: level of the request from this retry on; None keeps its level. Only a retry may change it.
+        consistency: consistency level of this retry and all later ones. None keeps the level. Only a retry may have
+            another level.
 
     Raises:
-        ArgumentError: ``decision`` or ``consistency`` has the wrong type, or a level is given without a retry.
+        ArgumentError: ``decision`` or ``consistency`` has the wrong type, or the verdict has a level but no retry.
     """
 
     decision: RetryDecision

@@ -1,7 +1,8 @@
-"""Exceptions for ERROR frames, from their code, message and fields.
+"""Function that creates an exception from the code, the message and the fields of an ERROR frame.
 
-The error keeps everything that the node sent. A value outside the protocol, such as an unknown level or write type,
-gives a plain CoordinatorError. No policy is consulted about that error, and the request is not retried.
+The exception has all values that the node sent. If a value is not defined by the protocol, such as an unknown
+consistency level or write type, the exception is a plain CoordinatorError. The request machine then neither consults
+the policy nor retries the request.
 
 Source: CQL binary protocol v4 and v5 §9.
 """
@@ -19,22 +20,22 @@ from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import shown
 
 CODE_MAX = 0xFFFF_FFFF
-"""Maximum code; codes have 32 bits."""
+"""Maximum error code. A code has 32 bits."""
 
 
 class Nonsense(ValueError):
-    """Field value that the protocol does not define; it is caught in this module."""
+    """A field has a value that the protocol does not define. This module catches the exception."""
 
 
 class WireField(NamedTuple):
-    """Field after the message of an ERROR."""
+    """Field that follows the message in an ERROR frame."""
 
     name: str
-    """Name of the field in the driver's data, and of the error's attribute."""
+    """Name of the field in the ``fields`` that the driver passes, and name of the exception's attribute."""
     read: Callable[[object], object]
-    """Function that returns the attribute or raises Nonsense."""
+    """Function that returns the attribute's value for a field, or raises Nonsense."""
     is_optional: bool = False
-    """Whether the field is missing in some versions of the protocol."""
+    """Whether some versions of the protocol do not have the field."""
 
 
 _LEVELS = {level.value: level for level in ConsistencyLevel}
@@ -92,13 +93,13 @@ def _reasons(value: object) -> Mapping[str, int]:
 _LEVEL, _WRITE_TYPE = WireField("consistency", _level), WireField("write_type", _write_type)
 _RECEIVED, _BLOCK_FOR = WireField("received", _count), WireField("block_for", _count)
 _DATA_PRESENT, _KEYSPACE = WireField("data_present", _flag), WireField("keyspace", _text)
-# v4 has a number of replicas; v5 has a code for each replica instead.
+# Protocol v4 has the number of failed replicas. Protocol v5 has a code for each failed replica instead.
 _FAILURES, _REASONS = WireField("failures", _count, is_optional=True), WireField("reasons", _reasons, is_optional=True)
 
 # fmt: off
 FIELDS: Mapping[int, Sequence[WireField]] = table_of((
     (0x1000, (_LEVEL, WireField("required", _count), WireField("alive", _count))),
-    # v5 adds the number of contentions of a lightweight transaction.
+    # Protocol v5 adds the number of contentions of a lightweight transaction.
     (0x1100, (_LEVEL, _RECEIVED, _BLOCK_FOR, _WRITE_TYPE, WireField("contentions", _count, is_optional=True))),
     (0x1200, (_LEVEL, _RECEIVED, _BLOCK_FOR, _DATA_PRESENT)),
     (0x1300, (_LEVEL, _RECEIVED, _BLOCK_FOR, _FAILURES, _REASONS, _DATA_PRESENT)),
@@ -108,21 +109,22 @@ FIELDS: Mapping[int, Sequence[WireField]] = table_of((
     (0x2400, (_KEYSPACE, WireField("table", _text))),
     (0x2500, (WireField("statement_id", _id),)),
 ))
-"""Fields after the message, by code, in the order on the wire; a code without a row has none."""
+"""Fields that follow the message, in the order on the wire, by code. An ERROR with another code has no fields."""
 # fmt: on
 
 
 def from_wire(code: int, message: str, fields: Mapping[str, object] | None = None) -> CoordinatorError:
-    """Return the error for an ERROR frame.
+    """Return the exception for an ERROR frame.
 
-    The error has the node's ``message``, and the ``code`` and ``fields`` given here. An unknown code, or a field value
-    that the protocol does not define, gives a plain CoordinatorError.
+    The exception has ``code``, ``message`` and ``fields`` as attributes. It is a plain CoordinatorError if the code is
+    unknown, or if the protocol does not define the value of a field.
 
     Args:
         code: error code, 32 bits.
         message: message of the node, unchanged.
-        fields: values after the message, by the names in ``FIELDS``: levels as numbers, write types as text,
-            ``reasons`` as codes by address. Values with other names are kept in ``fields`` of the error.
+        fields: values of the fields that follow the message, by the names in ``FIELDS``. Levels are numbers, write
+            types are texts, and ``reasons`` maps addresses to codes. Fields with other names are kept only in the
+            attribute ``fields``.
 
     Raises:
         ArgumentError: an argument is of the wrong type, or a field is missing that every ERROR with this code has.

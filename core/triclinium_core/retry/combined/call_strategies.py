@@ -1,7 +1,8 @@
-"""A Couchbase strategy as a token strategy, for calls of any function.
+"""Adapters that give a Couchbase strategy the interface of a token strategy, so that it can retry any function.
 
-The token holds the state of one call. The strategy sees each failed attempt as a failed request. The reason is the one
-that the error carries, or else the RFC's reason for any service whose response permits a retry.
+The token holds the state of one call. The adapter passes each failed attempt to the strategy as a failed request. The
+retry reason comes from the context of the error if there is one. Otherwise it is
+``SERVICE_RESPONSE_CODE_INDICATED``, the RFC's reason for a service whose response permits a retry, or ``UNKNOWN``.
 
 Source: SDK-RFC 0049 "Accessible Context in the RetryStrategy"; decision T9.
 """
@@ -23,10 +24,10 @@ from triclinium_core.shown import total_repr
 
 @dataclass(frozen=True, slots=True)
 class CallToken:
-    """State of a call at one of its attempts. Times are monotonic seconds."""
+    """State of a call during one of its attempts. Times are in monotonic seconds."""
 
     began: float
-    """When the call acquired its initial token."""
+    """Time at which the call acquired its first token."""
     retry_count: int = 0
     retry_delay: float = 0.0
     first_failure_at: float | None = None
@@ -36,8 +37,8 @@ class CallToken:
 def reason_of(error: Exception, info: ErrorInfo) -> couchbase.RetryReason:
     """Return the retry reason of an attempt that raised ``error``.
 
-    For a Couchbase operation whose retry was refused, this is the refused reason. Otherwise it is
-    ``SERVICE_RESPONSE_CODE_INDICATED`` if a retry is safe, and ``UNKNOWN`` if that is not known.
+    If ``error`` is the error of a Couchbase operation whose retry was refused, the reason is the refused one. Otherwise
+    it is ``SERVICE_RESPONSE_CODE_INDICATED`` if a retry is safe, and ``UNKNOWN`` if it is unsafe or this is not known.
     """
     cause = error.__cause__ if isinstance(error, ClassifiedError) else error
     refused = cause.context.refused_reason if isinstance(cause, errors.CouchbaseException) else None
@@ -49,7 +50,7 @@ def reason_of(error: Exception, info: ErrorInfo) -> couchbase.RetryReason:
 
 
 class _Calls:
-    """Common part of both adapters: a failed attempt becomes a request for the strategy, and its answer a token."""
+    """Base of both adapters: it makes a request from a failed attempt, and a token from the strategy's decision."""
 
     def __init__(
         self,
@@ -101,15 +102,16 @@ class _Calls:
         answer: object,
         error: Exception,
     ) -> CallToken:
-        """Return the token of the next attempt.
+        """Return the token for the next attempt.
 
         Raises:
-            RetryError: the strategy refuses, or its time is up.
+            RetryError: the strategy refuses a retry, the delay exceeds ``within``, or the deadline has passed.
             TypeError: the strategy returned something other than a RetryAction.
         """
         request, reason, following = question
         verdict = couchbase.judge(request, reason, answer)
-        # A delay that was cut to the deadline is also too long for the machine of the call, which reports that.
+        # A delay that was cut to the deadline is accepted here: the call's own machine finds that it is too long, and
+        # reports that.
         if not isinstance(verdict, couchbase.Retry) or not (verdict.dispatches or verdict.times_out):
             raise RetryError(
                 f"{type(error).__name__} is not retried: {type(self._strategy).__name__} refuses ({reason})"
@@ -124,14 +126,14 @@ class CallStrategy(_Calls):
     """Adapter of a synchronous Couchbase strategy."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
-        """Return the token of a call that begins now; the scope is ignored."""
+        """Return the token of a call that begins now. Ignore the scope."""
         return CallToken(self._clock())
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token of the next attempt, with the strategy's delay.
+        """Return the token for the next attempt, with the delay that the strategy returned.
 
         Raises:
-            RetryError: the strategy refuses.
+            RetryError: the strategy refuses a retry.
             Exception: any other exception of the strategy.
         """
         question = self._question(token_to_renew, error)
@@ -139,21 +141,21 @@ class CallStrategy(_Calls):
         return self._token(question, answer, error)
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Do nothing: a Couchbase strategy is not informed of successes."""
+        """Do nothing: a Couchbase strategy has no method that records a success."""
 
 
 class AsyncCallStrategy(_Calls):
     """Adapter of an asynchronous Couchbase strategy."""
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
-        """Return the token of a call that begins now, without asking the strategy; the scope is ignored."""
+        """Return the token of a call that begins now, without consulting the strategy. Ignore the scope."""
         return CallToken(self._clock())
 
     async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token of the next attempt, with the strategy's delay.
+        """Return the token for the next attempt, with the delay that the strategy returned.
 
         Raises:
-            RetryError: the strategy refuses.
+            RetryError: the strategy refuses a retry.
             Exception: any other exception of the strategy.
         """
         question = self._question(token_to_renew, error)
@@ -161,11 +163,11 @@ class AsyncCallStrategy(_Calls):
         return self._token(question, answer, error)
 
     async def record_success(self, *, token: RetryToken) -> None:
-        """Do nothing: a Couchbase strategy is not informed of successes."""
+        """Do nothing: a Couchbase strategy has no method that records a success."""
 
 
 AnyCallStrategy = couchbase.AnyRetryStrategy | TokenStrategy
-"""Strategies that decide about calls of any function."""
+"""Strategy that decides about calls of any function."""
 
 
 def call_strategy(
@@ -177,17 +179,17 @@ def call_strategy(
     deadline: Callable[[], float],
     client_context: Callable[[], Mapping[str, object]],
 ) -> TokenStrategy:
-    """Return an adapter of a Couchbase strategy with the interface of a token strategy.
+    """Return an adapter that gives a Couchbase strategy the interface of a token strategy.
 
     Args:
-        operation: name of the call in the requests that the strategy sees.
+        operation: name of the call in the requests that the strategy receives.
         rng: source of jitter.
-        clock: returns the current time in monotonic seconds.
-        deadline: returns the deadline of the call on that clock; ``inf`` for none.
-        client_context: returns the caller's values for the strategy.
+        clock: function that returns the current time in monotonic seconds.
+        deadline: function that returns the deadline of the call on ``clock``; ``inf`` for no deadline.
+        client_context: function that returns the caller's values for the strategy.
 
     Raises:
-        ArgumentError: ``strategy`` is a class of Couchbase strategies, not an object.
+        ArgumentError: ``strategy`` is a class and not an instance of it, or is not a Couchbase strategy.
     """
     try:
         couchbase.require_strategy(strategy, "strategy")

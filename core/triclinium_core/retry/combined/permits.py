@@ -1,12 +1,14 @@
-"""Permits of requests: a token strategy with the interface that the retry machine of a request needs.
+"""Permits, which let a Couchbase request use a token strategy. A permit holds the current token of one request.
 
-A permit holds the current token of one request.
+A permit has the interface of a Couchbase strategy, so that the retry machine of the request can consult it. A request
+acquires a token before its first attempt. The machine consults the strategy about each failure that the RFC leaves to a
+strategy. A failure with a reason that is always retried does not change the token. Each token ends once:
 
-A request acquires a token before its first attempt. The machine asks the strategy about each failure that the RFC
-leaves to a strategy; a reason that is always retried keeps the token. Each token ends once. If its attempt failed, it
-is renewed or refused. If the request succeeded, it is recorded. If its attempt was never made, it is released. If its
-attempt was made, but the caller did not wait for the end or the request must not be repeated, the token and its cost
-are lost.
+- The attempt failed: the strategy renews the token, or refuses to.
+- The request succeeded: the strategy records the success with the token.
+- The attempt was never made: the permit releases the token.
+- The attempt was made, but the caller did not wait for its end, or the request must not be sent again: the token and
+  its cost are lost.
 
 Source: the Smithy Python retry design, "Specification", "Example Usage"; decisions T1 to T6.
 """
@@ -37,20 +39,20 @@ ERRORS_OF_UNWELL_SERVICES: tuple[type[errors.CouchbaseException], ...] = (
     errors.DurabilityAmbiguousException,
     errors.DurabilityImpossibleException,
 )
-"""Errors of final responses in which a service reports that it could not do its work (decision T4)."""
+"""Errors which show that a service could not do its work, if a final response raises them (decision T4)."""
 
 
 def is_healthy_response(error: errors.CouchbaseException) -> bool:
-    """Return whether a final response with ``error`` shows a healthy service.
+    """Return whether the service that sent a final response with ``error`` is healthy.
 
-    A missing document or an invalid statement does not count against the service.
+    A response about a missing document or an invalid statement comes from a healthy service.
     """
-    # The base class itself stands for a response that the client does not understand.
+    # The client raises the base class itself for a response that it does not understand.
     return type(error) is not errors.CouchbaseException and not isinstance(error, ERRORS_OF_UNWELL_SERVICES)
 
 
 class _Question(NamedTuple):
-    """Question to a strategy about a failed attempt."""
+    """Arguments with which a strategy is consulted about a failed attempt, and the facts about the attempt."""
 
     token: RetryToken
     error: FailedAttemptError
@@ -58,7 +60,7 @@ class _Question(NamedTuple):
 
 
 class _PermitBase:
-    """Common part of both permits: the current token, and whether its attempt was made."""
+    """Base of both permits: it has the current token, and the fact whether the token's attempt was made."""
 
     __slots__ = ("_is_made", "_is_over", "_scope", "_strategy", "_token", "obstacle")
 
@@ -69,7 +71,7 @@ class _PermitBase:
         self._is_made = False
         self._is_over = False
         self.obstacle: str | None = None
-        """Why the first attempt has not been made yet, in words; None if the strategy does not delay it."""
+        """Why the first attempt has not been made, as text for an error; None if the strategy does not delay it."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -83,11 +85,11 @@ class _PermitBase:
     def postpone(self, delay: float, time_left: float) -> float | None:
         """Return the seconds until the first attempt; None if the delay reaches the deadline (decision T5).
 
-        In that case the token is released, and ``obstacle`` describes the delay for the error.
+        If the delay reaches the deadline, release the token, and describe the delay in ``obstacle`` for the error.
 
         Args:
-            delay: seconds that the strategy requires.
-            time_left: seconds to the deadline.
+            delay: delay that the strategy requires, in seconds.
+            time_left: seconds until the deadline.
         """
         if not delay:
             self.obstacle = None
@@ -104,7 +106,7 @@ class _PermitBase:
         return was_held
 
     def begin(self) -> None:
-        """Record that the attempt of the current token is made."""
+        """Record that the request makes the attempt for which it holds the current token."""
         self._is_made = True
 
     def release_unused(self) -> None:
@@ -114,7 +116,10 @@ class _PermitBase:
             abandon(self._strategy, token)
 
     def _end(self, *, succeeded: bool) -> RetryToken | None:
-        """End the permit, and return the token to record after a success, if any. Later tokens are released."""
+        """End the permit. Return the token with which to record a success; None after a failure or without a token.
+
+        The permit releases a token that arrives later.
+        """
         self._is_over = True
         if not succeeded:
             self.release_unused()
@@ -122,7 +127,10 @@ class _PermitBase:
         return token
 
     def _take_first(self, token: RetryToken) -> float:
-        """Return the seconds to wait before the first attempt. A token with an invalid delay is kept for release."""
+        """Keep the first token, and return the seconds to wait before the first attempt.
+
+        A token with an invalid delay raises, but the permit keeps it, so that it is released later.
+        """
         self._token = token
         if self._is_over:
             self.release_unused()
@@ -130,17 +138,17 @@ class _PermitBase:
         return delay_of(self._strategy, token)
 
     def _question(self, request: RetryRequest, reason: RetryReason) -> _Question | RetryAction:
-        """Return the question to the strategy, or the answer if the strategy need not be consulted."""
+        """Return the arguments for the strategy, or the decision if the strategy need not be consulted."""
         if reason in TERMINAL_ERRORS:
             return RetryAction.no_retry(TERMINAL_ERRORS[reason])
         attempt = describe(request, reason)
-        # A strategy sees throttling errors even if they are not retried: it may have to lower its rate.
+        # Consult the strategy about a throttling error even if a retry is not safe: it may have to lower its rate.
         if self._is_over or not (attempt.info.is_retry_safe or attempt.info.is_throttling_error):
             return RetryAction.no_retry()
         token, self._token = self._token, None
         if token is None:
             return RetryAction.no_retry(because=str(RetryEnding.NO_TOKEN))
-        # The request's machine has this permit as its strategy; the strategy expects to see itself.
+        # ``request.retry_strategy`` is this permit, but a strategy expects its own object there.
         seen = replace(request, retry_strategy=self._strategy)
         return _Question(token, FailedAttemptError(seen, reason, attempt.info), attempt)
 
@@ -149,14 +157,15 @@ class _PermitBase:
             try:
                 raise refusal
             finally:
-                # The traceback of the error refers to this frame: together they would form a cycle.
+                # The traceback of the error refers to this frame. A reference from the frame to the error would be a
+                # cycle.
                 del refusal
         words = str(refusal).removeprefix(f"{type(question.error).__name__} is not retried: ")
         return RetryAction.no_retry(because=words or str(RetryEnding.REFUSED))
 
     def _grant(self, question: _Question, token: RetryToken) -> RetryAction:
         self._token, self._is_made = token, False
-        # A strategy may permit a retry of an error that is not retry-safe. Smithy forbids that, and so do we.
+        # The strategy may permit a retry although it is not safe. Smithy forbids such a retry, and so does this class.
         if self._is_over or not question.attempt.info.is_retry_safe:
             self.release_unused()
             return RetryAction.no_retry()
@@ -171,7 +180,7 @@ class Permit(_PermitBase):
     def acquire(self) -> float:
         """Acquire the first token. Return the seconds to wait before the first attempt.
 
-        If the strategy refuses a token, the request has one attempt.
+        If the strategy refuses a token, the request makes one attempt and no retry.
 
         Raises:
             ArgumentError: the strategy's token is invalid.
@@ -186,7 +195,7 @@ class Permit(_PermitBase):
         return self._take_first(token)
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return the strategy's answer to a failed attempt. Exceptions other than ``RetryError`` propagate."""
+        """Return the strategy's decision on a failed attempt. Exceptions other than ``RetryError`` propagate."""
         question = self._question(request, reason)
         if isinstance(question, RetryAction):
             return question
@@ -198,9 +207,7 @@ class Permit(_PermitBase):
         return self._grant(question, token)
 
     def end(self, *, succeeded: bool) -> None:
-        """Record a success with the strategy, or release the token of an attempt that is not made.
-
-        Later calls do nothing.
+        """Record a success with the strategy, or release the token if its attempt was not made. Later calls do nothing.
 
         Raises:
             Exception: any exception of the strategy.
@@ -221,7 +228,7 @@ class AsyncPermit(_PermitBase):
         super().__init__(strategy, token_scope)
         self._recorded: RetryToken | None = None
         self.is_acquiring: bool = True
-        """Whether the token of the first attempt is still pending."""
+        """Whether the strategy has not returned the first token yet."""
         self.obstacle: str | None = "its retry strategy has not decided yet whether it may start"
 
     async def acquire(self) -> RetryAction:
@@ -238,7 +245,7 @@ class AsyncPermit(_PermitBase):
         return RetryAction.after(self._take_first(token))
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return the strategy's answer to a failed attempt. Exceptions other than ``RetryError`` propagate.
+        """Return the strategy's decision on a failed attempt. Exceptions other than ``RetryError`` propagate.
 
         Cancellation: a token that arrives after the end of the request is released.
         """
@@ -253,7 +260,7 @@ class AsyncPermit(_PermitBase):
         return self._grant(question, token)
 
     def end(self, *, succeeded: bool) -> bool:
-        """Release the token of an attempt that is not made; return whether ``record`` must be awaited.
+        """Release the token if its attempt was not made. Return whether the driver must await ``record``.
 
         Later calls do nothing and return False.
         """
@@ -263,7 +270,7 @@ class AsyncPermit(_PermitBase):
         return self._recorded is not None
 
     async def record(self) -> None:
-        """Record the success with the strategy. Its exceptions propagate."""
+        """Record the success with the strategy. Exceptions of the strategy propagate."""
         token, self._recorded = self._recorded, None
         if token is not None:
             await cast(AsyncMinimalRetryStrategy, self._strategy).record_success(token=token)
@@ -273,6 +280,6 @@ AnyPermit = Permit | AsyncPermit
 
 
 def permit_of(issuer: PermitIssuer) -> AnyPermit:
-    """Return the permit of a new request under a token strategy."""
+    """Return the permit for a new request under a token strategy."""
     kind = AsyncPermit if is_async(issuer.strategy) else Permit
     return kind(issuer.strategy, issuer.token_scope)

@@ -1,4 +1,4 @@
-"""Description of a failed attempt for a token strategy, one row for each retry reason.
+"""Table that describes each retry reason to a token strategy.
 
 Source: the Smithy Python retry design, "Error Classification"; SDK-RFC 0049 "RetryReason"; decision T2.
 """
@@ -16,24 +16,24 @@ from triclinium_core.retry.tables import table_of
 
 @unique
 class DelaySource(Enum):
-    """Source of the delay before a retry."""
+    """Object that prescribes the delay before a retry."""
 
     NONE = "none"
     ERROR_MAP = "the schedule of the node's error map, if its entry has one"
 
 
 class ReasonInfo(NamedTuple):
-    """Row of the table: retry information for a reason, and its justification."""
+    """Row of the table: retry information about a reason, and in ``because`` the justification."""
 
     is_retry_safe: bool
-    """Whether another attempt may help. This does not make a request safe that may have been applied and must not be
-    applied twice: the orchestrator checks that."""
+    """Whether another attempt may succeed. It is True even if the request may have been applied and must not be applied
+    twice: ``describe`` and the orchestrator check that separately."""
     is_throttling_error: bool
     """Whether the service requests a lower rate."""
     is_timeout_error: bool
     """Whether the reason is a timeout."""
     retry_after: DelaySource
-    """Source of the delay."""
+    """Object that prescribes the delay."""
     because: str
 
 
@@ -77,42 +77,42 @@ REASON_INFOS: Mapping[RetryReason, ReasonInfo] = _complete((
     (_R.SCOPE_NOT_FOUND, ReasonInfo(              False, False, False, _NOTHING, "terminal: it lasts until credentials, certificates or keyspace change")),
     (_R.COLLECTION_NOT_FOUND, ReasonInfo(         False, False, False, _NOTHING, "terminal: it lasts until credentials, certificates or keyspace change")),
 ))
-"""Retry information for each reason. A missing or duplicate reason fails at import."""
+"""Retry information about each reason. If a reason has no row or two rows, importing this module raises."""
 # fmt: on
 
 _SCHEDULE = ErrorMapRetryStrategy()
-"""Strategy that reads the schedule of an error map entry."""
+"""Strategy that computes the delay from the schedule in an entry of an error map."""
 
 
 class FailedAttempt(NamedTuple):
-    """Retry information for one failed request."""
+    """Retry information about one failed attempt."""
 
     info: ErrorInfo
-    """Information for the strategy."""
+    """Information that the strategy receives."""
     within: float | None = None
-    """Seconds within which the retry must be sent, from the node's error map; None for no limit."""
+    """Seconds within which the retry must be sent, according to the node's error map; None for no limit."""
 
 
 def describe(request: RetryRequest, reason: RetryReason) -> FailedAttempt:
-    """Return the information for a token strategy on a ``request`` that failed for ``reason``."""
+    """Return the retry information about a ``request`` that failed for ``reason``."""
     row, entry = REASON_INFOS[reason], request.error_map_entry
     is_safe, delay, within = row.is_retry_safe, None, None
     if row.retry_after is DelaySource.ERROR_MAP and entry is not None and entry.retry is not None:
         action = _SCHEDULE.retry_after(request, reason)
-        # None: the schedule has ended, and the retries with it (decision C15).
+        # If the delay is None, the node's schedule has ended, and the request must not be retried (decision C15).
         is_safe, delay, within = action.delay is not None, action.delay, action.within
-    # RFC 0049 §Network Time: a request that may have been applied is sent again only if that is harmless.
+    # RFC 0049 §Network Time: a request that may have been applied must not be sent again unless it is idempotent.
     is_safe = is_safe and (request.idempotent or reason.allows_non_idempotent_retry)
     return FailedAttempt(ErrorInfo(is_safe, delay, row.is_throttling_error, row.is_timeout_error), within)
 
 
 class FailedAttemptError(Exception):
-    """Failed attempt, as shown to a token strategy. It is not raised to callers.
+    """Error that a token strategy receives for a failed attempt. It is never raised.
 
     Args:
-        request: the request at the time of the failure.
-        reason: why the attempt failed.
-        info: retry information for ``reason``, copied to the attributes that strategies read.
+        request: state of the request at the time of the failure.
+        reason: reason for which the attempt failed.
+        info: retry information about the attempt. The attributes that strategies read are copies of it.
     """
 
     def __init__(self, request: RetryRequest, reason: RetryReason, info: ErrorInfo) -> None:

@@ -1,4 +1,4 @@
-"""Strategies that requests of a cluster accept: Couchbase strategies and token strategies."""
+"""Types of the strategies that requests to a cluster accept, Couchbase strategies and token strategies, and checks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ TokenStrategy = protocols.AnyRetryStrategy
 
 @dataclass(frozen=True, slots=True)
 class TokenScope:
-    """Token strategy with the scope that requests use; each scope has a separate quota.
+    """Token strategy together with the scope that requests pass to it. Each scope has a separate quota.
 
-    Pass it as ``retry_strategy`` or to ``retrying``; ``retry`` and its variants have ``token_scope``.
+    Pass this object as ``retry_strategy`` or to ``retrying``. ``retry`` and its variants have a parameter
+    ``token_scope`` instead.
 
     Raises:
         InvalidArgumentException: ``strategy`` is not a token strategy, or ``token_scope`` is not a string.
@@ -43,21 +44,23 @@ AnyRetryStrategy = couchbase.AnyRetryStrategy | TokenStrategy | TokenScope
 
 @dataclass(frozen=True, slots=True)
 class PermitIssuer:
-    """Checked token strategy with the scope that requests use."""
+    """Checked token strategy together with the scope that requests pass to it."""
 
     strategy: TokenStrategy
     token_scope: str | None
 
 
 Decider = couchbase.AnyRetryStrategy | PermitIssuer
-"""Object that decides about a request. Its type distinguishes a token strategy from a Couchbase strategy."""
+"""Object that decides about a request. A token strategy is always wrapped in a ``PermitIssuer``."""
 
 
 def decider_of(strategy: AnyRetryStrategy) -> Decider:
-    """Return the decider of a strategy. A strategy with both interfaces counts as Couchbase's (decision T8).
+    """Return the object that decides for ``strategy``: a Couchbase strategy itself, or the issuer of its permits.
+
+    A strategy with both interfaces counts as a Couchbase strategy (decision T8).
 
     Args:
-        strategy: checked with ``require_strategy``.
+        strategy: strategy that ``require_strategy`` has checked.
     """
     if kind_of(strategy) is DeciderKind.COUCHBASE:
         return cast(couchbase.AnyRetryStrategy, strategy)
@@ -73,7 +76,7 @@ def require_strategy(strategy: object, parameter: str = "retry_strategy") -> Non
     except ArgumentError:
         raise
     except Exception as error:
-        # This also runs during an operation, and a proxy for a strategy may have no target then.
+        # A lookup of a method may raise: the object may be a proxy for a strategy that has no target at this moment.
         raise errors.InvalidArgumentException(
             f"{parameter}={shown(strategy)} raised {type(error).__name__} when its methods were looked up",
             parameter=parameter,

@@ -1,12 +1,14 @@
-"""Couchbase's tradition: each failure has a reason, and the request's strategy decides. Standard library only.
+"""Retries as in the Couchbase SDK RFCs: each failure has a retry reason, and the request's strategy decides.
 
-``retry_machine`` takes one request through its ``states``, from ``events`` to ``actions``. ``orchestrator`` asks the
-``strategy``, and ``failures`` creates the exceptions. ``circuit_breaker`` and ``terminal_states`` observe nodes and
-connections. ``tables`` has the meaning of each response.
+This package imports only the standard library and other modules of the core. ``retry_machine`` handles the ``events``
+of one request and returns ``actions``; ``states`` has its transition table. ``strategy`` has the strategies, and
+``orchestrator`` the rules that limit their decisions. ``failures`` creates the exceptions. ``circuit_breaker`` counts
+timeouts on a connection. ``terminal_states`` records the conditions for the five terminal retry reasons. ``tables`` has
+the meaning of each response.
 
 Source: SDK-RFC 0049.
 
-This package exports the names that a driver needs. Each is loaded on first use.
+This package exports the names that a driver needs. It loads each name on first use.
 """
 
 from __future__ import annotations
@@ -196,7 +198,7 @@ _MODULE_OF = {
     "unsent_reasons": "triclinium_core.retry.couchbase.unsent",
 }
 
-if not TYPE_CHECKING:  # A type checker would accept any misspelt name because of this function.
+if not TYPE_CHECKING:  # A type checker that sees ``__getattr__`` accepts misspelt names.
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
 
 __all__ = [

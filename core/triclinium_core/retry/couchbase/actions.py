@@ -1,4 +1,4 @@
-"""Actions of the retry machine of one request, to be carried out in the given order."""
+"""Actions of the retry machine of one request. The driver executes them in order."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from triclinium_core.retry.values import lean
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """Send the request in a new frame: new opaque, vbucket and collection id resolved again (decision C29)."""
+    """Send the request in a new frame, with a new opaque. Look up vbucket and collection id again (decision C29)."""
 
 
 @lean
 @dataclass(frozen=True, slots=True)
 class RetryAfter:
-    """Pass ``WakeupReached`` after ``delay`` seconds; the machine then returns ``Dispatch`` or ``Fail``."""
+    """Pass ``WakeupReached`` to the machine after ``delay`` seconds. It then returns ``Dispatch`` or ``Fail``."""
 
     delay: float
     dispatches: bool
-    """False if the delay was cut to a limit, after which nothing is sent again."""
+    """Whether the machine sends the request again after the delay. False if the delay was cut to a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskStrategy:
-    """Await ``strategy.retry_after(request, reason)`` and pass its answer in ``StrategyAnswered``."""
+    """Await ``strategy.retry_after(request, reason)``, and pass its result to the machine in ``StrategyAnswered``."""
 
     strategy: AsyncRetryStrategy
     request: RetryRequest
@@ -37,7 +37,7 @@ class AskStrategy:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """Complete the request with this response."""
+    """Complete the request: return the result in ``response`` to the caller."""
 
     response: Response
 
@@ -51,22 +51,22 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """Do nothing: the event came too late to matter, for example a late response."""
+    """Do nothing, because the event is too late, for example a response after the deadline."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshTopology:
-    """Refresh a possibly outdated cluster map: apply the one in the response, or request a newer one."""
+    """Refresh the cluster map, which may be outdated: apply the map in the response, or request a newer one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshCollection:
-    """Refresh a possibly outdated collection id: drop it and request it again."""
+    """Refresh the collection id, which may be outdated: drop it and request it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseConnection:
-    """Close the connection of the response, after the actions before this one."""
+    """Close the connection on which the response arrived, after all earlier actions in the list."""
 
     why: str
 

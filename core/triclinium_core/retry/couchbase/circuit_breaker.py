@@ -1,9 +1,10 @@
-"""Circuit breaker of one connection: a pure machine of three states.
+"""Circuit breaker of one connection: a pure state machine with three states.
 
-CLOSED counts operations in a fixed window. The breaker opens when at least ``volume_threshold`` of them have ended, at
-least ``error_threshold_percentage`` of those by a deadline that passed in flight. OPEN refuses operations. After
-``sleep_window`` the breaker sends a canary, which is a NOOP, and is HALF_OPEN until the canary ends: a response closes
-the breaker, a timeout opens it again. A reconnect closes the breaker in any state.
+While the breaker is CLOSED, it counts the operations that end in a fixed window of time. It opens when the window has
+at least ``volume_threshold`` operations, and at least ``error_threshold_percentage`` of them timed out in flight. While
+it is OPEN, it refuses operations. After ``sleep_window`` it requests a canary, which is a NOOP, and is HALF_OPEN until
+the canary ends: a response closes the breaker, and a timeout opens it again. A reconnect closes the breaker in any
+state.
 
 Source: SDK-RFC 0049 reason CIRCUIT_BREAKER_OPEN; decision C33.
 """
@@ -22,7 +23,7 @@ from triclinium_core.shown import total_repr
 
 @unique
 class BreakerState(Enum):
-    """State of the breaker, which decides whether operations are dispatched."""
+    """State of the breaker. Operations are dispatched only in the state CLOSED."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -50,18 +51,18 @@ BREAKER_TRANSITIONS: Mapping[BreakerState, Mapping[BreakerEvent, BreakerState]] 
         *((state, BreakerEvent.RECONNECTED, BreakerState.CLOSED) for state in BreakerState),
     ]
 )
-"""State after an event; any other event changes nothing. OPERATION_TIMED_OUT applies only once the threshold is
-reached, TIME_PASSED only after the sleep window."""
+"""Next state for each event; an event without a row changes no state. OPERATION_TIMED_OUT opens the breaker only if the
+thresholds are reached, and TIME_PASSED applies only after the sleep window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class CircuitBreakerOptions:
     """Options of the circuit breaker. The defaults are those of all Couchbase clients.
 
-    Windows and the timeout are durations, stored in seconds.
+    The two windows and the timeout are durations. The attributes are seconds.
 
     Raises:
-        InvalidArgumentException: a field has the wrong type, or a number is out of range.
+        InvalidArgumentException: an argument has the wrong type or is out of range.
     """
 
     enabled: bool = True
@@ -104,16 +105,20 @@ class BreakerStatistics:
 
 
 _CLOSED, _ANSWERED = BreakerState.CLOSED, BreakerEvent.OPERATION_ANSWERED
-"""Enum members that each response needs. ``kv.wire.constants`` has the measured cost of such lookups."""
+"""Enum members that the breaker needs for each response, as globals, because looking up a member of an enum is slow.
+``kv.wire.constants`` has measurements."""
 
 
 class CircuitBreaker:
-    """State machine: call ``handle`` for each event and at ``wakeup``; read ``allows_operations`` before dispatch."""
+    """State machine of a circuit breaker.
+
+    The caller calls ``handle`` for each event and at ``wakeup``, and reads ``allows_operations`` before each dispatch.
+    """
 
     def __init__(self, options: CircuitBreakerOptions | None = None) -> None:
         self._options = options if options is not None else CircuitBreakerOptions()
         self.allows_operations: bool = True
-        """Whether an operation may be dispatched."""
+        """Whether the caller may dispatch an operation."""
         self.state: BreakerState = BreakerState.CLOSED
         self.canary_timeout: float = self._options.canary_timeout
         """Timeout of a canary, in seconds."""
@@ -138,10 +143,10 @@ class CircuitBreaker:
         return BreakerStatistics(self.state, self._operations, self._failures, self._opened_at)
 
     def handle(self, event: BreakerEvent, now: float, count: int = 1) -> bool:
-        """Process ``event`` and return whether a canary must be sent now.
+        """Process ``event``. Return whether the caller must send a canary now.
 
         Args:
-            count: number of simultaneous occurrences.
+            count: number of events of this kind that happened at the same time.
         """
         if not self._options.enabled:
             return False

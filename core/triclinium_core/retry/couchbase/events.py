@@ -1,4 +1,4 @@
-"""Events of the retry machine of one request: facts, each a noun with a past participle."""
+"""Events that a driver reports to the retry machine of one request, each named by a noun with a past participle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from triclinium_core.retry.values import lean
 @lean
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """The request was handed over to a connection."""
+    """The driver has handed the request to a connection."""
 
     node: str | None = None
     opaque: int | None = None
@@ -28,31 +28,32 @@ class Dispatched:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Load of a connection when a request on it, or for it, timed out or was refused."""
+    """Load of a connection when a request that was sent on it, or waited for it, timed out or was refused."""
 
     in_flight: int
-    """Number of requests without a response."""
+    """Number of requests on the connection without a response."""
     waiting: int
-    """Peak number of operations queued for the connection while its queue was not empty."""
+    """Largest number of operations in the connection's queue since the queue was last empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchFailed:
-    """The request could not be handed over; no part of it left the client."""
+    """The driver could not hand the request to a connection. No part of the request left the client."""
 
     reason: RetryReason
     detail: str | None = None
     """Explanation for the error context."""
     error: type[errors.CouchbaseException] | None = None
-    """Error for the reason, if it comes from the status of a request that had to precede this one."""
+    """Error that the request raises if it is not retried. Only set if an earlier request, on which this one depends,
+    failed with a status."""
     node: str | None = None
-    """Intended node, if known."""
+    """Node for which the request was intended, if it is known."""
     load: Load | None = None
 
 
 @unique
 class HandedOver(Enum):
-    """Part of the request's frame that the driver had begun to hand over when the socket closed (decision C24)."""
+    """Part of the request's frame that the driver had begun to hand to the socket when it closed (decision C24)."""
 
     NOTHING = "nothing"
     PART = "part"
@@ -61,47 +62,47 @@ class HandedOver(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SocketClosed:
-    """The connection of the request is lost, and no response arrived."""
+    """The connection of the request was lost before its response arrived."""
 
     handed_over: HandedOver
     detail: str | None = None
     reason: RetryReason = RetryReason.SOCKET_NOT_AVAILABLE
-    """Reason if nothing was handed over; a terminal one may replace the default."""
+    """Retry reason if nothing was handed over. A terminal reason may replace the default."""
     is_partial: bool = False
-    """Whether rows of the response were already delivered, so that the request must not be sent again."""
+    """Whether the caller already received rows of the response, so that the request must not be sent again."""
 
 
 @lean
 @dataclass(frozen=True, slots=True)
 class KvResponse:
-    """Facts about a KV response, for its classification."""
+    """Facts about a key-value response, by which the machine classifies it."""
 
     status: int
     node: str | None = None
-    """Node that sent the response, whose error map applies."""
+    """Node that sent the response. Its error map applies."""
     server_context: str | None = None
     server_ref: str | None = None
     server_duration: float | None = None
-    """Processing time of the server in seconds, by its own clock."""
+    """Seconds that the server worked on the request, as the server measured them."""
     failed_path: FailedPath | None = None
-    """Failed spec of a sub-document operation, if it made the whole operation fail."""
+    """Spec of a sub-document operation whose failure made the complete operation fail."""
     error: type[errors.CouchbaseException] | None = None
-    """Exception of a failure, if operation and status do not determine it."""
+    """Exception class for a failure. Only set if operation and status do not determine it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceResponse:
-    """Facts about a response of an HTTP service, for its classification."""
+    """Facts about a response of an HTTP service, by which the machine classifies it."""
 
     service: Service
     http_status: int
     body: bytes | str = b""
     operation: str = ""
-    """Name of the request, if the meaning of a response depends on it."""
+    """Name of the request, if the meaning of the response depends on it."""
     is_partial: bool = False
-    """Whether rows of the response were already delivered, so that the request must not be sent again."""
+    """Whether the caller already received rows of the response, so that the request must not be sent again."""
     verdict: ServiceVerdict | None = None
-    """Classification of the response; None if the machine has to classify it."""
+    """Classification of the response; None if the machine has to classify the response itself."""
 
 
 Response = KvResponse | ServiceResponse
@@ -110,7 +111,7 @@ Response = KvResponse | ServiceResponse
 @lean
 @dataclass(frozen=True, slots=True)
 class ResponseReceived:
-    """The whole response to the newest attempt has arrived."""
+    """The complete response to the newest attempt has arrived."""
 
     response: Response
 
@@ -125,7 +126,7 @@ class ErrorMapLoaded:
 
 @dataclass(frozen=True, slots=True)
 class StrategyAnswered:
-    """An asynchronous strategy has returned its answer, or raised."""
+    """An asynchronous strategy has returned its decision, or raised."""
 
     answer: RetryAction | None
     raised: BaseException | None = None
@@ -134,18 +135,18 @@ class StrategyAnswered:
 @lean
 @dataclass(frozen=True, slots=True)
 class WakeupReached:
-    """The time ``wakeup`` has come; the event is harmless at any other time."""
+    """The time ``wakeup`` is reached. At any other time, this event has no effect."""
 
     load: Load | None = None
     obstacle: str | None = None
-    """Why the request has not been sent yet, in words, if it never was."""
+    """Text that explains why the request was never sent; None if it was sent."""
     is_partial: bool = False
-    """Whether rows of the response were delivered, so that no earlier failure explains the timeout."""
+    """Whether the caller already received rows of the response, so that no earlier failure explains a timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """The caller no longer waits."""
+    """The caller has stopped waiting for the request."""
 
 
 RequestEvent = (

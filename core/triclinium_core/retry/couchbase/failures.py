@@ -1,4 +1,4 @@
-"""Exceptions that end a request: each with its class, a message of one line, and its context.
+"""Functions that create the exceptions with which requests fail, each with a message of one line and a context.
 
 Source: SDK-RFC 0058; decisions C25, C28, C31, C32, D37.
 """
@@ -27,13 +27,13 @@ HINTS: dict[RetryReason, str] = {
     RetryReason.KV_LOCKED: "retry after the lock is released or expires",
     RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT: "it may have been applied; read the document before writing again",
 }
-"""Next step for each reason, if known."""
+"""Next step for the user after a failure with each reason. A reason without an entry has no known next step."""
 
 LOOK_AT_THE_SERVICE = "it may have been applied; check the data before sending it again"
-"""Next step after a request to an HTTP service without a response."""
+"""Next step after a request to an HTTP service whose response is missing or unreadable."""
 
 SAFE_TO_REPEAT = "it changed nothing, so it may be sent again"
-"""Next step after a read-only request without a response."""
+"""Next step after an idempotent request without a response."""
 
 HINTS_OF_ANSWERS: dict[type[errors.CouchbaseException], str] = {
     errors.DecodingFailureException: "the status is not valid for this operation; a write may have been applied, so read the document "
@@ -43,14 +43,14 @@ HINTS_OF_ANSWERS: dict[type[errors.CouchbaseException], str] = {
     "or use a lower durability level",
     errors.DurabilityLevelNotAvailableException: "nothing was written; use another durability level",
 }
-"""Next step after a final KV response, unless it is obvious."""
+"""Next step after a final key-value response, by exception. An exception without an entry has an obvious next step."""
 
 NO_REASON_GIVEN = "rows may be missing; check the log of the service on that node"
-"""Next step after a statement that ended early without listing an error."""
+"""Next step if a statement ended early and the response lists no error."""
 
 NOT_FOLLOWED = "redirects are not followed, to send credentials to no other host; connect to nodes of the cluster"
 FOREIGN_SERVER = "check which server listens at this address"
-"""Next step after a response that is in no table and that the service did not write."""
+"""Next step after a response that is in no table and was probably sent by a proxy or another server."""
 
 HINTS_OF_SERVICES: dict[type[errors.CouchbaseException], str] = {
     errors.ParsingFailureException: "check the statement at the position that the server reports",
@@ -93,7 +93,7 @@ HINTS_OF_SERVICES: dict[type[errors.CouchbaseException], str] = {
     errors.DecodingFailureException: FOREIGN_SERVER,
     errors.AmbiguousTimeoutException: LOOK_AT_THE_SERVICE,
 }
-"""Next step after a final response of an HTTP service."""
+"""Next step after a final response of an HTTP service with each exception."""
 
 
 HINTS_OF_STATUSES: dict[int, str] = {
@@ -102,18 +102,18 @@ HINTS_OF_STATUSES: dict[int, str] = {
     429: HINTS_OF_SERVICES[errors.RateLimitedException],
     503: HINTS_OF_SERVICES[errors.TemporaryFailureException],
 }
-"""Next step after a timeout during which the same response arrived again and again."""
+"""Next step after a timeout, by the HTTP status of the newest response to the retried request."""
 
 
 def subject(context: ErrorContext) -> str:
-    """Return the beginning of every message: the operation and its key, index or view."""
+    """Return the text with which every message begins: the operation and its key, index or view."""
     view = None if context.view is None else f"{context.design_document}/{context.view}"
     about = next((name for name in (context.key, context.index, view) if name is not None), None)
     return context.operation if about is None else f"{context.operation} {about!r}"
 
 
 def kv_response_fields(response: KvResponse, entry: ErrorMapEntry | None) -> dict[str, object]:
-    """Return the context fields of a KV response, and those of its status in the node's error map."""
+    """Return the context fields for a key-value response. ``entry`` is the node's error map entry for its status."""
     path = response.failed_path
     return {
         "status": response.status,
@@ -127,7 +127,7 @@ def kv_response_fields(response: KvResponse, entry: ErrorMapEntry | None) -> dic
 
 
 def service_response_fields(http_status: int, verdict: ServiceVerdict) -> dict[str, object]:
-    """Return the context fields of a response of an HTTP service."""
+    """Return the context fields for a response of an HTTP service."""
     return {
         "http_status": http_status,
         "error_code": verdict.code,
@@ -139,7 +139,7 @@ def service_response_fields(http_status: int, verdict: ServiceVerdict) -> dict[s
 
 
 def loaded(context: ErrorContext, load: Load) -> ErrorContext:
-    """Return ``context`` with the load of the connection."""
+    """Return a copy of ``context`` with the load of a connection."""
     return replace(context, in_flight=load.in_flight, waiting=load.waiting)
 
 
@@ -169,12 +169,13 @@ def refused(
     cause: BaseException | None = None,
     because: str | None = None,
 ) -> errors.CouchbaseException:
-    """Return the exception for a retry refused by a strategy or the orchestrator.
+    """Return the exception for a request whose retry a strategy or the orchestrator refused.
 
     Args:
-        error: class that the strategy gave, or that the response stands for; None for RequestCanceled.
-        cause: exception that the strategy raised, if any (decision C28).
-        because: reason of the strategy's refusal, in words.
+        error: exception class that the strategy returned or that the response prescribes; None for
+            RequestCanceledException.
+        cause: exception that the strategy raised; None if it did not raise (decision C28).
+        because: text in which the strategy explains its refusal.
     """
     context = replace(context, refused_reason=str(reason))
     hint = _hint(reason, context)
@@ -190,14 +191,14 @@ def refused(
             text += f"; {_response_text(context)}"
             hint = hint or _hint_of_service(error, context)
         text += hint
-    # Decision C32: the strategy may have given an exception; otherwise only a reason from a response has one.
+    # Decision C32: without a class from the strategy or from a response, the request raises RequestCanceledException.
     exception = (error or errors.RequestCanceledException)(text + story(context), context)
     exception.__cause__ = cause
     return exception
 
 
 def rows_lost(context: ErrorContext, reason: RetryReason) -> errors.CouchbaseException:
-    """Return the exception for a request whose connection was lost after some of its rows were delivered."""
+    """Return the exception for a request whose connection was lost after the caller had received some rows."""
     context = replace(context, refused_reason=str(reason))
     next_step = "send it again" if context.idempotent else LOOK_AT_THE_SERVICE
     text = f"{subject(context)}: the connection was lost while rows were read, so rows are missing: {next_step}"
@@ -205,10 +206,10 @@ def rows_lost(context: ErrorContext, reason: RetryReason) -> errors.CouchbaseExc
 
 
 def not_begun(context: ErrorContext, cause: BaseException | None) -> errors.CouchbaseException:
-    """Return the exception for a request that was not sent because its strategy issued no token.
+    """Return the exception for a request that was not sent, because its strategy issued no token.
 
     Args:
-        cause: exception that the strategy raised (decision C28); None if it refused.
+        cause: exception that the strategy raised (decision C28); None if the strategy refused a token.
     """
     why = "refused" if cause is None else f"failed with {type(cause).__name__}"
     text = f"{subject(context)}: it was not sent, because the retry strategy {why} when it was to issue a token"
@@ -220,27 +221,27 @@ def not_begun(context: ErrorContext, cause: BaseException | None) -> errors.Couc
 def surfaced(
     error: type[errors.CouchbaseException], context: ErrorContext, failed_path: FailedPath | None = None
 ) -> errors.CouchbaseException:
-    """Return the exception for a final response."""
+    """Return the exception for a request that ended with a final response."""
     if context.http_status is not None:
         if error is errors.TimeoutException:
-            # RFC 0058, 13 and 14: an abandoned request may have changed something unless it is read-only.
+            # RFC 0058, 13 and 14: a request that the service stopped may have changed data, unless it is idempotent.
             error = errors.UnambiguousTimeoutException if context.idempotent else errors.AmbiguousTimeoutException
         text = f"{subject(context)}: {_response_text(context)}{_hint_of_service(error, context)}"
         return error(text + story(context), context)
-    # The failed path is more precise than the general texts of its status.
+    # The failed path explains the failure better than the texts of the status of the complete operation.
     answer = kv_answer(context, None if failed_path is None else str(failed_path))
     hint = f": {HINTS_OF_ANSWERS[error]}" if error in HINTS_OF_ANSWERS else ""
     return error(f"{subject(context)}: the server responded with {answer}{hint}{story(context)}", context)
 
 
 def at_path(context: ErrorContext, failed: FailedPath) -> errors.CouchbaseException:
-    """Return the exception for one failed path of a lookup with a response."""
+    """Return the exception for one path that failed in a successful lookup."""
     context = replace(context, path=failed.path, path_index=failed.index, path_status=failed.status)
     return failed.error(f"{subject(context)}: {failed}", context)
 
 
 def _response_text(context: ErrorContext) -> str:
-    """Return the response of an HTTP service in words, as a part of a sentence."""
+    """Return a description of the newest HTTP response, as a part of a sentence."""
     return f"{context.last_dispatched_to or 'the server'} responded with {http_answer(context)}"
 
 
@@ -259,7 +260,7 @@ def _hint_of_service(error: type[errors.CouchbaseException] | None, context: Err
 
 
 def _hint_of_unknown(context: ErrorContext) -> str | None:
-    """Return the next step after a response that is in no table; None if the service itself wrote it."""
+    """Return the next step after a response that is in no table; None if the service itself sent the response."""
     status = context.http_status or 0
     if status // 100 == 3:
         return NOT_FOLLOWED
@@ -267,7 +268,7 @@ def _hint_of_unknown(context: ErrorContext) -> str | None:
 
 
 _OF_PROXIES = frozenset({502, 504})
-"""Statuses that a proxy sends about the servers behind it: RFC 9110, 15.6.3 and 15.6.5."""
+"""HTTP statuses with which a proxy reports a failure of the server behind it (RFC 9110, 15.6.3 and 15.6.5)."""
 
 
 def _hint_of_status(context: ErrorContext) -> str:
@@ -280,7 +281,7 @@ def _hint(reason: RetryReason | None, context: ErrorContext) -> str:
         return ""
     if reason is not RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT:
         return f": {HINTS[reason]}"
-    # An idempotent request changes nothing, so there is nothing to check.
+    # The requests that the RFC lists as idempotent change nothing, so the user need not check the data.
     if context.idempotent:
         return f": {SAFE_TO_REPEAT}"
     return f": {HINTS[reason] if context.service == Service.KV else LOOK_AT_THE_SERVICE}"

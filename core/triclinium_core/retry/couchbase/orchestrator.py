@@ -1,7 +1,7 @@
-"""Verdicts on a failure: the strategy's answer, within the rules that hold for every strategy.
+"""Decisions on a failed request: the strategy's decision, limited by rules that hold for every strategy.
 
-A request whose attempt may have been applied is sent again only if it is idempotent. Strategies are not consulted about
-reasons that are always retried. No delay exceeds the deadline.
+A request whose attempt may have been applied is sent again only if it is idempotent. A strategy is not consulted about
+a reason that is always retried. No delay goes past the deadline.
 
 Source: SDK-RFC 0049 "Retry Orchestration".
 """
@@ -22,22 +22,22 @@ from triclinium_core.shown import shown
 @lean
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Wait ``delay`` seconds, then send the request again, or fail it without sending if the delay was cut."""
+    """Wait ``delay`` seconds, then send the request again if ``dispatches``; otherwise fail it without sending it."""
 
     delay: float
     dispatches: bool
     times_out: bool = False
-    """Whether a cut delay ends at the deadline, so that the request fails with a timeout instead of the failure's
-    error."""
+    """Whether the delay was cut at the deadline. The request then fails with a timeout instead of the error with which
+    the attempt failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Fail the request; ``error`` is the class that the strategy gave, if any."""
+    """Fail the request with the exception class ``error`` if the strategy returned one."""
 
     error: type[errors.CouchbaseException] | None = None
     because: str | None = None
-    """Reason of the refusal in the strategy's words, if any."""
+    """Text in which the strategy explains its refusal; None without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ Verdict = Retry | Refuse | TimeOut
 
 
 def decide_without_strategy(request: RetryRequest, reason: RetryReason) -> Verdict | None:
-    """Return the verdict if it does not depend on the strategy; None if the strategy must be consulted."""
+    """Return the decision if it does not depend on the strategy, or None if the strategy must be consulted."""
     if request.remaining <= RESOLUTION:
         return TimeOut()
     if reason.always_retry:
@@ -59,7 +59,7 @@ def decide_without_strategy(request: RetryRequest, reason: RetryReason) -> Verdi
 
 
 def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict:
-    """Return the verdict on ``request`` after a strategy returned ``answer``.
+    """Return the decision on ``request`` after a strategy has returned ``answer``.
 
     Raises:
         TypeError: ``answer`` is not a RetryAction.
@@ -70,9 +70,9 @@ def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict
             raise TypeError("the retry strategy returned a coroutine; make retry_after itself an `async def`")
         raise TypeError(f"the retry strategy returned {shown(answer)}; it must return a RetryAction")
     if request.remaining <= RESOLUTION:
-        # Decision C23: an asynchronous strategy may return its answer after the deadline.
+        # Decision C23: an asynchronous strategy may return its decision after the deadline.
         return TimeOut()
-    # RFC 0049 §Network Time: all non-idempotent operations must be failed to avoid data loss.
+    # RFC 0049 §Network Time: an operation that is not idempotent must fail, to avoid the loss of data.
     if answer.delay is None or not (request.idempotent or reason.allows_non_idempotent_retry):
         return Refuse(answer.error, answer.because)
     limit = request.remaining

@@ -1,24 +1,24 @@
-"""Life cycle of one request, as a table.
+"""Transition table of the life cycle of one request.
 
 Theory of operation
 -------------------
 
-A request is **PENDING** until it is handed over to a connection, then **IN_FLIGHT** until its response arrives. A
-failure at either stage has a reason. If the reason is always retried or a synchronous strategy decides, the verdict
-follows immediately. With an asynchronous strategy the request is **CONSULTING** until the strategy has returned its
-answer.
+A request is **PENDING** until the driver hands it to a connection, and then **IN_FLIGHT** until its response arrives. A
+failure in either state has a retry reason. If the reason is always retried, or if the strategy is synchronous, the
+machine decides immediately. With an asynchronous strategy, the request is **CONSULTING** until the strategy returns.
 
-The verdict is a delay or a refusal. A delay makes the request **WAITING**. When the delay is over, the request is
-PENDING again and a dispatch is ordered. A delay that was cut to the deadline, or to the end of an error map's schedule,
-makes the request **EXPIRING**: when it is over, the request fails and nothing is sent. A refusal makes it **FAILED**.
+The decision is a delay or a refusal. With a delay, the request is **WAITING**. When the delay is over, the machine
+orders a dispatch, and the request is PENDING again. If the delay was cut to the deadline, or to the end of an error
+map's schedule, the request is **EXPIRING** instead: when the delay is over, the request fails without being sent. After
+a refusal, the request is **FAILED**.
 
-**COMPLETED**, **FAILED** and **ABANDONED** are final: later events are ignored, so a request settles once. The deadline
-may pass in every state that is not final.
+**COMPLETED**, **FAILED** and **ABANDONED** are final: the machine ignores later events, so a request ends only once.
+The deadline may pass in every state that is not final.
 
-The table gives the next state: each row has the state, the event, and the ruling on the event. A strategy's verdict is
-such a ruling, and so is a successful response. ``RetryMachine.handle`` reads its next state only here. A missing pair
-of state and event is a mistake of the caller: ``handle`` raises and changes nothing. Diagrams are generated from this
-table, and a test visits every row.
+The handler of an event returns a *ruling*: the decision on a retry, the success of the request, or none. Each row of
+the table has a state, an event with a ruling, and the next state. ``RetryMachine.handle`` takes the next state only
+from this table. If the table has no row for a state and an event, the caller has made a mistake: ``handle`` raises and
+changes nothing. Diagrams are generated from this table, and a test visits every row.
 """
 
 from __future__ import annotations
@@ -46,32 +46,32 @@ class RetryState(Enum):
 
     @property
     def is_final(self) -> bool:
-        """Whether the request is settled."""
+        """Whether the request has ended."""
         return self in _FINAL
 
 
 @unique
 class Ruling(Enum):
-    """Decision on the request after an event."""
+    """Decision of an event handler, which determines the next state of the request."""
 
     NONE = "none"
     """No decision was necessary."""
     RETRY = "retry"
     """The request is sent again after a delay."""
     EXPIRE = "expire"
-    """The delay was cut: the request fails when it is over."""
+    """The delay was cut, so that the request fails when the delay is over."""
     CONSULT = "consult"
-    """The strategy must be awaited."""
+    """The driver must await the decision of the strategy."""
     RESUME = "resume"
-    """The delay is over: the request is sent again."""
+    """The delay is over, and the request is sent again."""
     COMPLETE = "complete"
     """The request has succeeded."""
     FAIL = "fail"
     """The request has failed."""
 
 
-# Members are singletons. The hash of Enum is written in Python, and with it a retry takes 12 % more instructions: 57100
-# instead of 51000 (``python -m tests.bench --only core``).
+# The members are singletons, so the hash of ``object`` is correct for them. Enum's own hash is written in Python: with
+# it, a retry takes 12 % more instructions, 57100 instead of 51000 (``python -m tests.bench --only core``).
 RetryState.__hash__ = object.__hash__  # type: ignore[method-assign]
 Ruling.__hash__ = object.__hash__  # type: ignore[method-assign]
 
@@ -119,7 +119,7 @@ REQUEST_TRANSITIONS: Mapping[RetryState, Mapping[RequestInput, RetryState]] = tr
 
 
 def permitted_events(state: RetryState) -> Mapping[type[events.RequestEvent], Mapping[Ruling, RetryState]]:
-    """Return the events that are possible in ``state``, each with the next state for each ruling."""
+    """Return the events that are possible in ``state``, each with the next states by ruling."""
     rows: dict[type[events.RequestEvent], dict[Ruling, RetryState]] = {}
     for (kind, ruling), following in REQUEST_TRANSITIONS[state].items():
         rows.setdefault(kind, {})[ruling] = following

@@ -1,4 +1,4 @@
-"""Retry strategies: their interface, the facts they receive about a failed request, and the shipped ones.
+"""Retry strategies: their interface, the facts that they receive about a failed request, and four implementations.
 
 Source: SDK-RFC 0049 rev 16 "Retry Strategies", "Request Annotation", "Accessible Context in the RetryStrategy";
 decisions C1, C14 to C16.
@@ -28,34 +28,35 @@ class RetryRequest:
     """Snapshot of a request at the time of a failure. Durations are in seconds."""
 
     service: Service | None
-    """Service of the request; None for a call of any function, under ``retry`` and its variants."""
+    """Service of the request; None for a function call that ``retry`` or one of its variants makes."""
     operation: str
     idempotent: bool
     rng: Random
-    """Random source of jitter; randomness from elsewhere would make a replay differ."""
+    """Random source for jitter. A strategy that uses another source makes a replay of the events differ."""
     key: str | None = None
     retry_attempts: int = 0
     """Number of retries so far, for any reason."""
     retry_reasons: frozenset[RetryReason] = frozenset()
-    """Reasons of earlier failures; the current reason is a separate argument."""
+    """Reasons for which the request was retried so far. The reason of the current failure is a separate argument."""
     age: float = 0.0
-    """Time since submission."""
+    """Time since the submission of the request."""
     remaining: float
     """Time until the deadline."""
     since_first_failure: float = 0.0
     """Time since the first failure, for any reason."""
     since_this_status: float | None = None
-    """Time since the first response with the current status; None if that was the first failure. The ``max-duration``
-    of an error map limits this time."""
+    """Time since the first response with the current status; None if this response was the first failure. The
+    ``max-duration`` of an error map limits this time."""
     attempts_this_status: int = 0
-    """Number of retries since the status last changed (RFC 0013 "Questions"); the schedule of an error map uses this
+    """Number of retries since the status last changed (RFC 0013 "Questions"). The schedule of an error map uses this
     number."""
     error_map_entry: ErrorMapEntry | None = None
     """Entry for the status in the node's error map, if the client does not know the status."""
     client_context: Mapping[str, object] = field(default_factory=dict)
     """Data that the application attached to the request."""
     retry_strategy: object = None
-    """Strategy that decides about the request, as its caller passed it; for a ``TokenScope`` its inner strategy.
+    """Strategy that decides about the request. It is the object that the caller passed, or the strategy in the
+    ``TokenScope`` that the caller passed.
 
     Source: RFC 0049 "Request Annotation", ``retryStrategy()``."""
 
@@ -63,7 +64,7 @@ class RetryRequest:
 @lean
 @dataclass(frozen=True, slots=True, init=False)
 class RetryAction:
-    """Answer of a strategy. Create it with ``after`` or ``no_retry``.
+    """Decision of a strategy. Create it with ``after`` or ``no_retry``.
 
     Raises:
         InvalidArgumentException: a duration is negative or not finite, or ``error`` is not a CouchbaseException class.
@@ -72,13 +73,13 @@ class RetryAction:
     delay: float | None
     """Seconds until the retry; None for no retry."""
     error: type[errors.CouchbaseException] | None = None
-    """Exception class for the caller if there is no retry; None for the error of the failure. It is called with a
-    message and an ``ErrorContext``, like all our errors."""
+    """Exception class that the caller receives if there is no retry; None for the class that belongs to the failure. It
+    is called with a message and an ``ErrorContext``, like CouchbaseException."""
     within: float | None = None
-    """Seconds within which the retry must be sent. A longer delay is cut to it, and the request then fails without
-    being sent."""
+    """Seconds within which the retry must be sent. If the delay is longer, the request waits only this time, and then
+    fails without being sent."""
     because: str | None = None
-    """Why there is no retry, in words for the caller's error; None if the reason of the failure is enough."""
+    """Text for the error that explains why there is no retry; None if the retry reason is explanation enough."""
 
     def __init__(
         self,
@@ -98,19 +99,25 @@ class RetryAction:
 
     @classmethod
     def after(cls, seconds: Duration, *, within: Duration | None = None) -> RetryAction:
-        """Return an action that retries after ``seconds``. A delay below one millisecond becomes one millisecond.
+        """Return an action that retries the request after ``seconds``.
+
+        The client waits at least one millisecond, even if ``seconds`` is less.
 
         Raises:
             InvalidArgumentException: ``seconds`` or ``within`` is not a duration, is negative or not finite.
         """
-        # The constructor checks a float. There, None would mean no retry.
+        # The constructor checks a float. Check any other value here, because the constructor accepts None for no retry.
         return cls(seconds if isinstance(seconds, float) else check_duration(seconds, "delay"), None, within)
 
     @classmethod
     def no_retry(
         cls, error: type[errors.CouchbaseException] | None = None, *, because: str | None = None
     ) -> RetryAction:
-        """Return an action that fails the request with the class ``error``, if given, and the words ``because``.
+        """Return an action that fails the request.
+
+        Args:
+            error: exception class that the caller receives. Default: the class that belongs to the failure.
+            because: text for the error that explains why there is no retry. Default: None, for no explanation.
 
         Raises:
             InvalidArgumentException: ``error`` is not a CouchbaseException class.
@@ -119,10 +126,10 @@ class RetryAction:
 
 
 class RetryStrategy(Protocol):
-    """Synchronous strategy. It must not block, and needs no clock: the request has the times."""
+    """Synchronous strategy. It must not block. It needs no clock, because the request contains the times."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return whether to retry. Any exception fails the request, and is the cause of its error."""
+        """Return whether to retry. If this raises, the request fails with an error whose cause is the exception."""
         ...
 
 
@@ -130,7 +137,7 @@ class AsyncRetryStrategy(Protocol):
     """Asynchronous strategy, which the driver awaits. It may do I/O."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return whether to retry. Any exception fails the request, and is the cause of its error."""
+        """Return whether to retry. If this raises, the request fails with an error whose cause is the exception."""
         ...
 
 
@@ -158,10 +165,10 @@ def is_async(strategy: AnyRetryStrategy) -> TypeGuard[AsyncRetryStrategy]:
 
 
 class BestEffortRetryStrategy:
-    """Strategy that retries everything that is safe to retry, until the deadline.
+    """Strategy that retries every request that is safe to retry, until its deadline.
 
     Args:
-        backoff: replaces the default delays of 1, 2, 4 … 500 ms.
+        backoff: function that computes the delays. Default: 1, 2, 4 … 256, 500, 500 ms.
 
     Raises:
         InvalidArgumentException: ``backoff`` is not callable.
@@ -181,7 +188,7 @@ class BestEffortRetryStrategy:
         return f"{type(self).__name__}(backoff={self._backoff!r})"
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return a retry if the request is idempotent or the reason allows one for any request."""
+        """Return a retry if the request is idempotent, or if the reason allows the retry of any request."""
         if request.idempotent or reason.allows_non_idempotent_retry:
             return RetryAction.after(self._backoff(request.retry_attempts, request.rng))
         return RetryAction.no_retry()
@@ -194,34 +201,34 @@ TERMINAL_ERRORS: dict[RetryReason, type[errors.CouchbaseException]] = {
     RetryReason.SCOPE_NOT_FOUND: errors.ScopeNotFoundException,
     RetryReason.COLLECTION_NOT_FOUND: errors.CollectionNotFoundException,
 }
-"""RFC 0049 "Fail Fast (Terminal Errors)": the five mapped reasons and their exceptions, each as narrow as possible
-(decision C32)."""
+"""Exception class for each of the five terminal reasons of RFC 0049 "Fail Fast (Terminal Errors)". Each class is as
+specific as possible (decision C32)."""
 
 
 class FastFailOnTerminalErrorRetryStrategy(BestEffortRetryStrategy):
-    """Default strategy: fails immediately if a retry is unlikely to help, and otherwise acts like best effort.
+    """Default strategy. It fails a request immediately if a retry is unlikely to help, and otherwise is best effort.
 
     Args:
-        backoff: replaces the default delays of 1, 2, 4 … 500 ms.
+        backoff: function that computes the delays. Default: 1, 2, 4 … 256, 500, 500 ms.
 
-    Volatile: the set of terminal reasons may change in any release, so that the default stays the most helpful one. To
-    pin the current behaviour, copy this class.
+    Volatile: any release may change the set of terminal reasons, to keep the default the most helpful one. To pin the
+    current behaviour, copy this class.
 
     Source: RFC 0049 rev 16 "Fail Fast (Terminal Errors)".
     """
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return no retry for the five terminal reasons, otherwise the answer of best effort."""
+        """Return no retry for the five terminal reasons, and the decision of best effort for all others."""
         if reason in TERMINAL_ERRORS:
             return RetryAction.no_retry(TERMINAL_ERRORS[reason])
         return super().retry_after(request, reason)
 
 
 class ErrorMapRetryStrategy:
-    """Opt-in strategy that follows the ``retry`` object of the node's error map, and otherwise another strategy.
+    """Opt-in strategy that follows the retry schedule in the node's error map, and without one another strategy.
 
     Args:
-        otherwise: strategy for failures without a usable schedule in the map; the default strategy unless given.
+        otherwise: strategy for failures for which the error map has no usable schedule. Default: the default strategy.
 
     Raises:
         InvalidArgumentException: ``otherwise`` is not a strategy, or is asynchronous.
@@ -243,15 +250,15 @@ class ErrorMapRetryStrategy:
         return f"{type(self).__name__}(otherwise={self.otherwise!r})"
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return the delay that the map specifies.
+        """Return a retry after the delay that the error map specifies.
 
-        Return no retry if ``max-duration`` has passed, or if the map names an unknown algorithm.
+        Return no retry if ``max-duration`` has passed, or if the error map names an unknown algorithm.
         """
         entry = request.error_map_entry
         if reason is not RetryReason.KV_ERROR_MAP_RETRY_INDICATED or entry is None:
             return self.otherwise.retry_after(request, reason)
         if entry.unknown_algorithm is not None:
-            # RFC 0013 §Questions: an error whose retry strategy the client cannot handle goes back to the user.
+            # RFC 0013 §Questions: if the client does not support the map's retry strategy, the user receives the error.
             words = f"the error map requests the retry strategy {entry.unknown_algorithm!r}, which this client does not support"
             return RetryAction.no_retry(because=words)
         if entry.retry is None:
@@ -267,7 +274,7 @@ class ErrorMapRetryStrategy:
 
 
 class FailFastRetryStrategy:
-    """Internal strategy that retries only reasons that are always retried, meant for config polls.
+    """Internal strategy that permits no retry, for config polls. Only reasons that are always retried cause retries.
 
     Source: RFC 0049 "Fail Fast (Strict)"; decision C1.
     """

@@ -1,7 +1,7 @@
-"""State behind the five terminal reasons, from reports on connections.
+"""Record of the conditions for the five terminal retry reasons, as connections report them.
 
-It never stops a request that can be dispatched; it replaces SOCKET_NOT_AVAILABLE and NODE_NOT_AVAILABLE by a reason
-that shows the user the problem (decision C6).
+The record never stops a request that can be dispatched. If a request cannot be dispatched, the record replaces
+SOCKET_NOT_AVAILABLE or NODE_NOT_AVAILABLE with a reason that shows the user the problem (decision C6).
 
 Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)"; decisions C6 to C8.
 """
@@ -18,16 +18,16 @@ from triclinium_core.retry.couchbase.tables.service import Service
 K = TypeVar("K", bound=Hashable)
 
 MISSING_MAX = 4096
-"""Maximum number of missing scopes, and of missing collections, in memory: three times as many as a cluster can have.
-Beyond that only the names requested most recently are kept; for others the node gets another request."""
+"""Maximum number of missing scopes in memory, and also of missing collections: three times the number that a cluster
+can have. The names that were added most recently are kept. For any other name, the client requests the id again."""
 
 
 class TerminalStates:
-    """Current terminal conditions.
+    """Terminal conditions that currently hold.
 
-    Connections are identified by any hashable value of the caller. A connection that does not track the topology
-    (opened for bootstrap, polled, or granted push) is reported with ``tracks_topology=False`` and changes nothing. All
-    connections of this release track it.
+    The caller identifies a connection by any hashable value. A connection tracks the topology if it was opened for the
+    bootstrap, is polled for cluster configs, or receives them by push. For any other connection, the caller passes
+    ``tracks_topology=False``, and its failures are not recorded. All connections of this release track the topology.
     """
 
     def __init__(self) -> None:
@@ -38,16 +38,16 @@ class TerminalStates:
         self._missing_collections: dict[tuple[str | None, str, str], None] = {}
 
     def sasl_answered(self, connection: Hashable, status: int, *, tracks_topology: bool = True) -> None:
-        """Record the status of a SASL exchange: success clears the condition, 0x20 sets it, others keep it."""
+        """Record the status of a SASL exchange: success clears the condition, AUTH_ERROR sets it, others keep it."""
         if status == Status.SUCCESS:
             self._refused_credentials.discard(connection)
         elif status == Status.AUTH_ERROR and tracks_topology:
             self._refused_credentials.add(connection)
 
     def authenticator_changed(self) -> None:
-        """Clear all refusals, because the client has other credentials.
+        """Clear all conditions that depend on the user, because the client has new credentials.
 
-        One user may be able to open or see what another cannot.
+        The new user may have access to buckets, scopes and collections that the previous user could not open or see.
         """
         self._refused_credentials.clear()
         self._inaccessible_buckets.clear()
@@ -55,12 +55,12 @@ class TerminalStates:
         self._missing_collections.clear()
 
     def tls_failed(self, connection: Hashable, *, tracks_topology: bool = True) -> None:
-        """Record that the TLS library refused the server, or the server refused the client."""
+        """Record that a TLS handshake failed, because the client refused the server or the server the client."""
         if tracks_topology:
             self._failed_tls.add(connection)
 
     def tls_established(self, connection: Hashable) -> None:
-        """Clear the connection's TLS failure, because its handshake is complete."""
+        """Clear the TLS failure of a connection, because its handshake is complete."""
         self._failed_tls.discard(connection)
 
     def connection_removed(self, connection: Hashable) -> None:
@@ -69,7 +69,10 @@ class TerminalStates:
         self._failed_tls.discard(connection)
 
     def bucket_selected(self, bucket: str, status: int) -> None:
-        """Record the status of a SELECT_BUCKET: success clears, NO_ACCESS sets, NOT_FOUND keeps (decision C7)."""
+        """Record the status of a SELECT_BUCKET: success clears the condition, NO_ACCESS sets it.
+
+        NOT_FOUND, like any other status, keeps the condition (decision C7).
+        """
         if status == Status.SUCCESS:
             self._inaccessible_buckets.discard(bucket)
         elif status == Status.NO_ACCESS:
@@ -84,16 +87,16 @@ class TerminalStates:
             del self._missing_collections[collection]
 
     def scope_missing(self, bucket: str | None, scope: str) -> None:
-        """Record that the bucket's collection map was fetched and lacks ``scope``."""
+        """Record that the client has fetched the bucket's collection map, and that it lacks ``scope``."""
         _remember(self._missing_scopes, (bucket, scope))
 
     def collection_missing(self, bucket: str | None, scope: str, collection: str) -> None:
-        """Record that the map was fetched and has ``scope`` without ``collection``."""
+        """Record that the client has fetched the bucket's map, and that it has ``scope`` without ``collection``."""
         self._missing_scopes.pop((bucket, scope), None)
         _remember(self._missing_collections, (bucket, scope, collection))
 
     def collection_found(self, bucket: str | None, scope: str, collection: str) -> None:
-        """Record that the map was fetched and has the collection."""
+        """Record that the client has fetched the bucket's collection map, and that it has the collection."""
         self._missing_scopes.pop((bucket, scope), None)
         self._missing_collections.pop((bucket, scope, collection), None)
 
@@ -108,8 +111,8 @@ class TerminalStates:
         """Return the terminal reason that applies to a request, or None.
 
         Args:
-            service: the last three reasons hold for KV only.
-            bucket, scope, collection: keyspace of the request, as far as given.
+            service: service of the request. Only key-value requests have a reason about a bucket, scope or collection.
+            bucket, scope, collection: keyspace of the request. None for a part that the request does not name.
         """
         if self._refused_credentials:
             return RetryReason.AUTHENTICATION_ERROR
@@ -127,7 +130,7 @@ class TerminalStates:
 
 
 def _remember(names: dict[K, None], name: K) -> None:
-    """Move or add a name to the end of ``names``, and drop the first name if there are too many."""
+    """Add a name at the end of ``names``, or move it there, and drop the first name if there are too many."""
     names.pop(name, None)
     names[name] = None
     if len(names) > MISSING_MAX:

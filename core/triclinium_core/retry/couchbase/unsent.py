@@ -1,4 +1,4 @@
-"""Retry reasons that a client may give for a request of which nothing was sent.
+"""Retry reasons that a client may report for a request if it has sent no part of it.
 
 Source: SDK-RFC 0049 "Client Dispatch", "RetryReason", "Fail Fast (Terminal Errors)"; decisions C6 and C8.
 """
@@ -25,20 +25,21 @@ _OF_A_DISPATCH = (
 )
 
 OF_A_LOOKUP = (RetryReason.KV_TEMPORARY_FAILURE, RetryReason.KV_ERROR_MAP_RETRY_INDICATED)
-"""Reasons from the response to GET_COLLECTION_ID, which precedes the first request to a collection."""
+"""Reasons that a response to GET_COLLECTION_ID may cause. The client sends it before the first request to a
+collection."""
 
 UNKNOWN_STATUS = 0xFFFF
-"""Status that is in no table, so that an error map decides."""
+"""Status that the client does not know, so that an error map decides."""
 
 RETRY_PERMITTED = ErrorMapEntry("", "", frozenset({Attribute.AUTO_RETRY}))
-"""Smallest entry of an error map that permits a retry."""
+"""Entry of an error map that permits a retry and contains nothing else."""
 
 
 def unsent_reasons(service: Service, event: type[SocketClosed | DispatchFailed]) -> tuple[RetryReason, ...]:
-    """Return the possible reasons for not sending a request to ``service``.
+    """Return the retry reasons that are possible if no part of a request to ``service`` was sent.
 
     Args:
-        event: ``DispatchFailed``, or ``SocketClosed`` for a socket that closed before anything was handed over to it.
+        event: ``DispatchFailed``, or ``SocketClosed`` for a socket that closed before any byte was handed to it.
     """
     keyspace = _OF_A_KEYSPACE if service is Service.KV else ()
     if event is SocketClosed:
@@ -47,7 +48,7 @@ def unsent_reasons(service: Service, event: type[SocketClosed | DispatchFailed])
 
 
 def error_of_lookup(reason: RetryReason) -> ErrorClass | None:
-    """Return the error of a GET_COLLECTION_ID response that gives ``reason``; None if no response gives it."""
+    """Return the error of a GET_COLLECTION_ID response that causes ``reason``; None if no response causes it."""
     answers = [*((status, None) for status in RETRYABLE_STATUSES), (UNKNOWN_STATUS, RETRY_PERMITTED)]
     verdicts = (classify("get_collection_id", *answer) for answer in answers)
     return next((verdict.error for verdict in verdicts if verdict.reason is reason), None)

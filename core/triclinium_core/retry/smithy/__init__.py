@@ -1,15 +1,15 @@
-"""Smithy's tradition: a strategy issues tokens, and a shared quota limits retries. Standard library only.
+"""Retries as in the Smithy retry design: a strategy issues tokens, and requests share a quota that limits retries.
 
-``protocols`` has the interfaces of strategies, tokens and errors, which other libraries implement too.
-``classification`` reads errors. The strategies are ``simple``, ``standard``, ``adaptive``, ``budget`` and ``breaker``;
-``resolver`` selects one by options. They are built from ``base``, ``tokens``, ``quota``, ``backoff``, ``numbers`` and
-``rate_limiter``. ``asynchronous`` gives a strategy the asynchronous interface.
-
-The neighbouring package ``retry.calls`` retries any function under a strategy.
+This package imports only the standard library and other modules of the core. ``protocols`` has the interfaces of
+strategies, tokens and errors, which other libraries implement too. ``classification`` reads the retry information of an
+error. The strategies are ``simple``, ``standard``, ``adaptive``, ``budget`` and ``breaker``; ``resolver`` selects one
+by options. Their parts are in ``base``, ``tokens``, ``quota``, ``backoff``, ``numbers`` and ``rate_limiter``.
+``asynchronous`` adapts a strategy to the asynchronous interface. The package ``retry.calls`` retries any function under
+a strategy.
 
 Source: the Smithy Python retry design, and the numbers of its released library and of the AWS SDKs.
 
-This package exports the names that a driver needs. Each is loaded on first use.
+This package exports the names that a driver needs. It loads each name on first use.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _MODULE_OF = {
     "require_strategy": "triclinium_core.retry.smithy.asynchronous",
 }
 
-if not TYPE_CHECKING:  # A type checker would accept any misspelt name because of this function.
+if not TYPE_CHECKING:  # A type checker that sees ``__getattr__`` accepts misspelt names.
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The adaptive strategy: the standard one with a rate limit that adapts to throttling.
+"""Adaptive strategy: the standard strategy with a rate limit that adapts to throttling by the service.
 
 Source: "adaptive" mode of the AWS SDKs; decision S9.
 """
@@ -19,20 +19,20 @@ from triclinium_core.shown import shown
 
 
 class AdaptiveRetryStrategy(StandardRetryStrategy):
-    """Standard strategy that also limits the rate of all attempts, even first ones, after the service has throttled.
+    """Standard strategy that also limits the rate of all attempts, even first ones, once the service has throttled.
 
     The delay of each token satisfies both the backoff and the rate limit, so a caller must also wait for the delay of
-    the first token. All scopes share one rate: use one strategy for each service.
+    the first token. All scopes share one rate, so use a separate strategy for each service.
 
     Args:
-        clock: returns the current time in seconds, such as ``trio.current_time``. It must not go back, so a strategy
-            serves one run of an event loop.
+        clock: function that returns the current time in seconds, such as ``trio.current_time``. The time must never
+            decrease, so use a strategy in only one run of an event loop.
         rng, max_attempts, numbers, quota_capacity, clamp_retry_after, backoff, throttling_backoff: as for
             ``StandardRetryStrategy``.
 
     Raises:
-        ArgumentError: an argument is of the wrong type or out of range. Each method also raises it if the clock goes
-            back, and then changes nothing.
+        ArgumentError: an argument is of the wrong type or out of range. Each method also raises it, and changes
+            nothing, if the time has decreased.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
 
     @property
     def allowed_rate(self) -> float | None:
-        """Allowed rate in requests per second; None if the service has not throttled."""
+        """Allowed rate in requests per second; None if the service has never throttled."""
         return self._limiter.rate if self._limiter.is_enabled else None
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
-        """Return the token of a first attempt, with the delay that the rate limit requires. It is never refused.
+        """Return the token for a first attempt, with the delay that the rate limit requires. Never refuse it.
 
         Raises:
             ArgumentError: ``token_scope`` is neither a string nor None.
@@ -80,7 +80,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         return token
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> SingleUseToken:
-        """Return the token of the next attempt. A throttling ``error`` lowers the rate even if the retry is refused.
+        """Return the token for the next attempt. A throttling ``error`` lowers the rate even if this raises RetryError.
 
         Raises:
             RetryError: as for ``StandardRetryStrategy``.
@@ -98,7 +98,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         return token
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Record the success of the attempt of ``token``. This returns units to the quota, and may raise the rate.
+        """Record that the attempt with ``token`` succeeded. This returns units to the quota, and may raise the rate.
 
         Raises:
             ArgumentError: the token was used before, or another strategy issued it.
@@ -109,7 +109,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         self._limiter.on_success(now)
 
     def abandon(self, *, token: RetryToken) -> None:
-        """Release the token of an attempt that will not be made. This restores the quota and the rate limit.
+        """Release the token of an attempt that will not be made. This returns what it took from quota and rate limit.
 
         Raises:
             ArgumentError: the token was used before, or another strategy issued it.

@@ -1,4 +1,4 @@
-"""Asynchronous form of a strategy, as in smithy-core since 0.6; decision S1."""
+"""Adapter that gives a synchronous strategy the asynchronous interface of smithy-core since 0.6; decision S1."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from triclinium_core.retry.smithy import protocols
 from triclinium_core.shown import shown
 
 METHODS = ("acquire_initial_retry_token", "refresh_retry_token_for_retry", "record_success")
-"""Methods that every strategy has."""
+"""Names of the methods that every strategy has."""
 
 
 class AsyncShape:
-    """Asynchronous adapter of a synchronous strategy. It never waits, so nothing can cancel it.
+    """Adapter with an asynchronous interface. Its methods have no checkpoints, so they cannot be cancelled.
 
     Args:
-        strategy: the synchronous strategy.
+        strategy: synchronous strategy to adapt.
 
     Raises:
         ArgumentError: ``strategy`` is not a strategy, or is asynchronous already.
@@ -31,11 +31,11 @@ class AsyncShape:
                 f"strategy={shown(strategy)} is asynchronous already; use it without a wrapper", parameter="strategy"
             )
         self.strategy: protocols.MinimalRetryStrategy = strategy
-        """The synchronous strategy."""
+        """Synchronous strategy that the adapter wraps."""
 
     @property
     def backoff_strategy(self) -> protocols.RetryBackoffStrategy:
-        """Backoff of the strategy.
+        """Backoff that the wrapped strategy uses.
 
         Raises:
             AttributeError: the strategy has no such attribute.
@@ -44,7 +44,7 @@ class AsyncShape:
 
     @property
     def max_attempts(self) -> int:
-        """Maximum number of attempts of one request under the strategy, including the first.
+        """Maximum number of attempts that the wrapped strategy permits for one request, including the first.
 
         Raises:
             AttributeError: the strategy has no such attribute.
@@ -52,23 +52,23 @@ class AsyncShape:
         return cast(protocols.RetryStrategy, self.strategy).max_attempts
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> protocols.RetryToken:
-        """Return the token of a request's first attempt. Exceptions of the strategy propagate."""
+        """Return the token for the first attempt of a request. Exceptions of the strategy propagate."""
         return self.strategy.acquire_initial_retry_token(token_scope=token_scope)
 
     async def refresh_retry_token_for_retry(
         self, *, token_to_renew: protocols.RetryToken, error: Exception
     ) -> protocols.RetryToken:
-        """Return the token of the next attempt. Exceptions of the strategy propagate."""
+        """Return the token for the next attempt. Exceptions of the strategy propagate."""
         return self.strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
 
     async def record_success(self, *, token: protocols.RetryToken) -> None:
-        """Record the success of the attempt of ``token``."""
+        """Record that the attempt with ``token`` succeeded. Exceptions of the strategy propagate."""
         self.strategy.record_success(token=token)
 
     def abandon(self, *, token: protocols.RetryToken) -> None:
-        """Release the token of an attempt that will not be made, if the strategy has an ``abandon``.
+        """Release the token of an attempt that will not be made, if the strategy has a method ``abandon``.
 
-        The method is synchronous because a cancelled caller cannot await it.
+        This method is synchronous, because a caller that is cancelled cannot await it.
         """
         take_back = getattr(self.strategy, "abandon", None)
         if take_back is not None:
@@ -80,7 +80,7 @@ def as_async(strategy: protocols.RetryStrategy | protocols.AsyncRetryStrategy) -
 @overload
 def as_async(strategy: protocols.AnyRetryStrategy) -> protocols.AsyncMinimalRetryStrategy: ...
 def as_async(strategy: protocols.AnyRetryStrategy) -> protocols.AsyncMinimalRetryStrategy:
-    """Return ``strategy`` with the asynchronous interface, or ``strategy`` itself if it has that already.
+    """Return ``strategy`` if it is asynchronous, and otherwise an asynchronous adapter of it.
 
     The result has ``backoff_strategy`` and ``max_attempts`` if ``strategy`` has them.
 
@@ -94,7 +94,7 @@ def as_async(strategy: protocols.AnyRetryStrategy) -> protocols.AsyncMinimalRetr
 def require_strategy(strategy: object, parameter: str = "strategy") -> None:
     """Raise ArgumentError, about ``parameter``, unless ``strategy`` is an object with the three methods of a strategy.
 
-    The methods must be all synchronous or all asynchronous.
+    Either all three methods are ``async def`` or none is.
     """
     missing = [name for name in METHODS if not callable(getattr(strategy, name, None))]
     if isinstance(strategy, type) or missing:

@@ -1,4 +1,4 @@
-"""Delays before retries: exponential backoff with four kinds of jitter, and decorrelated backoff.
+"""Backoff strategies, which compute delays before retries: exponential with four kinds of jitter, and decorrelated.
 
 Source: the Smithy Python retry design, "Backoff Strategy"; decision S7.
 """
@@ -17,7 +17,7 @@ from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
 from triclinium_core.shown import shown
 
 WALK_MAX = 256
-"""Maximum number of steps in a decorrelated delay. More steps give the same distribution and cost more draws."""
+"""Maximum number of random numbers drawn for one decorrelated delay. More draws would not change its distribution."""
 
 
 @unique
@@ -25,14 +25,15 @@ class Jitter(StrEnum):
     """Random part of a delay. ``d`` is the exponential delay, ``min(max, base * 2 ** (retry_attempt - 1))``."""
 
     NONE = "none"
-    """No random part: ``d``."""
+    """The delay is not random: it is ``d``."""
     EQUAL = "equal"
-    """Half of the delay is random: uniform in ``[d / 2, d)``."""
+    """Half of the delay is random: it is uniform in ``[d / 2, d)``."""
     FULL = "full"
-    """The whole delay is random: uniform in ``[0, d)``."""
+    """All of the delay is random: it is uniform in ``[0, d)``."""
     DECORRELATED = "decorrelated"
-    """Uniform in ``[base, base + 3 * p)``, cut to ``max``, where ``p`` is the delay of the retry before. ``p`` starts
-    at ``base`` and is drawn again for each earlier retry."""
+    """The delay is uniform in ``[base, base + 3 * p)``, but at most ``max``. ``p`` is the delay before the previous
+    retry. The strategy does not remember ``p``: it starts at ``base`` and draws the delay of each earlier retry
+    again."""
 
 
 _NONE, _EQUAL, _DECORRELATED = Jitter.NONE, Jitter.EQUAL, Jitter.DECORRELATED
@@ -42,12 +43,13 @@ _NONE, _EQUAL, _DECORRELATED = Jitter.NONE, Jitter.EQUAL, Jitter.DECORRELATED
 class ExponentialRetryBackoffStrategy:
     """Exponential backoff: the delay doubles with each retry, up to a maximum.
 
-    An object keeps no state between calls, so any number of requests may share one.
+    An object keeps no state between calls, so any number of requests may share it.
 
     Args:
-        rng: random source of the jitter; may be missing for ``Jitter.NONE`` only.
-        base: delay before the first retry.
+        rng: random source for the jitter. Only ``Jitter.NONE`` needs none.
+        base: delay before the first retry, before jitter.
         max: maximum delay; it may be less than ``base``.
+        jitter: random part of the delays. Default: half of each delay.
 
     Raises:
         ArgumentError: ``base`` or ``max`` is not a duration, is negative or not finite, ``jitter`` is not a ``Jitter``,
@@ -59,7 +61,7 @@ class ExponentialRetryBackoffStrategy:
     max: float = 20.0
     jitter: Jitter = Jitter.EQUAL
     _doublings: float = field(init=False, repr=False, compare=False)
-    """Number of doublings after which ``max`` is certainly reached."""
+    """Number of doublings of ``base`` that certainly reaches ``max``."""
 
     def __init__(
         self,
@@ -80,12 +82,12 @@ class ExponentialRetryBackoffStrategy:
         object.__setattr__(self, "base", check_duration(base, "base"))
         object.__setattr__(self, "max", check_duration(max, "max"))
         object.__setattr__(self, "jitter", jitter)
-        # With e the exponent of max and b that of base, base * 2 ** (e - b + 1) >= 2 ** e > max.
+        # If e is the exponent of max and b that of base, then base * 2 ** (e - b + 1) >= 2 ** e > max.
         doublings = math.frexp(self.max)[1] - math.frexp(self.base)[1] + 1 if self.base else math.inf
         object.__setattr__(self, "_doublings", doublings)
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
-        """Return the delay in seconds before retry ``retry_attempt``, at most ``max``; 0 for 0.
+        """Return the delay in seconds before retry ``retry_attempt``, at most ``max``. Return 0 if that number is 0.
 
         Raises:
             ArgumentError: ``retry_attempt`` is not a count, or ``rng`` draws a number outside [0, 1].
@@ -98,7 +100,7 @@ class ExponentialRetryBackoffStrategy:
             return self._walk(retry_attempt)
         delay = self.max
         if retry_attempt <= self._doublings:
-            # The exponent is small here, so nothing overflows.
+            # Up to this number of doublings, the exponent is too small to overflow a float.
             delay = min(delay, math.ldexp(self.base, retry_attempt - 1))
         if jitter is _NONE:
             return delay
@@ -120,13 +122,13 @@ class ExponentialRetryBackoffStrategy:
 class DecorrelatedRetryBackoffStrategy:
     """Decorrelated backoff: each delay lies between ``base`` and three times the previous delay, up to a maximum.
 
-    The strategy passes the previous delay, which the token records. An object therefore keeps no state between calls,
-    and any number of requests may share one. ``Jitter.DECORRELATED`` is Smithy's variant: it draws from
-    ``[base, base + 3 * p)`` and draws the previous delay again.
+    The retry strategy passes the previous delay, which the token has recorded. An object therefore keeps no state
+    between calls, and any number of requests may share it. ``Jitter.DECORRELATED`` is Smithy's variant, which draws
+    from ``[base, base + 3 * p)`` and draws the previous delay ``p`` again.
 
     Args:
         rng: random source.
-        base: minimum delay, and the assumed delay before the first one.
+        base: minimum delay. The first delay is computed as if the previous one had been ``base``.
         max: maximum delay; it may be less than ``base``.
 
     Raises:
@@ -146,7 +148,9 @@ class DecorrelatedRetryBackoffStrategy:
         object.__setattr__(self, "max", check_duration(max, "max"))
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
-        """Return a delay in seconds for retry ``retry_attempt``, after drawing the delays before it; 0 for 0.
+        """Return a delay in seconds before retry ``retry_attempt``, after drawing all earlier delays.
+
+        Return 0 if ``retry_attempt`` is 0.
 
         Raises:
             ArgumentError: ``retry_attempt`` is not a count, or ``rng`` draws a number outside [0, 1].
@@ -158,7 +162,7 @@ class DecorrelatedRetryBackoffStrategy:
         return delay
 
     def compute_following_backoff_delay(self, previous_delay: float) -> float:
-        """Return the delay in seconds that follows ``previous_delay``, which is 0 before the first retry.
+        """Return the delay in seconds that follows ``previous_delay``. The first retry has a ``previous_delay`` of 0.
 
         Raises:
             ArgumentError: ``rng`` draws a number outside [0, 1].
@@ -174,7 +178,7 @@ def draw_share(rng: Random) -> float:
         ArgumentError: the number is outside [0, 1].
     """
     share = rng.random()
-    # 1 itself is harmless, and a test draws it to get the longest delays.
+    # Accept 1: it is harmless, and tests use a source that returns it to get the longest delays.
     if not (is_seconds(share) and share <= 1.0):
         raise ArgumentError(f"rng returned {shown(share)}; random() must return a number in [0, 1)", parameter="rng")
     return share
@@ -187,7 +191,9 @@ def check_backoff(backoff: RetryBackoffStrategy, parameter: str) -> RetryBackoff
 
 
 def backoff_delay(backoff: RetryBackoffStrategy, retry_attempt: int, previous: float) -> float:
-    """Return the delay that ``backoff`` computes, in seconds: from the previous delay if it has a method for that.
+    """Return the delay in seconds that ``backoff`` computes before retry ``retry_attempt``.
+
+    If ``backoff`` has a method that computes a delay from the previous one, call that method.
 
     Args:
         previous: delay in seconds before the attempt that failed; 0 for a first attempt.

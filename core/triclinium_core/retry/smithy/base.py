@@ -1,4 +1,4 @@
-"""Base of the shipped strategies: limit of attempts, errors that are not retried, and single-use tokens.
+"""Base of the strategies in this package: it limits attempts, refuses unsafe retries, and issues single-use tokens.
 
 Source: the Smithy Python retry design, "Specification", "Error Classification"; decisions S2, S3 and S16 to S20.
 """
@@ -16,11 +16,12 @@ from triclinium_core.retry.smithy.tokens import SingleUseToken, require_scope, r
 from triclinium_core.shown import shown, total_repr
 
 RETRY_AFTER_CLAMP = 5.0
-"""Maximum seconds by which a server's ``retry_after`` may lengthen a backoff if it is clamped (smithy-core 0.8)."""
+"""Maximum number of seconds by which a server's ``retry_after`` lengthens a backoff if ``clamp_retry_after`` is True,
+as in smithy-core 0.8."""
 
 
 class BaseRetryStrategy:
-    """Strategy that retries errors that are retry-safe, up to ``max_attempts`` attempts."""
+    """Strategy that makes up to ``max_attempts`` attempts, and retries only errors whose retry is safe."""
 
     def __init__(self, max_attempts: int, backoff: RetryBackoffStrategy) -> None:
         self._max_attempts = check_integer(max_attempts, "max_attempts")
@@ -31,7 +32,7 @@ class BaseRetryStrategy:
         return f"{type(self).__name__}(max_attempts={self._max_attempts})"
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        # Settings may be copied for a call; the strategy must stay shared by all calls.
+        # A caller may copy its settings for each call, but all calls must share the strategy.
         return self
 
     @property
@@ -41,11 +42,11 @@ class BaseRetryStrategy:
 
     @property
     def backoff_strategy(self) -> RetryBackoffStrategy:
-        """Backoff that computes the delays. A strategy may have another one for throttling errors."""
+        """Backoff that computes the delays. A strategy may use another backoff after throttling errors."""
         return self._backoff
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
-        """Return the token of a first attempt. It is never refused and takes nothing from a quota.
+        """Return the token for a first attempt. Never refuse it, and take nothing from a quota.
 
         Raises:
             ArgumentError: ``token_scope`` is neither a string nor None.
@@ -55,13 +56,13 @@ class BaseRetryStrategy:
         return SingleUseToken(self, token_scope)
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> SingleUseToken:
-        """Return the token of the next attempt. ``token_to_renew`` is used up, even if the retry is refused.
+        """Return the token for the next attempt. ``token_to_renew`` is used up, even if this raises RetryError.
 
         Raises:
-            RetryError: ``error`` is not retry-safe, or no attempt or too little of the quota is left. If the quota
-                refused the retry, ``retry_after`` has the delay that the retry would have had. ``error`` is the cause.
+            RetryError: a retry after ``error`` is not safe, no attempt is left, or the quota is too low. ``__cause__``
+                is ``error``. If the quota is too low, ``retry_after`` is the delay that the retry would have had.
             ArgumentError: the token was used before or another strategy issued it, ``error`` is not an exception, or
-                the backoff computed no valid delay. Nothing has changed then.
+                the backoff computed an invalid delay. In these cases, nothing has changed.
         """
         token = require_token(token_to_renew, self, "token_to_renew")
         if not isinstance(error, BaseException):
@@ -79,7 +80,7 @@ class BaseRetryStrategy:
         return SingleUseToken(self, scope, count, delay, self._charge(error, info, scope, delay))
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Record the success of the attempt of ``token``.
+        """Record that the attempt with ``token`` succeeded.
 
         Raises:
             ArgumentError: the token was used before, or another strategy issued it.
@@ -87,7 +88,7 @@ class BaseRetryStrategy:
         require_token(token, self, "token").owner = None
 
     def abandon(self, *, token: RetryToken) -> None:
-        """Release the token of an attempt that will not be made, for example because its deadline is too close.
+        """Release the token of an attempt that will not be made, for example because the deadline is too close.
 
         Raises:
             ArgumentError: the token was used before, or another strategy issued it.
@@ -95,7 +96,7 @@ class BaseRetryStrategy:
         require_token(token, self, "token").owner = None
 
     def _refusal(self, info: ErrorInfo, count: int, scope: str | None) -> str | None:
-        """Return why there is no retry after attempt ``count``, apart from the quota; None if a retry is permitted."""
+        """Return why there is no retry after attempt ``count``, or None if only the quota can refuse it."""
         if info.is_retry_safe is not True:
             return f"its is_retry_safe is {info.is_retry_safe}; only True permits a retry"
         if count >= self._max_attempts:
@@ -107,7 +108,7 @@ class BaseRetryStrategy:
         return at_least_retry_after(delay, info.retry_after, clamped=False)
 
     def _charge(self, error: Exception, info: ErrorInfo, scope: str | None, delay: float) -> int:
-        """Charge a retry to the quota and return its cost, or raise RetryError."""
+        """Take the cost of a retry from the quota and return it, or raise RetryError if the quota is too low."""
         return 0
 
 
@@ -115,7 +116,7 @@ def at_least_retry_after(delay: float, retry_after: float | None, *, clamped: bo
     """Return the seconds to wait: ``delay``, or the server's ``retry_after`` if that is longer.
 
     Args:
-        clamped: whether ``retry_after`` may exceed ``delay`` by at most ``RETRY_AFTER_CLAMP``.
+        clamped: whether the result is at most ``RETRY_AFTER_CLAMP`` longer than ``delay``.
     """
     if retry_after is None or retry_after <= delay:
         return delay

@@ -1,6 +1,6 @@
-"""The breaker strategy: no retries while many attempts fail.
+"""Breaker strategy, which permits no retries while many attempts fail.
 
-It stops retries, but no first attempts. This distinguishes it from a circuit breaker on a connection.
+The strategy stops retries, but never first attempts. In this it differs from a circuit breaker on a connection.
 
 Source: Marc Brooker, "Fixing retries with token buckets and circuit breakers" (2022-02-28); decision S22.
 """
@@ -19,18 +19,19 @@ from triclinium_core.shown import total_repr
 
 
 class BreakerRetryStrategy(BaseRetryStrategy):
-    """Strategy that retries errors that are retry-safe, up to ``max_attempts`` attempts, while few attempts fail.
+    """Strategy that makes up to ``max_attempts`` attempts if a retry is safe, but only while few attempts fail.
 
-    It counts requests, and failed attempts for which a retry was requested, over its whole lifetime: there is no
-    window. A request that succeeds after retries counts one failure for each retry, so the retries themselves keep the
-    share up. Share one strategy among all requests to a service. It is for use in one thread, such as that of an event
-    loop.
+    The strategy counts all requests, and all failed attempts for which a retry was requested, over its complete
+    lifetime and not in a window of time. A request that succeeds after retries counts one failure for each retry, so
+    retries that fail also raise the failure share. Use one strategy for all requests to a service, and only in one
+    thread, such as that of an event loop.
 
     Args:
-        rng: random source of the backoff.
-        max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
-        failure_share: maximum number of failed attempts per request; above that nothing is retried.
-        backoff: replaces the default: 25 ms, doubled up to 20 s, half of it random.
+        rng: random source for the backoff.
+        max_attempts: maximum number of attempts of one request, including the first. 0 means 1, because the strategy
+            never refuses the first attempt.
+        failure_share: maximum number of failed attempts per request. Above it, the strategy permits no retry.
+        backoff: backoff strategy. Default: 25 ms, doubled up to 20 s, half of it random.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -47,19 +48,19 @@ class BreakerRetryStrategy(BaseRetryStrategy):
         super().__init__(max_attempts, ExponentialRetryBackoffStrategy(rng=rng) if backoff is None else backoff)
         self._failure_share_max = check_number(failure_share, "failure_share", 0.0)
         self._counts: dict[str | None, list[int]] = {}
-        """Numbers of requests and failed attempts of each scope."""
+        """Number of requests and number of failed attempts, by scope."""
 
     @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}(max_attempts={self._max_attempts}, failure_share={self._failure_share_max:g})"
 
     def failure_share(self, token_scope: str | None = None) -> float:
-        """Return the number of failed attempts per request of a scope; 0 without requests."""
+        """Return the number of failed attempts divided by the number of requests in a scope; 0 without requests."""
         requests, failures = self._counts.get(token_scope, (0, 0))
         return failures / requests if requests else 0.0
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
-        """Return the token of a first attempt, and count the request. It is never refused.
+        """Return the token for a first attempt, and count the request. Never refuse the token.
 
         Raises:
             ArgumentError: ``token_scope`` is neither a string nor None.
@@ -73,7 +74,7 @@ class BreakerRetryStrategy(BaseRetryStrategy):
         return token
 
     def _refusal(self, info: ErrorInfo, count: int, scope: str | None) -> str | None:
-        # The counts of this scope may have been dropped: start again with this request.
+        # ``_restart_count`` of another scope may have dropped the counts of this scope.
         if scope not in self._counts:
             self._restart_count(scope)
         self._counts[scope][1] += 1
@@ -83,7 +84,7 @@ class BreakerRetryStrategy(BaseRetryStrategy):
         return super()._refusal(info, count, scope)
 
     def _restart_count(self, scope: str | None) -> None:
-        """Start the counts of a scope with one request. Drop the scope with the oldest counts if there are too many."""
+        """Start the counts of a scope with one request. If there are too many scopes, drop the one added first."""
         self._counts[scope] = [1, 0]
         if len(self._counts) > SCOPES_MAX:
             del self._counts[next(iter(self._counts))]

@@ -1,4 +1,4 @@
-"""The budget strategy: retries are a share of first attempts.
+"""Budget strategy, which limits the number of retries to a share of the number of first attempts.
 
 Source: Marc Brooker, "Fixing retries with token buckets and circuit breakers" (2022-02-28); decision S21.
 """
@@ -16,23 +16,24 @@ from triclinium_core.retry.smithy.tokens import SingleUseToken, require_token
 from triclinium_core.shown import total_repr
 
 ATTEMPTS_MAX = 1_000
-"""Default maximum number of attempts of one request; normally the budget ends them earlier."""
+"""Default maximum number of attempts of one request. Normally the budget stops the retries earlier."""
 
 
 class BudgetRetryStrategy(BaseRetryStrategy):
-    """Strategy that retries errors that are retry-safe, within a budget that grows with each first attempt.
+    """Strategy that makes retries, if they are safe, within a budget that grows with each first attempt.
 
-    Each first attempt adds ``deposit`` to the budget, and each retry takes 1. In the long run there are at most
-    ``deposit`` retries per request, however many attempts fail; ``capacity`` permits additional retries for a short
-    time. A success returns nothing. Share one strategy among all requests to a service. It is for use in one thread,
-    such as that of an event loop.
+    Each first attempt adds ``deposit`` to the budget, and each retry takes 1 from it. In the long run there are at most
+    ``deposit`` retries per request, however many attempts fail. For a short time, ``capacity`` permits additional
+    retries. A success adds nothing. Use one strategy for all requests to a service, and only in one thread, such as
+    that of an event loop.
 
     Args:
-        rng: random source of the backoff.
+        rng: random source for the backoff.
         capacity: initial and maximum budget of each scope. A retry needs more than 1 in the budget.
-        deposit: amount that a first attempt adds; 0.1 permits one retry for ten requests.
-        max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
-        backoff: replaces the default: 25 ms, doubled up to 20 s, half of it random.
+        deposit: amount that each first attempt adds to the budget. 0.1 permits one retry for ten requests.
+        max_attempts: maximum number of attempts of one request, including the first. 0 means 1, because the strategy
+            never refuses the first attempt.
+        backoff: backoff strategy. Default: 25 ms, doubled up to 20 s, half of it random.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -51,7 +52,7 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         self._capacity = check_number(capacity, "capacity", 0.0)
         self._deposit = check_number(deposit, "deposit", 0.0)
         self._missing: dict[str | None, float] = {}
-        """Difference between ``capacity`` and the budget of each scope; a scope with a full budget has no entry."""
+        """Difference between ``capacity`` and the budget, by scope. A scope with a full budget has no entry."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -62,7 +63,7 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         return self._capacity - self._missing.get(token_scope, 0.0)
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
-        """Return the token of a first attempt, and add its deposit to the budget. It is never refused.
+        """Return the token for a first attempt, and add its deposit to the budget. Never refuse the token.
 
         Raises:
             ArgumentError: ``token_scope`` is neither a string nor None.
@@ -73,10 +74,10 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         return token
 
     def abandon(self, *, token: RetryToken) -> None:
-        """Release the token of an attempt that will not be made, and undo its change of the budget.
+        """Release the token of an attempt that will not be made, and undo what it changed in the budget.
 
         Raises:
-            ArgumentError: the token was used before, or another strategy issued it; the budget has not changed then.
+            ArgumentError: the token was used before, or another strategy issued it. The budget has not changed.
         """
         mine = require_token(token, self, "token")
         super().abandon(token=token)
@@ -98,13 +99,13 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         return 1
 
     def _take(self, amount: float, scope: str | None) -> None:
-        # Removing and inserting the scope again makes it the newest.
+        # Removing the scope and inserting it again makes it the newest entry of the dict.
         self._missing[scope] = min(self._missing.pop(scope, 0.0) + amount, self._capacity)
         if len(self._missing) > SCOPES_MAX:
             del self._missing[next(iter(self._missing))]
 
     def _refund(self, amount: float, scope: str | None) -> float:
-        """Add ``amount`` to the budget, up to its capacity. Return how much was added."""
+        """Add ``amount`` to the budget of a scope, up to its capacity. Return the amount that was added."""
         missing = self._missing.get(scope, 0.0)
         if missing > amount:
             self._missing[scope] = missing - amount

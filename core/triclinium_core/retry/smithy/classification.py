@@ -1,6 +1,6 @@
-"""Classification of an error of any type for a strategy.
+"""Function that reads the retry information from an exception of any class, for a strategy.
 
-Source: the Smithy Python retry design, "Error Classification": a missing attribute has its default.
+Source: the Smithy Python retry design, "Error Classification": an attribute that is missing has its default.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from triclinium_core.retry.smithy.protocols import PartyAtFault
 
 
 class ErrorInfo(NamedTuple):
-    """Retry information of an error, complete and validated."""
+    """Complete and valid retry information about an error."""
 
     is_retry_safe: bool | None = None
-    """Whether a retry is safe; None, like False, does not permit one."""
+    """Whether a retry is safe. None, which means unknown, permits no retry, like False."""
     retry_after: float | None = None
     """Minimum delay before a retry, in seconds, finite and at least 0."""
     is_throttling_error: bool = False
     """Whether the service requests a lower rate."""
     is_timeout_error: bool = False
-    """Whether the error is a timeout. In the numbers of 2026 its retry costs the same as that of any error."""
+    """Whether the error is a timeout. With the AWS parameters of 2026, this does not change the cost of a retry."""
     fault: PartyAtFault = None
-    """Party at fault; None if unknown. It does not affect decisions."""
+    """Party that caused the error; None if unknown. No strategy uses it."""
 
 
 def classify(error: BaseException) -> ErrorInfo:
-    """Return the retry information of ``error``. A missing or invalid attribute has its default.
+    """Return the retry information in the attributes of ``error``, with defaults for missing or invalid attributes.
 
-    This never raises: the attributes may come from a server's response as well as from code.
+    This function never raises, because the attributes may have values from a server's response.
     """
     try:
         safe = getattr(error, "is_retry_safe", None)
@@ -38,7 +38,7 @@ def classify(error: BaseException) -> ErrorInfo:
         timeout = getattr(error, "is_timeout_error", None)
         fault = getattr(error, "fault", None)
     except Exception:
-        # A computed attribute raised; the others still count.
+        # A property of the error raised. Read each attribute separately, to keep the values of the others.
         safe, retry_after, throttling, timeout, fault = (_look(error, name) for name in ErrorInfo._fields)
     return ErrorInfo(
         safe if safe is True or safe is False else None,
@@ -53,7 +53,7 @@ def _look(error: BaseException, name: str) -> object:
     try:
         found: object = getattr(error, name, None)
     except Exception:
-        # A computed attribute that raises counts as missing.
+        # A property that raises counts as a missing attribute.
         return None
     return found
 
@@ -63,7 +63,7 @@ def _seconds(value: object) -> float | None:
         try:
             value = float(value) if is_number(value) else None  # type: ignore[arg-type]
         except Exception:
-            # A custom number class that cannot be converted.
+            # A number class of the user may fail to convert to float.
             return None
     return value if is_seconds(value) else None
 
@@ -77,7 +77,7 @@ def _fault(value: object) -> PartyAtFault:
 
 
 class ClassifiedError(Exception):
-    """Wrapper of an error, with retry information in the attributes that strategies read.
+    """Wrapper of an error that has the retry information in the attributes that strategies read.
 
     ``__cause__`` is the wrapped error.
     """
@@ -97,5 +97,5 @@ def _text(error: Exception) -> str:
     try:
         return str(error)
     except Exception:
-        # A user's error whose __str__ raises.
+        # The ``__str__`` of a user's error class may raise.
         return type(error).__name__

@@ -1,4 +1,4 @@
-"""Retry parameters of the AWS clients, of both generations.
+"""Retry parameters of the AWS clients: those of 2020 and those of 2026.
 
 Source: smithy-core 0.2 and 0.9, botocore's standard mode before and after ``AWS_NEW_RETRIES_2026``; decision S4.
 """
@@ -13,7 +13,7 @@ from triclinium_core.retry.checks import check_integer, check_seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsRetryNumbers:
-    """Parameters of a standard strategy: seconds, attempts, and units of the quota.
+    """Parameters of a standard strategy. Delays are in seconds, costs in units of the quota.
 
     Raises:
         ArgumentError: a value is not a number, or is out of range.
@@ -24,18 +24,18 @@ class AwsRetryNumbers:
     OF_2026: ClassVar[AwsRetryNumbers]
     """Parameters of the AWS SDKs since November 2026, and of smithy-core since 0.8."""
     OF_2026_DYNAMODB: ClassVar[AwsRetryNumbers]
-    """Parameters of 2026 for DynamoDB and its streams, where a request takes a few milliseconds."""
+    """Parameters of 2026 for DynamoDB and DynamoDB Streams, whose requests take only a few milliseconds."""
 
     max_attempts: int
     """Maximum number of attempts of one request, including the first."""
     quota_capacity: int
     """Initial and maximum quota of each scope."""
     retry_cost: int
-    """Cost of a retry."""
+    """Cost of a retry, unless one of the next two costs applies."""
     throttling_cost: int
     """Cost of a retry after a throttling error."""
     timeout_cost: int | None
-    """Cost of a retry after a timeout, even a throttling one; None if timeouts have no separate cost."""
+    """Cost of a retry after a timeout, also if it is a throttling error; None if timeouts have no separate cost."""
     backoff_base: float
     """Base delay before the first retry, in seconds, before jitter."""
     throttling_backoff_base: float

@@ -1,6 +1,7 @@
-"""Interfaces of Smithy's retries: tokens, strategies, backoffs, and the description of an error.
+"""Interfaces of the Smithy retry design: tokens, strategies, backoffs, and errors with retry information.
 
-They are structural: a strategy of another library works here, and ours work there.
+The interfaces are structural types. A strategy of another library therefore works with this package, and the strategies
+of this package work with the other library.
 
 Source: the Smithy Python retry design, "Specification", "Error Classification", "Backoff Strategy".
 """
@@ -11,14 +12,14 @@ import inspect
 from typing import Literal, Protocol, TypeGuard, runtime_checkable
 
 PartyAtFault = Literal["client", "server"] | None
-"""Party at fault, None if unknown; ``Fault`` of the design (decision D72)."""
+"""Party that caused an error, or None if it is unknown. The design names this type ``Fault`` (decision D72)."""
 
 
 class RetryError(Exception):
-    """Refusal of a further attempt by a strategy. The caller of a request gets the request's own last error instead.
+    """The strategy refuses another attempt. The caller of the request receives the last error of the request instead.
 
     Args:
-        retry_after: delay of the refused retry in seconds, if the quota refused it; None otherwise.
+        retry_after: delay in seconds that the retry would have had, if the quota was too low; None otherwise.
     """
 
     def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
@@ -27,7 +28,7 @@ class RetryError(Exception):
 
 
 class RetryToken(Protocol):
-    """State of one request's retries. It can be used once, for a refresh or for a success."""
+    """State of the retries of one request. The caller uses it once: to refresh it, or to record a success."""
 
     @property
     def retry_count(self) -> int:
@@ -36,59 +37,59 @@ class RetryToken(Protocol):
 
     @property
     def retry_delay(self) -> float:
-        """Seconds to wait before the attempt that the token is for."""
+        """Seconds to wait before the attempt for which the strategy issued the token."""
         ...
 
 
 class RetryBackoffStrategy(Protocol):
-    """Stateless computation of the delay before a retry.
+    """Stateless object that computes the delay before a retry.
 
-    It may have a second method, ``compute_following_backoff_delay(previous_delay)``. The shipped strategies then call
-    that method instead, with the delay of the previous attempt in seconds: 0 for a first attempt (decision S23).
+    It may have a second method, ``compute_following_backoff_delay(previous_delay)``. The strategies of this package
+    then call only that method. They pass the delay before the attempt that failed, in seconds; 0 for a first attempt
+    (decision S23).
     """
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
-        """Return the delay in seconds before retry ``retry_attempt``, where 1 is the first retry; 0 gives no delay."""
+        """Return the delay in seconds before retry ``retry_attempt``. 1 is the first retry, and 0 has no delay."""
         ...
 
 
 class MinimalRetryStrategy(Protocol):
-    """Methods of a synchronous strategy: all that arguments of this library require.
+    """Synchronous strategy with only the methods that this library requires. Many requests share one strategy.
 
-    Many requests share one strategy.
-
-    It may have a fourth method, ``abandon(*, token)``, which receives the tokens of attempts that are never made
+    It may have a fourth method, ``abandon(*, token)``, which receives the token of an attempt that is never made
     (decision S11).
     """
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
-        """Return the token of a request's first attempt.
+        """Return the token for the first attempt of a request.
 
         Args:
-            token_scope: separates the quotas of a strategy; None is a scope as well.
+            token_scope: scope of the request. A strategy has a separate quota for each scope; None is also a scope.
 
         Raises:
-            RetryError: no token is available. The request may still be sent once.
+            RetryError: the strategy issues no token. The caller may still send the request once.
         """
         ...
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token of the next attempt after the attempt of ``token_to_renew`` failed with ``error``.
+        """Return the token for the next attempt, after the attempt with ``token_to_renew`` failed with ``error``.
 
         Raises:
-            RetryError: no further attempt is permitted.
+            RetryError: the strategy permits no further attempt.
         """
         ...
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Record the success of the attempt of ``token``."""
+        """Record that the attempt with ``token`` succeeded."""
         ...
 
 
 class RetryStrategy(MinimalRetryStrategy, Protocol):
-    """Strategy of the Smithy design: the methods, and two attributes that other code may read.
+    """Synchronous strategy of the Smithy design, with two attributes that other code may read.
 
-    All shipped strategies have both. An argument also accepts a ``MinimalRetryStrategy``, which needs neither.
+    All strategies of this package have both attributes. Functions of this library also accept a
+    ``MinimalRetryStrategy``, which needs neither.
     """
 
     @property
@@ -103,26 +104,27 @@ class RetryStrategy(MinimalRetryStrategy, Protocol):
 
 
 class AsyncMinimalRetryStrategy(Protocol):
-    """Methods of an asynchronous strategy, as in smithy-core since 0.6.
+    """Asynchronous strategy with only the methods that this library requires, as in smithy-core since 0.6.
 
-    All three methods are ``async def``. An ``abandon`` is synchronous here too: a cancelled caller cannot await it.
+    All three methods are ``async def``. A method ``abandon`` is synchronous here too, because a caller that is
+    cancelled cannot await it.
     """
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
-        """Return the token of a request's first attempt."""
+        """Return the token for the first attempt of a request."""
         ...
 
     async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token of the next attempt after the attempt of ``token_to_renew`` failed with ``error``."""
+        """Return the token for the next attempt, after the attempt with ``token_to_renew`` failed with ``error``."""
         ...
 
     async def record_success(self, *, token: RetryToken) -> None:
-        """Record the success of the attempt of ``token``."""
+        """Record that the attempt with ``token`` succeeded."""
         ...
 
 
 class AsyncRetryStrategy(AsyncMinimalRetryStrategy, Protocol):
-    """Asynchronous strategy of the Smithy design: the methods, and the two attributes."""
+    """Asynchronous strategy of the Smithy design, with the same two attributes as ``RetryStrategy``."""
 
     @property
     def backoff_strategy(self) -> RetryBackoffStrategy:
@@ -147,12 +149,11 @@ def is_async(strategy: AnyRetryStrategy) -> TypeGuard[AsyncMinimalRetryStrategy]
 class ErrorRetryInfo(Protocol):
     """Error that carries retry information.
 
-    A class that inherits the protocol has its defaults. An error that lacks an attribute is treated as if it had the
-    default.
+    A class that inherits from this protocol has its defaults. If an error lacks an attribute, the default applies.
     """
 
     is_retry_safe: bool | None = None
-    """Whether a retry is safe; None, like False, does not permit one."""
+    """Whether a retry is safe. None, which means unknown, permits no retry, like False."""
     retry_after: float | None = None
     """Minimum delay before a retry, in seconds."""
     is_throttling_error: bool = False
@@ -161,7 +162,7 @@ class ErrorRetryInfo(Protocol):
 
 @runtime_checkable
 class HasFault(Protocol):
-    """Error that names the party at fault."""
+    """Error that names the party that caused it."""
 
     fault: PartyAtFault
-    """Party at fault; None if unknown."""
+    """Party that caused the error; None if unknown."""

@@ -1,7 +1,7 @@
-"""The retry quota, which limits retries while a service is down.
+"""Retry quota, which limits retries while a service is down.
 
-Each scope has a bucket. A retry takes units from it and a success returns some; time alone refills nothing. Only the
-missing units are stored, so a scope with a full bucket takes no memory.
+Each scope has a bucket of units. A retry takes units from the bucket, and a success returns some; the passing of time
+returns none. The quota stores only how many units are missing, so a scope with a full bucket takes no memory.
 
 Source: smithy-core's ``StandardRetryQuota``, botocore's ``RetryQuota``; decision S5.
 """
@@ -12,15 +12,15 @@ from triclinium_core.retry.checks import check_integer
 from triclinium_core.shown import total_repr
 
 SCOPES_MAX = 10_000
-"""Maximum number of scopes with missing units that are stored. Beyond that, the scope whose last retry, granted
-or refused, is longest ago counts as full again: scope names may come from user input, which is unbounded."""
+"""Maximum number of scopes that a strategy stores. It is limited because user input may determine the names of scopes.
+If there are more, a quota regards the bucket of the scope whose last retry is longest ago as full again."""
 
 
 class RetryQuota:
-    """Buckets of all scopes, each between 0 and ``capacity``, for use in one thread, such as that of an event loop.
+    """Buckets of all scopes. Use it only in one thread, such as that of an event loop.
 
     Args:
-        capacity: initial and maximum content of each bucket; 0 permits no retry.
+        capacity: initial and maximum number of units in each bucket; 0 permits no retry.
 
     Raises:
         ArgumentError: ``capacity`` is not an integer of at least 0.
@@ -38,28 +38,28 @@ class RetryQuota:
 
     @property
     def lacks(self) -> bool:
-        """Whether the bucket of any scope is not full."""
+        """Whether at least one scope has a bucket that is not full."""
         return bool(self._taken)
 
     def available(self, scope: str | None = None) -> int:
-        """Return the content of the bucket of ``scope``."""
+        """Return the number of units in the bucket of ``scope``."""
         return self.capacity - self._taken.get(scope, 0)
 
     def acquire(self, amount: int, scope: str | None = None) -> bool:
-        """Take ``amount`` and return True. If the bucket contains less, take nothing and return False."""
+        """Take ``amount`` units and return True. If the bucket has fewer units, take none and return False."""
         taken = self._taken.pop(scope, 0)
         permitted = taken + amount <= self.capacity
         if permitted:
             taken += amount
         if taken:
-            # Removing and inserting the scope again makes it the newest.
+            # Removing the scope and inserting it again makes it the newest entry of the dict.
             self._taken[scope] = taken
             if len(self._taken) > SCOPES_MAX:
                 del self._taken[next(iter(self._taken))]
         return permitted
 
     def release(self, amount: int, scope: str | None = None) -> None:
-        """Return ``amount`` to the bucket of ``scope``, up to its capacity."""
+        """Return ``amount`` units to the bucket of ``scope``, up to its capacity."""
         taken = self._taken.get(scope, 0)
         if taken > amount:
             self._taken[scope] = taken - amount

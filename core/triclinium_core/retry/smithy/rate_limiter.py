@@ -1,14 +1,13 @@
-"""Rate limiter that adapts to throttling: a pure machine with time as a parameter.
+"""Rate limiter that adapts to throttling: a pure state machine whose methods receive the time.
 
-Sends are not delayed until the first throttling response. After that each send takes a token from a bucket that fills
-at the allowed rate. Each throttling response lowers the rate to 70 %. The rate then follows a cubic curve: it climbs to
-the rate at which the service throttled, stays there for a while, and climbs beyond it. It never exceeds twice the
-measured rate.
+Before the first throttling response, the limiter delays no send. After it, each send takes a token from a bucket, which
+fills at the allowed rate. Each throttling response lowers the rate to 70 %. The rate then follows a cubic curve: it
+climbs to the rate at which the service throttled, stays near it for a while, and then climbs above it. It never exceeds
+twice the measured rate. If the bucket has no token, a send reserves the next one, and is delayed until that token is
+available.
 
-A send that finds no token reserves the next one and gets the delay until that token is available.
-
-Source: botocore's adaptive mode, except for reservations and for the first window, which is half a second here and
-may be a whole one there; decision S9.
+Source: botocore's adaptive mode. It differs in the reservations, and in the first window, which has half a second here
+and may have a full second in botocore; decision S9.
 """
 
 from __future__ import annotations
@@ -23,41 +22,42 @@ BETA = 0.7
 """Factor by which a throttling response multiplies the rate."""
 
 SCALE = 0.4
-"""Steepness of the cubic curve."""
+"""Factor of the cubic term of the curve, which determines how steeply the rate climbs."""
 
 SMOOTHING = 0.8
-"""Weight of the newest window in the measured rate; all earlier windows share the rest."""
+"""Weight of the newest window in the measured rate. All earlier windows together have the remaining weight."""
 
 WINDOW = 0.5
-"""Length of a window in which responses are counted, in seconds."""
+"""Length in seconds of a window in which the limiter counts responses."""
 
 RATE_LEAST = 0.5
 """Minimum allowed rate, in requests per second."""
 
 CAPACITY_LEAST = 1.0
-"""Minimum capacity of the bucket, in tokens; with less no request could be sent at a rate below 1."""
+"""Minimum capacity of the bucket, in tokens. With less, no request could be sent at a rate below 1 per second."""
 
 HEADROOM = 2.0
 """Maximum ratio of the allowed rate to the measured rate."""
 
 WAIT_MAX = 20.0
-"""Maximum delay of a send, in seconds. A send that would need more gets this delay and reserves nothing; otherwise
-callers that give up without ``abandon`` would delay all later sends for tokens that remain unused."""
+"""Maximum delay of a send, in seconds. A send that would need a longer delay has this delay, and reserves no token.
+Otherwise callers that give up without ``abandon`` would leave reservations that delay all later sends."""
 
 _FAR = 1e300
-"""Bound on times in seconds: no clock reaches it, and differences and products of smaller values are finite."""
+"""Limit of times in seconds. No clock reaches it, and below it, differences and products of times are finite."""
 
 
 class RateLimiter:
-    """Rate limiter: call ``acquire`` before each send, and ``on_success`` or ``on_throttle`` for each response.
+    """State of a rate limiter.
 
-    All methods that take ``now`` expect seconds that do not go back.
+    The caller calls ``acquire`` before each send, and ``on_success`` or ``on_throttle`` for each response. ``now`` is
+    the time in seconds, which must never decrease.
 
     Raises:
-        ArgumentError: ``now`` is not finite, or lies before an earlier ``now``; nothing has changed then. Each method
-            with a ``now`` raises it.
+        ArgumentError: ``now`` is not finite, or is less than in an earlier call. Each method with a parameter ``now``
+            raises it, and then changes nothing.
 
-    Source: botocore's rate limiter. The start of its windows and the waiting of sends are decision S9.
+    Source: botocore's rate limiter. Decision S9 explains the start of the windows and the delays of sends.
     """
 
     __slots__ = (
@@ -79,14 +79,14 @@ class RateLimiter:
         self.rate: float = 1.0
         """Allowed rate, in requests per second."""
         self.measured_rate: float = 0.0
-        """Smoothed rate of responses per second, up to the end of the last complete window."""
+        """Smoothed number of responses per second, up to the end of the last complete window."""
         self.level: float = 0.0
-        """Tokens in the bucket at the last call; negative if tokens are reserved."""
+        """Number of tokens in the bucket at the time of the last call; negative if sends have reserved tokens."""
         self._now: float | None = None
         self._capacity = 1.0
         self._counted = 0
         self._window = 0.0
-        # Rate at which the service last throttled, and the time of that.
+        # Rate at which the service throttled last, and the time at which it did.
         self._highest = 0.0
         self._throttled_at = 0.0
 
@@ -110,9 +110,9 @@ class RateLimiter:
         self._now = now
 
     def acquire(self, now: float) -> float:
-        """Take a token for one send, or reserve the next free one. Return the seconds until the send.
+        """Take a token for one send, or reserve the next token. Return the number of seconds to wait before the send.
 
-        ``WAIT_MAX`` means that nothing was reserved.
+        If the result is ``WAIT_MAX``, no token was reserved.
         """
         self.advance(now)
         if not self.is_enabled:
@@ -128,13 +128,13 @@ class RateLimiter:
         self.level = min(self._capacity, self.level + 1.0)
 
     def on_success(self, now: float) -> None:
-        """Count a response that does not throttle, even if it is an error."""
+        """Count a response that does not throttle, which may be an error."""
         self.advance(now)
         self._measure(now)
         self._allow(cubic_rate(self._highest, now - self._throttled_at))
 
     def on_throttle(self, now: float) -> None:
-        """Count a throttling response and lower the rate. After this, sends may be delayed."""
+        """Count a throttling response, and lower the rate. From now on, sends may be delayed."""
         self.advance(now)
         self._measure(now)
         self._highest = min(self.measured_rate, self.rate) if self.is_enabled else self.measured_rate
@@ -155,19 +155,23 @@ class RateLimiter:
         rate = min(rate, HEADROOM * self.measured_rate)
         self.rate = max(rate, RATE_LEAST)
         self._capacity = max(rate, CAPACITY_LEAST)
-        # Reservations made at a higher rate are sent on time; they must not delay others at this rate.
+        # Sends that reserved tokens at a higher rate keep their delays. At the lower rate, their reservations must not
+        # delay later sends by more than WAIT_MAX.
         self.level = min(max(self.level, -WAIT_MAX * self.rate), self._capacity)
 
 
 def climbing_time(highest: float) -> float:
-    """Return the seconds until the curve reaches ``highest`` again, the rate at which the service throttled."""
+    """Return the seconds after throttling at which the curve reaches ``highest``, the rate at which it happened."""
     return math.cbrt(highest * (1.0 - BETA) / SCALE)
 
 
 def cubic_rate(highest: float, elapsed: float) -> float:
-    """Return the allowed rate in requests per second, before headroom, ``elapsed`` seconds after throttling."""
+    """Return the rate that the curve allows ``elapsed`` seconds after throttling, in requests per second.
+
+    The measured rate may limit it further (``HEADROOM``).
+    """
     beyond = elapsed - climbing_time(highest)
-    # Multiply instead of using ``** 3``, which raises OverflowError; an infinite rate is valid here.
+    # ``** 3`` would raise OverflowError. The multiplication returns an infinite rate, which is valid.
     return SCALE * beyond * beyond * beyond + highest
 
 

@@ -1,4 +1,4 @@
-"""Resolver of strategies from options, so that all requests with the same options share a quota.
+"""Resolver that returns a strategy for options. All requests with the same options share a strategy and its quota.
 
 Source: smithy-core's ``RetryStrategyResolver``; decision S10.
 """
@@ -21,16 +21,16 @@ from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.shown import shown, total_repr
 
 RetryMode = Literal["simple", "standard", "adaptive"]
-"""Names of the strategies."""
+"""Names of the strategies that the resolver can create."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryStrategyOptions:
-    """Options of a strategy; equal options share a strategy.
+    """Options by which a resolver selects a strategy. It returns the same strategy for equal options.
 
     Args:
         retry_mode: name of the strategy.
-        max_attempts: maximum number of attempts of one request, including the first. None: the default of the strategy.
+        max_attempts: maximum number of attempts of one request, including the first. Default: that of the strategy.
 
     Raises:
         ArgumentError: the mode is unknown, or ``max_attempts`` is not a count.
@@ -50,12 +50,12 @@ class RetryStrategyOptions:
 
 
 class RetryStrategyResolver:
-    """Cache of the strategies of one client: one for each set of options, for the lifetime of the resolver.
+    """Cache of one client's strategies, with one strategy for each set of options. It keeps all strategies.
 
     Args:
-        rng: random source of the backoffs.
-        clock: as for ``AdaptiveRetryStrategy``; only the mode "adaptive" needs one.
-        numbers: parameters of the modes "standard" and "adaptive".
+        rng: random source for the backoffs.
+        clock: as for ``AdaptiveRetryStrategy``. Only the mode "adaptive" needs a clock.
+        numbers: parameters for the modes "standard" and "adaptive".
 
     Raises:
         ArgumentError: an argument is of the wrong type.
@@ -72,7 +72,7 @@ class RetryStrategyResolver:
         self._clock = clock
         self._numbers = numbers
         self._strategies: dict[RetryStrategyOptions, AnyRetryStrategy] = {}
-        # This checks the arguments, and creates the strategy that most clients use.
+        # Creating the default strategy checks the arguments.
         self.resolve()
 
     @total_repr
@@ -80,12 +80,13 @@ class RetryStrategyResolver:
         return f"<RetryStrategyResolver: {len(self._strategies)} strategies>"
 
     def resolve(self, strategy: AnyRetryStrategy | RetryStrategyOptions | None = None) -> AnyRetryStrategy:
-        """Return ``strategy`` itself, or the strategy for these options; for None the standard strategy.
+        """Return ``strategy`` if it is a strategy, the strategy for it if it is options, or else the standard strategy.
 
-        Options that name the default explicitly and options that omit it give the same strategy.
+        Options that specify a default value, and options that omit it, have the same strategy.
 
         Raises:
-            ArgumentError: ``strategy`` is neither a strategy nor options, or needs a clock that the resolver lacks.
+            ArgumentError: ``strategy`` is not a strategy, options or None, or the options need a clock that the
+                resolver does not have.
         """
         if strategy is None:
             strategy = RetryStrategyOptions()

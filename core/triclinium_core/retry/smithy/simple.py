@@ -1,4 +1,4 @@
-"""The simple strategy: a limit of attempts, and no state shared between requests.
+"""Simple strategy, which limits only the number of attempts. Requests share no state.
 
 Source: smithy-core's ``SimpleRetryStrategy``; decisions S3 and S16 to S20.
 """
@@ -12,15 +12,15 @@ from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
 
 
 class SimpleRetryStrategy(BaseRetryStrategy):
-    """Strategy that retries errors that are retry-safe, up to ``max_attempts`` attempts.
+    """Strategy that makes up to ``max_attempts`` attempts, and retries only errors whose retry is safe.
 
-    It does not prevent retry storms; ``StandardRetryStrategy`` does. It ignores the scope of a token.
+    It does not prevent retry storms, as ``StandardRetryStrategy`` does. It ignores the scope of a token.
 
     Args:
-        rng: random source of the backoff.
-        max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
-            Default: 5.
-        backoff: replaces the default: 25 ms, doubled up to 20 s, half of it random.
+        rng: random source for the backoff.
+        max_attempts: maximum number of attempts of one request, including the first. 0 means 1, because the strategy
+            never refuses the first attempt. Default: 5.
+        backoff: backoff strategy. Default: 25 ms, doubled up to 20 s, half of it random.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.

@@ -1,4 +1,4 @@
-"""The standard strategy: a few attempts, and a quota shared by all requests of a scope.
+"""Standard strategy, which permits a few attempts, and a quota of retries that all requests in a scope share.
 
 Source: smithy-core 0.9's ``StandardRetryStrategy``, "standard" mode of the AWS SDKs; decisions S3 to S6 and S17 to S20.
 """
@@ -18,21 +18,22 @@ from triclinium_core.shown import total_repr
 
 
 class StandardRetryStrategy(BaseRetryStrategy):
-    """Strategy that retries errors that are retry-safe, as long as the quota lasts.
+    """Strategy that makes retries, if they are safe, as long as a shared quota permits them.
 
-    When a service is down, its clients together send it little more than first attempts. Share one strategy among all
-    requests to a service. It is for use in one thread, such as that of an event loop.
+    If all clients of a service use this strategy, they send it little more than first attempts while it is down. Use
+    one strategy for all requests to a service, and only in one thread, such as that of an event loop.
 
     Args:
-        rng: random source of the backoffs.
-        max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused. None:
-            the value of ``numbers``.
-        numbers: costs, backoffs, and defaults of the other arguments.
-        quota_capacity: initial and maximum quota of each scope; 0 permits no retry. None: the value of ``numbers``.
+        rng: random source for the backoffs.
+        max_attempts: maximum number of attempts of one request, including the first. 0 means 1, because the strategy
+            never refuses the first attempt. Default: the value in ``numbers``.
+        numbers: costs of retries, and defaults for the other arguments.
+        quota_capacity: initial and maximum quota of each scope; 0 permits no retry. Default: the value in ``numbers``.
         clamp_retry_after: whether a server's ``retry_after`` lengthens a backoff by at most 5 s. If False, a retry
             waits for all of ``retry_after``.
-        backoff: replaces the backoff of ``numbers``, which is the default.
-        throttling_backoff: replaces the backoff of ``numbers`` after throttling errors.
+        backoff: backoff strategy. Default: full jitter, with the delays in ``numbers``.
+        throttling_backoff: backoff strategy after throttling errors. Default: full jitter, with the delays in
+            ``numbers``.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -75,12 +76,12 @@ class StandardRetryStrategy(BaseRetryStrategy):
         return self._quota.available(token_scope)
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Record the success of the attempt of ``token``, and return its cost to the quota.
+        """Record that the attempt with ``token`` succeeded, and return the cost of that attempt to the quota.
 
-        A first attempt returns 1. The costs of earlier retries of the request are not returned.
+        A first attempt returns 1 to the quota. The costs of earlier retries of the request are not returned.
 
         Raises:
-            ArgumentError: the token was used before, or another strategy issued it; the quota has not changed then.
+            ArgumentError: the token was used before, or another strategy issued it. The quota has not changed.
         """
         mine = require_token(token, self, "token")
         mine.owner = None
@@ -89,12 +90,12 @@ class StandardRetryStrategy(BaseRetryStrategy):
             self._quota.release(mine.quota_acquired or 1, mine.token_scope)
 
     def abandon(self, *, token: RetryToken) -> None:
-        """Release the token of an attempt that will not be made, for example because its deadline is too close.
+        """Release the token of an attempt that will not be made, for example because the deadline is too close.
 
-        Its cost returns to the quota, because the attempt puts no load on the service.
+        Return the cost of the attempt to the quota, because the attempt puts no load on the service.
 
         Raises:
-            ArgumentError: the token was used before, or another strategy issued it; the quota has not changed then.
+            ArgumentError: the token was used before, or another strategy issued it. The quota has not changed.
         """
         mine = require_token(token, self, "token")
         mine.owner = None

@@ -1,4 +1,4 @@
-"""Token that a strategy issues for each attempt, and accepts back once.
+"""Token that a strategy issues for an attempt. The strategy accepts each token only once.
 
 Source: the Smithy Python retry design, "Specification"; decisions S6, S18 and S20.
 """
@@ -14,39 +14,39 @@ from triclinium_core.shown import shown
 
 @dataclass(slots=True, eq=False)
 class SingleUseToken:
-    """Token of one attempt, issued by a strategy.
+    """Token that a strategy issued for one attempt.
 
     The caller uses it once: to refresh it after a failure, to record a success, or to abandon it.
     """
 
     owner: object | None = field(repr=False)
-    """Strategy that issued the token; None after a refresh, a refused retry, a recorded success or an abandonment."""
+    """Strategy that issued the token; None if the token was used, or if the strategy refused to refresh it."""
     token_scope: str | None = None
-    """Scope with which the request began."""
+    """Scope that the request passed when it acquired its first token."""
     retry_count: int = 0
     """Number of attempts so far, excluding the first."""
     retry_delay: float = 0.0
     """Seconds to wait before the attempt."""
     quota_acquired: int = field(default=0, repr=False)
-    """Cost of the attempt, taken from the quota: 0 for a first attempt."""
+    """Cost of the attempt, which the strategy has taken from the quota; 0 for a first attempt."""
     deposit: float = field(default=0.0, repr=False)
     """Amount that the first attempt added to a budget."""
     holds_slot: bool = field(default=False, repr=False)
-    """Whether the attempt holds a token of a rate limiter, or a reservation of one."""
+    """Whether the attempt has taken or reserved a token of the rate limiter."""
 
     @property
     def attempt_count(self) -> int:
-        """Number of attempts so far, including the one of this token."""
+        """Number of attempts so far, including the attempt with this token."""
         return self.retry_count + 1
 
     @property
     def is_used(self) -> bool:
-        """Whether the token was refreshed, refused a retry, recorded as a success or abandoned."""
+        """Whether the token was refreshed, recorded or abandoned, or the strategy refused to refresh it."""
         return self.owner is None
 
 
 def require_token(token: RetryToken, owner: object, parameter: str) -> SingleUseToken:
-    """Return ``token`` if it can be used.
+    """Return ``token`` if ``owner`` issued it and it was not used yet.
 
     Raises:
         ArgumentError: ``token`` was used before, ``owner`` did not issue it, or it is not a token.

@@ -1,1 +1,1 @@
-"""Execution profiles: named options, read from a mapping or TOML and checked before a policy is created."""
+"""Execution profiles: named sets of policies and options, which a program may read from a mapping or from TOML."""

@@ -1,4 +1,4 @@
-"""Durations in a document of profiles: seconds, or a number with a unit, such as ``30 seconds``.
+"""Parser of durations in a document with profiles: seconds, or a number with a unit, such as ``30 seconds``.
 
 Source: HOCON, "Duration format", which the configuration of the Cassandra Java driver uses; decision D72.
 """
@@ -27,23 +27,24 @@ UNITS: Mapping[str, Fraction] = {
     )
     for name in names
 }
-"""Seconds of each unit. Names are case-sensitive, as in HOCON."""
+"""Length of each unit in seconds, by name. Names are case-sensitive, as in HOCON."""
 
 TEXT_LENGTH_MAX = 64
-"""Maximum number of characters of a duration. Nanoseconds up to the longest timeout need 30."""
+"""Maximum number of characters of a duration. The longest timeout, written in nanoseconds, needs 30."""
 
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*")
 
 
 def read_duration(value: object, path: str, *, needs_unit: bool) -> object:
-    """Return a duration with a unit in seconds, and any other value unchanged.
+    """Return the seconds of a duration with a unit. Return any value that is not a string unchanged.
 
     Args:
         path: path of the value in the document.
-        needs_unit: refuse a number without a unit. Under its option names, the driver reads milliseconds.
+        needs_unit: whether to refuse a number without a unit. True for the driver's option names, because the driver
+            reads a number as milliseconds.
 
     Raises:
-        ArgumentError: the text is not a duration, or has no unit.
+        ArgumentError: a text is not a duration or has no unit, or a number lacks a required unit.
     """
     if isinstance(value, str):
         return _read_text(value, path)

@@ -1,4 +1,4 @@
-"""Policies in a profile: checked name and options; equal settings share one policy.
+"""Settings of a policy in a profile: the checked class name and options. Equal settings share one policy object.
 
 Source: the Cassandra Java driver, "Using multiple policies"; decisions A11 and D72.
 """
@@ -19,7 +19,7 @@ from triclinium_core.shown import shown
 T = TypeVar("T")
 
 CLASS = "class"
-"""Key of the class name in a sub-tree; all other keys are options of that class."""
+"""Key of the class name in the table of a policy. All other keys are options of that class."""
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -29,10 +29,10 @@ class PolicyChoices(Generic[T]):
     """Classes of one kind of policy, by name.
 
     Args:
-        shipped: policies of this package. They check their options on creation, which has no other effect.
-        own: policies of the embedder.
+        shipped: policies of this package. Their constructors check the options and have no other effect.
+        own: policies of the program that embeds this package.
         require: function that raises ArgumentError for an object that is not a policy of this kind.
-        hint: end of the message about an unknown class, with the next step.
+        hint: end of the error message about an unknown class, with the next step.
     """
 
     shipped: Mapping[str, Callable[..., T]]
@@ -42,13 +42,13 @@ class PolicyChoices(Generic[T]):
 
     @property
     def factories(self) -> Mapping[str, Callable[..., T]]:
-        """Factories of all policies by name, the shipped ones first."""
+        """Factories of all policies by name; those of this package come first."""
         return {**self.shipped, **self.own}
 
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings(Generic[T]):
-    """Settings of one sub-tree, inherited ones included. ``path`` is its path in the document."""
+    """Settings of one policy, including inherited settings. ``path`` is the path of its table in the document."""
 
     path: str
     name: str
@@ -57,7 +57,7 @@ class PolicySettings(Generic[T]):
 
     @property
     def key(self) -> Hashable:
-        """Key that is equal for sub-trees with the same policy, whichever names and defaults they write out."""
+        """Key that is equal for tables with the same policy, even if one uses another name or omits a default."""
         parameters = _parameters(self.factory) or {}
         defaults = {name: given.default for name, given in parameters.items() if given.default is not given.empty}
         return id(self.factory), _key({**defaults, **self.options})
@@ -66,10 +66,11 @@ class PolicySettings(Generic[T]):
 def settle(
     tree: Mapping[str, object], path: str, choices: PolicyChoices[T], base: PolicySettings[T]
 ) -> PolicySettings[T]:
-    """Return the settings of a sub-tree. This does not create the policy.
+    """Return the settings in the table of a policy, without creating the policy.
 
     Args:
-        base: settings to inherit from: the class, and the options if the class is the same.
+        base: settings to inherit. A table without ``class`` inherits the class. A table whose class is that of ``base``
+            inherits the options that it omits.
 
     Raises:
         ArgumentError: the class is unknown, or an option is unknown or missing.
@@ -93,7 +94,10 @@ def settle(
 
 
 def _options_of(tree: Mapping[str, object], path: str, factory: Callable[..., object]) -> Mapping[str, object]:
-    """Return the options of a sub-tree by parameter name. The driver's names have hyphens, as in ``max-executions``."""
+    """Return the options in the table of a policy, by parameter name.
+
+    The driver's option names have hyphens instead of underscores, as in ``max-executions``.
+    """
     parameters = _parameters(factory) or {}
     options: dict[str, object] = {}
     for key, value in tree.items():
@@ -125,7 +129,7 @@ _GIVEN_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEY
 
 
 def _parameters(factory: Callable[..., object]) -> Mapping[str, inspect.Parameter] | None:
-    """Return the parameters of ``factory``; None if it has no signature and only a call shows them."""
+    """Return the parameters of ``factory``, or None if it has no signature, so that only a call shows them."""
     try:
         return inspect.signature(factory).parameters
     except (TypeError, ValueError):
@@ -133,7 +137,7 @@ def _parameters(factory: Callable[..., object]) -> Mapping[str, inspect.Paramete
 
 
 def _key(value: object) -> Hashable:
-    """Return a key that is equal only for equal values of the same types; in Python, 1 equals True."""
+    """Return a key that is equal only for equal values of the same types. In Python alone, 1 would equal True."""
     match value:
         case Mapping():
             return Mapping, frozenset((name, _key(entry)) for name, entry in value.items())
@@ -142,19 +146,21 @@ def _key(value: object) -> Hashable:
         case None | bool() | int() | str():
             return type(value), value
         case float() | date() | time():
-            # NaN equals nothing, and noon here may equal one o'clock elsewhere.
+            # The values themselves do not serve as keys: NaN does not equal itself, and times in different time zones
+            # may be equal.
             return type(value), repr(value)
         case _:
             return id(value)
 
 
 def make_policies(settings: Sequence[PolicySettings[T]], choices: PolicyChoices[T]) -> Sequence[T]:
-    """Return the policy of each settings object; settings with the same key share one.
+    """Return a policy for each settings object. Settings with the same key share one policy.
 
-    Shipped policies are created first. This finds invalid options before any code of the embedder runs.
+    Create the policies of this package first, so that their invalid options are found before any code of the embedding
+    program runs.
 
     Raises:
-        ArgumentError: a class refused the value of an option, raised another exception, which is the cause, or created
+        ArgumentError: a class refused the value of an option, raised another exception (the ``__cause__``), or created
             an object that is not a policy.
     """
     made: dict[Hashable, T] = {}
@@ -180,7 +186,7 @@ def _make(settings: PolicySettings[T], choices: PolicyChoices[T]) -> T:
 
 
 def key_path(path: str, key: object) -> str:
-    """Return the path of ``key`` in the table at ``path``, as in TOML."""
+    """Return the path of ``key`` in the table at ``path``, in the notation of TOML."""
     shown = key if isinstance(key, str) and _BARE_KEY.fullmatch(key) else _quoted(key)
     return f"{path}.{shown}" if path else shown
 

@@ -1,4 +1,4 @@
-"""Execution profiles: the policies of a request, and the defaults of its options.
+"""Execution profiles: policies and default options for requests, by the name of the profile.
 
 Source: the retry page of the Cassandra Java driver, "Using multiple policies"; decisions A11 and D72.
 """
@@ -41,21 +41,21 @@ _POLICY, _SPECULATION = "retry_policy", "speculative_execution_policy"
 _HINT = ", or register your class under this name in policies"
 
 PolicyFactory = Callable[..., RetryPolicy]
-"""Factory, usually a class, that creates a retry policy from the document's options, passed as keyword arguments."""
+"""Factory, usually a class, that takes the options in the document as keyword arguments and returns a retry policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionProfile:
-    """Policies and options of a request. The defaults are the driver's.
+    """Policies and options of a request. The defaults are those of the Cassandra Java driver.
 
     Args:
         name: name of the profile.
-        retry_policy: policy for failures.
+        retry_policy: policy that decides about failures.
         speculative_execution_policy: policy that decides whether a slow request is also sent to another node.
-        default_idempotence: whether a statement is idempotent if it does not specify that.
-        request_timeout: timeout of the whole request, in seconds; ``math.inf`` for none.
-        consistency: level of a statement that specifies none.
-        serial_consistency: level of the condition of a lightweight transaction, SERIAL or LOCAL_SERIAL.
+        default_idempotence: whether a statement is idempotent if it does not specify this itself.
+        request_timeout: timeout of the complete request, in seconds; ``math.inf`` for no timeout.
+        consistency: consistency level of a statement that specifies no level.
+        serial_consistency: level for the condition of a lightweight transaction, SERIAL or LOCAL_SERIAL.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -90,10 +90,10 @@ class ExecutionProfile:
         serial_consistency: ConsistencyLevel | None = None,
         timeout: Duration | None = None,
     ) -> cassandra_request.CassandraRequest:
-        """Return a request under this profile. An argument that is not None takes precedence over the profile.
+        """Return a request with this profile's policies and options. An argument that is not None replaces an option.
 
         Raises:
-            ArgumentError: an argument is of the wrong type or out of range, or a PREPARE is given a level.
+            ArgumentError: an argument is of the wrong type or out of range, or a PREPARE has a consistency level.
         """
         has_levels = kind is cassandra_request.RequestKind.STATEMENT
         if has_levels and consistency is None:
@@ -118,9 +118,9 @@ class ExecutionProfile:
         consistency: ConsistencyLevel | None = None,
         serial_consistency: ConsistencyLevel | None = None,
     ) -> Self:
-        """Return a copy of this profile with some values replaced; None keeps a value.
+        """Return a copy of this profile with some options replaced. None keeps an option.
 
-        The copy keeps the name and the policies: the policies belong to the name, and all requests under it share them.
+        The copy keeps the name and the policies, because all requests under a name share its policies.
 
         Raises:
             ArgumentError: an argument is of the wrong type or out of range.
@@ -135,10 +135,10 @@ class ExecutionProfile:
 
 
 class ExecutionProfiles:
-    """Profiles by name. A profile "default" always exists.
+    """Profiles by name. There is always a profile named "default".
 
     Args:
-        profiles: the profiles; one named "default" with the driver's defaults is added if missing.
+        profiles: the profiles. If none is named "default", a profile with the driver's defaults is added.
 
     Raises:
         ArgumentError: an argument is not a profile, or two profiles have the same name.
@@ -162,26 +162,27 @@ class ExecutionProfiles:
     def from_mapping(
         cls, document: ProfilesDocument, *, policies: Mapping[str, PolicyFactory] = MappingProxyType({})
     ) -> Self:
-        """Return the profiles in ``document``: the default one at its top level, the others under ``profiles``.
+        """Return the profiles in ``document``: the default profile at its top level, the others under ``profiles``.
 
-        A profile inherits each option that it omits. In ``retry_policy`` and ``speculative_execution_policy``, options
-        are inherited if the class is the same. Profiles with the same class and the same options share one policy.
+        A profile inherits each option that it omits from the default profile. It inherits the options of a policy only
+        if the class of the policy is the same. Profiles with the same class and the same options share one policy.
 
         Options may also have the names of the driver's configuration, such as ``basic.request.timeout`` and
-        ``advanced.retry-policy``, in nested tables or as one dotted key, also under ``datastax-java-driver``. A
-        duration is a number of seconds or a text with a unit, such as ``30 seconds``. Under the driver's names the unit
-        is required, because the driver reads a number as milliseconds. Other options of the driver are refused.
+        ``advanced.retry-policy``. These names may be nested tables or one dotted key, and may be inside a table
+        ``datastax-java-driver``. Other options of the driver are refused. A duration is a number of seconds, or a text
+        with a unit, such as ``30 seconds``. An option with a name of the driver requires the unit, because the driver
+        reads a number as milliseconds.
 
-        The whole document is checked before a class in ``policies`` is called.
+        This method checks the complete document before it calls a class in ``policies``.
 
         Args:
-            policies: your own retry policies, by the value of ``class`` in the document, which may be a qualified name.
-                Each is called with the other keys of ``retry_policy`` as keyword arguments, with underscores for
-                hyphens. No class is imported by name.
+            policies: your own retry policies, by the value of ``class`` in the document. That value may be a qualified
+                name, but no class is imported by name. Each factory is called with the other keys of ``retry_policy``
+                as keyword arguments, with underscores instead of hyphens.
 
         Raises:
             ArgumentError: a key or name is unknown, a value is of the wrong type or out of range, or a class raised an
-                exception, which is the cause. ``parameter`` is the path, such as ``profiles.slow.request_timeout``.
+                exception (the ``__cause__``). ``parameter`` is the path, such as ``profiles.slow.request_timeout``.
         """
         retry: PolicyChoices[RetryPolicy] = PolicyChoices(POLICIES, _require_own(policies), require_policy, _HINT)
         settings = read_profiles(document, retry)
@@ -196,10 +197,10 @@ class ExecutionProfiles:
 
     @classmethod
     def from_toml(cls, text: str, *, policies: Mapping[str, PolicyFactory] = MappingProxyType({})) -> Self:
-        """Return the profiles in a TOML text, like ``from_mapping``. This reads no file.
+        """Return the profiles in a TOML document, as ``from_mapping`` does. ``text`` is the document, not its path.
 
         Raises:
-            ArgumentError: ``text`` is not TOML, or for any reason of ``from_mapping``.
+            ArgumentError: ``text`` is not TOML, or ``from_mapping`` raises it for the parsed document.
         """
         if not isinstance(text, str):
             raise ArgumentError(f"text={shown(text)} must be a string; decode it first", parameter="text")
@@ -217,7 +218,7 @@ class ExecutionProfiles:
 
     @property
     def default(self) -> ExecutionProfile:
-        """Profile of requests that specify none."""
+        """Profile for requests that specify no profile."""
         return self._profiles[DEFAULT_PROFILE]
 
     def find(self, name: str = DEFAULT_PROFILE) -> ExecutionProfile:

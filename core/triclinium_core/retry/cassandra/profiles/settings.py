@@ -1,4 +1,4 @@
-"""Document of execution profiles: its types, and the settings of each profile after inheritance.
+"""Types of a document with execution profiles, and the function that reads the settings of each profile from it.
 
 Source: the Cassandra Java driver, "Using multiple policies" and its configuration; decisions A11 and D72.
 """
@@ -36,7 +36,7 @@ SPECULATIVE_EXECUTION: policy_settings.PolicyChoices[speculation.SpeculativeExec
         speculation.require_speculation,
     )
 )
-"""Policies by their short names, and by their names in the driver's configuration."""
+"""Speculative execution policies, by their short names and by their names in the driver's configuration."""
 
 
 class DriverTables(TypedDict, total=False):
@@ -45,43 +45,44 @@ class DriverTables(TypedDict, total=False):
     basic: Mapping[str, object]
     """Table ``request``, with ``timeout``, ``consistency``, ``serial-consistency`` and ``default-idempotence``."""
     request: Mapping[str, object]
-    """The same table without ``basic``, as on the driver's page on retries."""
+    """Table ``request`` outside ``basic``, as the driver's page on retries writes it."""
     advanced: Mapping[str, object]
     """Tables ``retry-policy`` and ``speculative-execution-policy``."""
 
 
 class ProfileDocument(DriverTables, total=False):
-    """Options of one profile. It inherits the options that it omits."""
+    """Options of one profile. A profile inherits the options that it omits from the default profile."""
 
     default_idempotence: bool
-    """Whether a statement is idempotent if it does not specify that."""
+    """Whether a statement is idempotent if it does not specify this itself."""
     request_timeout: Duration | str
-    """Timeout of a whole request, in seconds or with a unit, such as ``"30 seconds"``; ``inf`` for none."""
+    """Timeout of a complete request, in seconds or with a unit, such as ``"30 seconds"``; ``inf`` for no timeout."""
     consistency: str | ConsistencyLevel
     """Consistency level, or its name."""
     serial_consistency: str | ConsistencyLevel
     """SERIAL or LOCAL_SERIAL."""
     retry_policy: Mapping[str, object]
-    """Name of a retry policy, as ``class``; all other keys are options of that class."""
+    """Table of a retry policy: ``class`` is its name, and all other keys are options of that class."""
     speculative_execution_policy: Mapping[str, object]
-    """Name of such a policy, as ``class``; all other keys are options of that class. ``delay`` may have a unit."""
+    """Table of a speculative execution policy: ``class`` is its name, and all other keys are options of that class. The
+    option ``delay`` may have a unit."""
 
 
 _DriverDocument = TypedDict("_DriverDocument", {"datastax-java-driver": Mapping[str, object]}, total=False)
 
 
 class ProfilesDocument(ProfileDocument, _DriverDocument, total=False):
-    """Whole document: the options of the default profile, and the other profiles by name.
+    """Complete document: the options of the default profile, and the other profiles by name.
 
-    A table ``datastax-java-driver`` may contain all of it, with the driver's option names.
+    A table ``datastax-java-driver`` may contain all options and profiles, with the driver's option names.
     """
 
     profiles: Mapping[str, ProfileDocument]
 
 
 ProfileSettings = Mapping[str, Any]
-"""Settings of a profile after inheritance, by parameters of ``ExecutionProfile``. Options that no profile specifies are
-missing, and policies are PolicySettings, because they are not created yet."""
+"""Settings of a profile, including inherited ones, by parameter of ``ExecutionProfile``. A setting is missing if
+neither the profile nor the default profile specifies it. Policies are PolicySettings: they are not created yet."""
 
 _BUILT_IN: ProfileSettings = {
     "retry_policy": policy_settings.PolicySettings("retry_policy", "DefaultRetryPolicy", DefaultRetryPolicy, {}),
@@ -89,16 +90,16 @@ _BUILT_IN: ProfileSettings = {
         "speculative_execution_policy", "NoSpeculativeExecutionPolicy", speculation.NoSpeculativeExecution, {}
     ),
 }
-"""Policies if the document specifies none: the driver's defaults."""
+"""Policies that apply if the document specifies no policies: the driver's defaults."""
 
 _PROFILES = "profiles"
 OPTIONS: Sequence[str] = tuple(
     option for option in ProfileDocument.__annotations__ if option not in DriverTables.__annotations__
 )
-"""Options of a profile, by this library's names."""
+"""Names of the options of a profile, as this library writes them."""
 
 DRIVER_ROOT = "datastax-java-driver"
-"""Name of the table with a configuration of the driver."""
+"""Name of the table that contains a configuration of the driver."""
 DRIVER_NAMES: Mapping[str, str] = {
     **{
         f"{group}.{name}": option
@@ -113,7 +114,7 @@ DRIVER_NAMES: Mapping[str, str] = {
     "advanced.retry-policy": "retry_policy",
     "advanced.speculative-execution-policy": "speculative_execution_policy",
 }
-"""Options by their names in the driver's configuration. Its page on retries omits ``basic``."""
+"""Options by their names in the driver's configuration. The driver's page on retries omits ``basic``."""
 
 _PROFILE_NAMES: Mapping[str, str] = {**{option: option for option in OPTIONS}, **DRIVER_NAMES}
 _TOP_NAMES: Mapping[str, str] = {
@@ -123,21 +124,21 @@ _TOP_NAMES: Mapping[str, str] = {
 }
 
 _DELAY = "delay"
-"""Option of ``ConstantSpeculativeExecutionPolicy``, a duration."""
+"""Name of the option of ``ConstantSpeculativeExecutionPolicy`` that is a duration."""
 
 _MERGE_DEPTH_MAX = 2
-"""Maximum depth of merged tables: profiles, and the options of one profile."""
+"""Maximum depth at which tables are merged: the table of profiles, and in it the options of one profile."""
 
 
 class _Found(NamedTuple):
-    """Option of a document: its path and its value."""
+    """Value that was found in a document, with its path."""
 
     path: str
     value: object
 
 
 def read_profiles(document: object, retry: policy_settings.PolicyChoices[RetryPolicy]) -> Sequence[ProfileSettings]:
-    """Return the settings of each profile in ``document``, the default one first. This creates no policy.
+    """Return the settings of each profile in ``document``, the default profile first. Create no policy.
 
     Raises:
         ArgumentError: a key or name is unknown, an option is given twice, or a value is of the wrong type or out of
@@ -162,7 +163,7 @@ def read_profiles(document: object, retry: policy_settings.PolicyChoices[RetryPo
 
 
 def _find_options(table: Mapping[str, object], path: str, names: Mapping[str, str]) -> dict[str, _Found]:
-    """Return the options of a table by this library's names. A dotted key is a path in nested tables, as in HOCON."""
+    """Return the options in a table by this library's names. As in HOCON, a dotted key is a path in nested tables."""
     found: dict[str, _Found] = {}
     tables = [(table, path, "")]
     while tables:
@@ -181,7 +182,7 @@ def _find_options(table: Mapping[str, object], path: str, names: Mapping[str, st
 
 
 def _known_name(name: str, names: Mapping[str, str], path: str) -> str:
-    """Return the name of the option that ``name`` equals or is nested in."""
+    """Return the known option name that is equal to ``name`` or is the beginning of its path."""
     for known in names:
         if f"{name}.".startswith(f"{known}."):
             return known
@@ -192,7 +193,7 @@ def _known_name(name: str, names: Mapping[str, str], path: str) -> str:
 
 
 def _nested(option: str, rest: str, value: object) -> object:
-    """Return ``value`` nested in the tables that the rest of a dotted key names."""
+    """Return ``value`` inside the nested tables that ``rest``, the rest of a dotted key, names."""
     if not rest:
         return value
     name, _, inside = rest.partition(".")
@@ -212,7 +213,7 @@ def _merged(first: _Found, second: _Found, depth: int = _MERGE_DEPTH_MAX) -> _Fo
 
 
 def _with_seconds(option: str, value: object, path: str, *, needs_unit: bool) -> object:
-    """Return the value of an option with its durations in seconds."""
+    """Return the value of an option, with all durations in it converted to seconds."""
     if option == "request_timeout":
         return read_duration(value, path, needs_unit=needs_unit)
     if option == "speculative_execution_policy" and isinstance(value, Mapping) and _DELAY in value:
@@ -258,7 +259,7 @@ def _named_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) 
     return named[value] if isinstance(value, str) and value in named else check_level(value, path, choices)
 
 
-# -- Checks that a profile created in code needs as well; ``path`` is then the name of the parameter.
+# -- Checks that ``ExecutionProfile`` uses as well. It passes the name of a parameter as ``path``.
 
 
 def check_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:

@@ -1,6 +1,6 @@
-"""One request over its query plan, as a machine: events in, ordered actions out.
+"""State machine that sends one request to the nodes of its query plan: events in, ordered actions out.
 
-``request_machine`` has the machine and ``states`` its tables. ``judgement`` decides what follows an error.
-``query_plan`` selects the node of the next execution and ``speculation`` its time. ``history`` records the executions
-and their errors.
+``request_machine`` has the machine, and ``states`` its transition tables. ``judgement`` decides what the machine does
+after an error. ``query_plan`` selects the next node. ``speculation`` decides when a speculative execution starts.
+``history`` records the executions and their errors.
 """

@@ -1,4 +1,4 @@
-"""Actions of the request machine, to be carried out in the given order."""
+"""Actions of the request machine. The driver executes them in order."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 class Send:
     """Send the request to a node, in a new frame.
 
-    The driver decides whether a statement without a timestamp gets a new one for each frame. The Java driver uses new
-    timestamps: a retried write, or a slow one that its own retry overtakes, is then newer than writes in between. With
-    one timestamp for all frames, a retried write is the same write.
+    If the statement has no timestamp, the driver decides whether each frame has a new one. The Java driver uses a new
+    timestamp for each frame. A retried write is then newer than the writes of other clients between its attempts, and
+    so is a slow first attempt that arrives after its own retry. With one timestamp for all frames, a retry repeats the
+    same write.
     """
 
     attempt: int
     execution: int
-    """Index of the execution: 0 for the first, then one for each speculative execution."""
+    """Index of the execution: 0 for the first, 1 and more for speculative executions."""
     node: Hashable
     consistency: ConsistencyLevel | None
-    """Consistency level of the frame; None for the level of the request, and always for a PREPARE."""
+    """Consistency level of the frame. None for the driver's choice, and always for a PREPARE."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reprepare:
-    """Send a PREPARE of this statement to the node, which has forgotten it.
+    """Send a PREPARE of this statement to the node, which has forgotten the statement.
 
-    Report ``StatementPrepared`` or another event of the attempt; report ``StatementForgotten`` if the statement's text
-    is unknown.
+    Then report ``StatementPrepared`` or another event of the attempt. If the driver does not know the text of the
+    statement, report ``StatementForgotten``.
     """
 
     attempt: int
@@ -43,10 +44,11 @@ class Reprepare:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Abandon this attempt: its response is not needed.
+    """Abandon this attempt, whose response is not needed.
 
-    The node is not informed. A written request keeps its stream id until its response has arrived; otherwise the next
-    request with that id would receive the response. A request that is not written yet may be dropped.
+    The node cannot be informed. If the request was written, keep its stream id reserved until its response arrives;
+    otherwise another request with the same id would receive that response. If the request was not written yet, the
+    driver may drop it.
     """
 
     attempt: int
@@ -54,7 +56,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """Complete the request with this result."""
+    """Complete the request: return ``result`` to the caller."""
 
     result: object
     info: ExecutionInfo
@@ -62,14 +64,14 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class CompleteEmpty:
-    """Complete the request without rows, because the policy ignored an error."""
+    """Complete the request with an empty result, because the policy ignored an error."""
 
     info: ExecutionInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Fail the request: raise ``error`` in the caller. Its ``execution_info`` is ``info``."""
+    """Fail the request: raise ``error`` in the caller. ``error.execution_info`` is ``info``."""
 
     error: CassandraError
     info: ExecutionInfo
@@ -77,22 +79,22 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """Do nothing: the event came too late to matter, for example a late response."""
+    """Do nothing, because the event is too late, for example the response to an attempt that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFailure:
-    """Report to logs and metrics that an attempt failed, and the verdict on it."""
+    """Report to logs and metrics that an attempt failed, and which verdict the policy returned."""
 
     execution: int
     node: Hashable
     error: CassandraError
     retry_count: int
-    """Retry count that the policy received, or would have received."""
+    """Retry count that the policy received, or would have received if it had been consulted."""
     verdict: RetryVerdict | None
     """Verdict of the policy; None if the policy was not consulted."""
     is_unsent: bool = False
-    """Whether no byte had left the client."""
+    """Whether the attempt failed before any byte of it left the client."""
 
 
 @dataclass(frozen=True, slots=True)

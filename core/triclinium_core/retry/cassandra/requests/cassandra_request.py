@@ -1,4 +1,4 @@
-"""Fixed properties of a request."""
+"""Properties of a request that do not change during its executions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from triclinium_core.retry.checks import check_choice, check_duration, check_fla
 _ONE_EXECUTION = NoSpeculativeExecution()
 
 TIMEOUT_DEFAULT = 2.0
-"""Default timeout of a whole request, in seconds, as in the Java driver."""
+"""Default timeout of a complete request, in seconds, as in the Java driver."""
 TIMEOUT_MAX = 1e9
-"""Maximum finite timeout, in seconds: thirty years. ``inf`` disables the timeout."""
+"""Maximum finite timeout in seconds, about thirty years. ``inf`` means no timeout."""
 
 
 def check_timeout(timeout: object, parameter: str) -> float:
-    """Return the timeout in seconds; raise ArgumentError unless it is above 0 and up to the maximum, or infinite."""
+    """Return the timeout in seconds. Raise ArgumentError unless it is above 0, and at most TIMEOUT_MAX or infinite."""
     return check_duration(timeout, parameter, above_zero=True, most=TIMEOUT_MAX, endless=True)  # type: ignore[arg-type]
 
 
@@ -36,26 +36,27 @@ class RequestKind(StrEnum):
     STATEMENT = "STATEMENT"
     """Execution of a statement, prepared or not, or of a batch."""
     PREPARE = "PREPARE"
-    """Preparation of a statement. It changes nothing and so counts as idempotent, has no consistency level, and is
-    never sent speculatively."""
+    """Preparation of a statement. It counts as idempotent, because it changes no data. It has no consistency level and
+    no speculative executions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class CassandraRequest:
-    """Fixed properties of a request.
+    """Properties of a request that do not change during its executions.
 
     Args:
-        policy: policy for its failures.
-        idempotent: whether it may be executed twice without harm; ignored for a PREPARE.
+        policy: policy that decides about failures of the request.
+        idempotent: whether executing the request twice is harmless; ignored for a PREPARE.
         kind: a statement, or a PREPARE that the caller requested.
-        consistency: consistency level; None leaves it to the driver. A PREPARE has none.
-        serial_consistency: level of the condition of a lightweight transaction, SERIAL or LOCAL_SERIAL; None leaves it
-            to the driver. No policy changes it: it applies to every ``Send`` of the request.
-        timeout: time from submission until the caller gets a DriverTimeout, up to 1e9 seconds; ``inf`` for none.
-        speculation: policy for speculative executions.
+        consistency: consistency level. With None, the driver chooses the level. A PREPARE has no level.
+        serial_consistency: level for the condition of a lightweight transaction, SERIAL or LOCAL_SERIAL. With None, the
+            driver chooses the level. No policy changes this level: it applies to every ``Send`` of the request.
+        timeout: time from submission until the request fails with a DriverTimeout, at most 1e9 seconds; ``inf`` for no
+            timeout.
+        speculation: policy that decides about speculative executions.
 
     Raises:
-        ArgumentError: an argument is of the wrong type or out of range, or a PREPARE is given a level.
+        ArgumentError: an argument is of the wrong type or out of range, or a PREPARE has a consistency level.
     """
 
     policy: RetryPolicy

@@ -1,7 +1,7 @@
-"""Events of the request machine: facts, each a noun with a past participle.
+"""Events that the driver reports to the request machine. A noun with a past participle names each event.
 
-An *attempt* is one thing that the machine ordered the driver to send: the request, or a PREPARE. The machine numbers
-attempts, and each event of an attempt carries its number.
+An *attempt* is one frame that the machine ordered the driver to send: the request, or a PREPARE. The machine numbers
+the attempts. Each event about an attempt has the number of the attempt.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from triclinium_core.shown import shown
 
 @dataclass(frozen=True, slots=True)
 class RequestStarted:
-    """The caller has started to wait: the first event of every request."""
+    """The caller has submitted the request. This is the first event of every request."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionMissed:
-    """No connection to the node of this attempt had capacity; nothing was handed over."""
+    """No connection to the node of this attempt had capacity, so the driver handed nothing to a socket."""
 
     attempt: int
 
 
 @dataclass(frozen=True, slots=True)
 class RequestWritten:
-    """All bytes of this attempt were handed over."""
+    """The driver has handed all bytes of this attempt to the socket."""
 
     attempt: int
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptAborted:
-    """This attempt will get no response, or an unreadable one.
+    """The response to this attempt will not arrive, or is unreadable.
 
     Args:
-        error: the reason: the connection was closed, a heartbeat was not answered, no stream id was free, the request
-            or its response is too long, or the throttle refused the request. Set an exception that the driver caught as
-            its ``__cause__``.
-        handed_over: number of bytes of this attempt that the driver had *begun* to hand over to the socket. It decides
-            whether the request may be sent again: if uncertain, give a higher number, never a lower one. Omit it if it
-            is unknown.
+        error: the reason: the connection was closed, a node did not respond to a heartbeat, no stream id was free, the
+            request or its response is too long, or the throttle refused the request. If the driver caught an exception,
+            set it as the ``__cause__`` of ``error``.
+        handed_over: number of bytes of this attempt that the driver had *begun* to hand to the socket. The machine
+            decides by this number whether it may send the request again. If the number is uncertain, pass a higher one,
+            never a lower one. Omit it if it is unknown.
 
     Raises:
         ArgumentError: ``error`` is of another kind, or ``handed_over`` is not a count.
@@ -65,7 +65,7 @@ class AttemptAborted:
 
     @property
     def is_unsent(self) -> bool:
-        """Whether no byte was handed over."""
+        """Whether the driver had not begun to hand any byte to the socket."""
         return self.handed_over == 0
 
 
@@ -82,7 +82,7 @@ class ErrorReceived:
     """The node responded to this attempt with an ERROR.
 
     Args:
-        error: object created for this response only, because it gets an ``execution_info`` if it is raised.
+        error: error object that was created for this response only, because the machine sets its ``execution_info``.
 
     Raises:
         ArgumentError: ``error`` is not a CoordinatorError.
@@ -101,7 +101,7 @@ class ErrorReceived:
 
 @dataclass(frozen=True, slots=True)
 class StatementPrepared:
-    """The node has prepared the statement of a ``Reprepare``.
+    """The node has prepared the statement that a ``Reprepare`` named.
 
     Args:
         statement_id: id that the node returned.
@@ -113,19 +113,19 @@ class StatementPrepared:
 
 @dataclass(frozen=True, slots=True)
 class StatementForgotten:
-    """The driver does not know the text of the statement in a ``Reprepare``; nothing was sent."""
+    """The driver does not know the text of the statement that a ``Reprepare`` named, and sent nothing."""
 
     attempt: int
 
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
-    """The time ``wakeup`` has come; the event is harmless at any other time."""
+    """The time ``wakeup`` is reached. At any other time, this event has no effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestAbandoned:
-    """The caller no longer waits."""
+    """The caller has stopped waiting for the request."""
 
 
 AttemptEvent = (

@@ -1,4 +1,4 @@
-"""History of a request: its executions, their attempts and errors."""
+"""History of a request: its executions, with their attempts and errors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.shown import shown
 
 NO_ATTEMPT = -1
-"""Number that stands for no current attempt."""
+"""Value of ``Execution.attempt`` without a current attempt."""
 
 
 @dataclass(slots=True)
 class Execution:
-    """State of one execution."""
+    """One execution of a request."""
 
     index: int
     """Index of the execution, 0 for the first."""
@@ -26,37 +26,38 @@ class Execution:
     state: ExecutionState = ExecutionState.SENDING
     node: Hashable = None
     attempt: int = NO_ATTEMPT
-    """Current attempt of the execution; events of earlier attempts are too late."""
+    """Number of the current attempt. The machine ignores events of earlier attempts."""
     retry_count: int = 0
     is_first_attempt: bool = True
-    """Whether nothing of the execution was written so far and no verdict retried it. The write of such an attempt
-    starts the delay of the next execution."""
+    """Whether no attempt of the execution was written or retried by a verdict so far. When such an attempt is written,
+    the delay of the next speculative execution starts."""
     returns: bool = False
-    """Whether the execution goes to its node again; a missing connection there is then not recorded as an error."""
+    """Whether the current attempt is for the node of the previous attempt. If that node then has no connection, the
+    history does not record this as an error."""
     statement_id: bytes = b""
-    """Id of the statement that is being prepared again."""
+    """Id of the statement that the node prepares again."""
     repreparations: int = 0
-    """Number of PREPAREs on the current node."""
+    """Number of PREPAREs that were ordered for the current node."""
 
     def follow(self, kind: type) -> None:
-        """Enter the state that follows an event or action of this kind."""
+        """Enter the state that the transition table gives for an event or action of this kind."""
         self.state = EXECUTION_TRANSITIONS[self.state][kind]
 
 
 class History:
-    """Executions, attempts and errors of a request so far."""
+    """Executions, attempts and errors that a request has had so far."""
 
     def __init__(self, consistency: ConsistencyLevel | None) -> None:
         self._consistency = consistency
         self._executions: list[Execution] = []
         self._owners: list[Execution] = []
-        """Execution of each attempt, by number."""
+        """Execution to which each attempt belongs, by number of the attempt."""
         self.errors: list[tuple[Hashable, CassandraError]] = []
-        """Errors of all executions, as pairs of node and error, in order."""
+        """Errors of all executions after which the request continued, as pairs of node and error, in order."""
 
     @property
     def executions(self) -> int:
-        """Number of executions started."""
+        """Number of executions that were started."""
         return len(self._executions)
 
     @property
@@ -65,7 +66,10 @@ class History:
         return all(execution.state is ExecutionState.ENDED for execution in self._executions)
 
     def start(self) -> Execution:
-        """Start and return another execution, at the request's level: verdicts on other executions do not apply."""
+        """Start and return another execution at the request's consistency level.
+
+        If a verdict has changed the level of another execution, that change does not apply.
+        """
         execution = Execution(len(self._executions), self._consistency)
         self._executions.append(execution)
         return execution
@@ -77,10 +81,10 @@ class History:
         return execution.attempt
 
     def execution_of(self, attempt: int) -> Execution:
-        """Return the execution of an attempt.
+        """Return the execution to which an attempt belongs.
 
         Raises:
-            InvalidEvent: no such attempt was ordered.
+            InvalidEvent: the machine ordered no attempt with this number.
         """
         if not isinstance(attempt, int) or not 0 <= attempt < len(self._owners):
             raise InvalidEvent(
@@ -101,11 +105,12 @@ class History:
         return cancels
 
     def info(self, settled_by: Execution | None, *, ran_out: Execution | None = None) -> ExecutionInfo:
-        """Return the summary of the executions, for the end of the request.
+        """Return the summary of the executions at the end of the request.
 
         Args:
-            settled_by: execution that settled the request; None if the timeout or the plan did.
-            ran_out: the last execution that found the plan empty, if that ended the request.
+            settled_by: execution whose result or error ended the request; None if the timeout, an exception of the
+                query plan or the end of the plan did.
+            ran_out: execution that was the last to find the plan empty, if that ended the request.
         """
         last = settled_by or ran_out
         return ExecutionInfo(

@@ -1,4 +1,4 @@
-"""Decision on an error of a request: ask the policy, try the next node or fail, as a table.
+"""Table that decides what follows an error: consult the policy, try the next node, or fail the request.
 
 Source: the retry page of the Cassandra Java driver, "Behavior" and "Hard-coded rules", and its request handlers;
 decisions A2 and A7.
@@ -22,32 +22,34 @@ from triclinium_core.shown import shown
 
 @unique
 class Route(Enum):
-    """Treatment of an error."""
+    """Rule for what follows an error."""
 
     ASK = "ask"
-    """The policy decides, for any statement."""
+    """The policy decides, whether the request is idempotent or not."""
     ASK_IF_IDEMPOTENT = "ask if idempotent"
-    """The policy decides if the request is idempotent; otherwise the error is raised."""
+    """The policy decides if the request is idempotent. Otherwise the machine raises the error in the caller."""
     NEXT = "next"
-    """The request goes to the next node, for any statement, and is not counted: it was certainly not executed."""
+    """The machine sends the request to the next node, even if it is not idempotent, because the node has certainly not
+    executed it. This does not count as a retry."""
     REPREPARE = "reprepare"
-    """The node gets a PREPARE of the statement and then the request again; neither is counted."""
+    """The machine sends the node a PREPARE of the statement, and then the request again. Neither counts as a retry."""
     RAISE = "raise"
-    """The caller gets the error."""
+    """The machine raises the error in the caller."""
     RAISE_AS_PROTOCOL_ERROR = "raise as protocol error"
-    """The caller gets a ProtocolError, with the error as its cause."""
+    """The machine raises a ProtocolError in the caller. Its ``__cause__`` is the error."""
     RAISE_AS_UNEXPECTED = "raise as unexpected"
-    """The caller gets an UnexpectedAnswer, with the error as its cause: the error is impossible for a PREPARE."""
+    """The machine raises an UnexpectedAnswer in the caller, because a PREPARE cannot cause the error. Its ``__cause__``
+    is the error."""
 
 
 class ErrorRoutes(NamedTuple):
-    """Routes of one class of errors, by kind of request."""
+    """Rules for one class of errors, by kind of request."""
 
     of_statement: Route
     of_prepare: Route
-    """Route for a PREPARE that the caller requested."""
+    """Rule for a PREPARE that the caller requested."""
     of_repreparation: Route
-    """Route for a PREPARE on a node that has forgotten a statement."""
+    """Rule for a PREPARE that the machine sends to a node that has forgotten a statement."""
 
 
 _ASK, _IF, _NEXT = Route.ASK, Route.ASK_IF_IDEMPOTENT, Route.NEXT
@@ -76,18 +78,18 @@ ROUTES: Mapping[type[errors.CassandraError], ErrorRoutes] = table_of(
         (errors.AuthenticationError, ErrorRoutes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
         (errors.FrameTooLong, ErrorRoutes(_RAISE, _RAISE, _NEXT)),
         (errors.RequestThrottled, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
-        # Error without a class: its code is unknown.
+        # A plain CoordinatorError has a code that the protocol does not define.
         (errors.CoordinatorError, ErrorRoutes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
     )
 )
-"""Routes of each class of errors; a class without a row has the routes of its nearest base with one."""
+"""Rules for each class of errors. For a class without a row, the rules of its nearest base class with a row apply."""
 
 
 def routes_of(error: errors.CassandraError) -> ErrorRoutes:
-    """Return the routes of an error of an attempt.
+    """Return the rules for an error with which an attempt failed.
 
     Raises:
-        KeyError: the error is impossible for an attempt.
+        KeyError: no attempt can fail with ``error``.
     """
     return ROUTES[_row_of(error)]
 
@@ -100,21 +102,22 @@ def _row_of(error: errors.CassandraError) -> type[errors.CassandraError]:
 
 
 _UNDECIDED = (errors.FrameTooLong, errors.CoordinatorError)
-"""Rows of ``ROUTES`` that do not show whether the statement was executed: the response may be the frame that was too
-long, and an unknown code may mean anything."""
+"""Errors after which the statement may have been executed, although their rows of ``ROUTES`` do not consult the policy.
+FrameTooLong may be about the response, and a code that the protocol does not define may mean anything."""
 
 
 def may_be_applied(error: errors.CassandraError) -> bool:
-    """Return whether a statement may have been executed by the attempt that met ``error``."""
-    # The policy gets the other errors for any statement, because these change nothing (decision A2).
+    """Return whether an attempt that failed with ``error`` may have executed its statement."""
+    # ASK_IF_IDEMPOTENT marks the errors after which a statement may have been executed. After an error with ASK, the
+    # policy may retry any statement, because nothing was changed (decision A2).
     row = _row_of(error)
     return ROUTES[row].of_statement is Route.ASK_IF_IDEMPOTENT or row in _UNDECIDED
 
 
 def aftermath(request: CassandraRequest, *, ambiguous: bool) -> str:
-    """Return the end of a message on whether the request may have been applied, worded as in Couchbase errors.
+    """Return the end of an error message, which states whether the request may have been applied.
 
-    Return an empty string for a request that may always be sent again.
+    Return an empty string for a request that is harmless to send again. The wording is that of Couchbase errors.
     """
     if request.may_repeat:
         return ""
@@ -125,12 +128,12 @@ def aftermath(request: CassandraRequest, *, ambiguous: bool) -> str:
 
 @unique
 class Step(Enum):
-    """Next step of an execution."""
+    """Next step of an execution after an error."""
 
     RETRY_SAME = "retry same"
     RETRY_NEXT = "retry next"
     GO_ON = "go on"
-    """The next node is tried without counting a retry."""
+    """Send the request to the next node, without counting a retry."""
     REPREPARE = "reprepare"
     IGNORE = "ignore"
     RAISE = "raise"
@@ -150,20 +153,20 @@ class Judgement:
 
     step: Step
     error: errors.CassandraError
-    """Error for the caller if the request fails: the original error or its replacement."""
+    """Error that the caller receives if the request fails: the original error, or one that replaces it."""
     verdict: RetryVerdict | None = None
-    """Verdict of the policy; None if the policy was not consulted or failed."""
+    """Verdict that the policy returned; None if the policy was not consulted or raised."""
 
 
 def judge(
     request: CassandraRequest, error: errors.CassandraError, *, node: Hashable, retry_count: int, preparing: bool
 ) -> Judgement:
-    """Return the decision on a request after ``error``. A policy that fails makes the request fail.
+    """Return the decision on a request after ``error``. If the policy raises, the request fails.
 
     Args:
         node: node of the failed attempt, for messages.
-        retry_count: number of retries of this execution by verdicts.
-        preparing: whether the failed attempt was a PREPARE that precedes the request.
+        retry_count: number of retries that verdicts have caused in this execution so far.
+        preparing: whether the failed attempt was a PREPARE for a statement that the node has forgotten.
     """
     match route_of(request, error, preparing=preparing):
         case Route.ASK:
@@ -184,7 +187,7 @@ def judge(
 
 
 def route_of(request: CassandraRequest, error: errors.CassandraError, *, preparing: bool) -> Route:
-    """Return the route of an error of this request."""
+    """Return the rule that applies to ``error`` of this request."""
     routes = routes_of(error)
     if preparing:
         return routes.of_repreparation
@@ -216,7 +219,8 @@ def _raised(
     if cause is not None:
         error.__cause__ = cause
     elif not isinstance(error, errors.CoordinatorError):
-        # A lost connection gives the same error object to all its requests, but each request modifies its own.
+        # The driver may pass one error object to all requests of a lost connection. Copy it, because each request
+        # modifies its error.
         twin = copy(error)
         twin.__cause__, twin.__context__ = error.__cause__, error.__context__
         error = twin

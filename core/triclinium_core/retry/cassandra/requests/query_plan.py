@@ -1,4 +1,4 @@
-"""Nodes to try, in order: one queue for all executions of a request."""
+"""Query plan: the nodes to which a request is sent, in order. All executions of a request share one plan."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from triclinium_core.shown import shown
 
 
 class QueryPlan:
-    """Queue that yields each node of a plan once.
+    """Queue of nodes, from which each node is taken once.
 
     Args:
-        nodes: identifiers of nodes, in the order to try. A generator is advanced only as far as nodes are needed. A
-            pinned node is a plan with one node; a plan may be empty.
+        nodes: identifiers of nodes, in order. The queue advances a generator only when a node is taken. To pin a
+            request to one node, pass a plan with only that node. A plan may be empty.
 
     Raises:
-        ArgumentError: ``nodes`` is not iterable or is text, or contains None or an unhashable node. Nodes from a
-            generator are checked when they are taken.
+        ArgumentError: ``nodes`` is not iterable or is text, or contains None or an unhashable node. A node from a
+            generator is checked when it is taken.
     """
 
     def __init__(self, nodes: Iterable[Hashable]) -> None:
@@ -33,15 +33,15 @@ class QueryPlan:
         self._is_empty = False
 
     def take(self) -> Hashable | None:
-        """Return the next node; None at the end of the plan and on all later calls.
+        """Return the next node. At the end of the plan, return None for this and all later calls.
 
         Raises:
             ArgumentError: the next node is unhashable or None.
-            Exception: any exception of the generator.
+            Exception: any exception that the generator raised.
         """
         if self._is_empty:
             return None
-        self._is_empty = True  # remains True if the generator raises: it has then ended
+        self._is_empty = True  # It remains True if the generator raises, because the generator has then ended.
         for node in self._nodes:
             _require_node(node)
             self._is_empty = False

@@ -1,7 +1,7 @@
-"""Request machine: one request over its query plan, events in, ordered actions out.
+"""Request machine, which sends one request to the nodes of its query plan: events in, ordered actions out.
 
-It owns no clock, no connection and no policy: every event comes with ``now``, verdicts come from the policy, and
-``judgement`` decides about errors. ``states`` has the theory of operation.
+The machine has no clock and no connection: the driver passes the current time with each event, and executes the
+actions. ``judgement`` decides what follows an error, and consults the policy. ``states`` has the theory of operation.
 
 Source: the retry page of the Cassandra Java driver; where the page is silent, the driver's request handlers.
 """
@@ -54,29 +54,29 @@ from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.shown import shown, total_repr
 
 REPREPARATIONS_MAX = 3
-"""Maximum number of PREPAREs of a statement on one node before the next node is tried. A node that forgets it this
-often right after preparing it will not keep it (decision A10)."""
+"""Maximum number of PREPAREs of a statement on one node before the machine tries the next node. A node that forgets the
+statement so often, each time right after preparing it, is unlikely to keep it (decision A10)."""
 
 
 class _Speculation(NamedTuple):
-    """Next speculative execution."""
+    """Next speculative execution: when it starts, and which slow node caused it."""
 
     due: float
     slow_node: Hashable
 
 
 class RequestMachine:
-    """State machine of one request, from its submission to its settlement.
+    """State machine of one request, from its submission to its result or error.
 
-    Contract: pass ``RequestStarted`` first, never let ``now`` go back, carry out the actions in order, and pass
-    ``TimerFired`` when ``wakeup`` has come.
+    The driver must pass ``RequestStarted`` first, never let ``now`` decrease, execute the actions in order, and pass
+    ``TimerFired`` when ``wakeup`` is reached.
 
     Args:
-        request: fixed properties of the request.
-        plan: nodes to try, in order; see ``QueryPlan``.
+        request: properties of the request.
+        plan: nodes for the request, in order; see ``QueryPlan``.
 
     Raises:
-        ArgumentError: ``plan`` is not a query plan.
+        ArgumentError: ``QueryPlan`` does not accept ``plan``.
     """
 
     def __init__(self, request: CassandraRequest, plan: Iterable[Hashable]) -> None:
@@ -88,8 +88,8 @@ class RequestMachine:
         self._history = History(request.consistency)
         self._speculation: _Speculation | None = None
         self._may_be_applied = False
-        """Whether the newest attempt may have executed the statement. Only an idempotent request has several attempts
-        at the same time."""
+        """Whether the newest attempt may have executed the statement. One attempt is enough, because ``is_ambiguous``
+        ignores the value for idempotent requests, and only these have several attempts at the same time."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -106,18 +106,18 @@ class RequestMachine:
     def is_ambiguous(self) -> bool:
         """Whether the request, if abandoned now, may have been or may still be applied.
 
-        It is True from each ``Send`` until the node responds or the driver reports that nothing was handed over, and
-        after an error that leaves the outcome open. It is always False for an idempotent request or a PREPARE. A
-        settled request keeps its last value.
+        The value is True from each ``Send`` until the node responds or the driver reports that it handed nothing to the
+        socket. It stays True after an error that leaves the outcome open. It is always False for an idempotent request
+        and for a PREPARE. It does not change after the end of the request.
         """
         return self._may_be_applied and not self.request.may_repeat
 
     def handle(self, event: events.CassandraEvent, now: float) -> Sequence[CassandraAction]:
-        """Process ``event`` and return the actions, in order.
+        """Process ``event`` and return the actions, in order. If this method raises, it has changed nothing.
 
         Raises:
-            InvalidEvent: the event is impossible in this state, or names an attempt that was never ordered.
-            ArgumentError: ``now`` is not finite or is before the last one. In both cases nothing has changed.
+            InvalidEvent: the event is impossible in this state, or names an attempt that the machine never ordered.
+            ArgumentError: ``now`` is not finite, or is less than in an earlier call.
         """
         is_event = isinstance(event, events.AttemptEvent) or type(event) in _HANDLERS
         state = states.REQUEST_TRANSITIONS[self.state].get(type(event)) if is_event else None
@@ -187,7 +187,7 @@ class RequestMachine:
         return [] if execution.state is states.ExecutionState.PREPARING else self._note_first_write(execution)
 
     def _note_first_write(self, execution: Execution) -> Sequence[CassandraAction]:
-        """Schedule the next execution if this was the first write of this one."""
+        """Schedule the next speculative execution if no attempt of ``execution`` was written before."""
         is_first, execution.is_first_attempt = execution.is_first_attempt, False
         if not is_first or not self.request.may_speculate:
             return []
@@ -214,7 +214,7 @@ class RequestMachine:
         return self._settle(Complete(event.result, self._history.info(execution)))
 
     def _on_error_received(self, event: events.ErrorReceived, execution: Execution) -> Sequence[CassandraAction]:
-        # A response proves that everything was written, even if the driver has not reported that yet.
+        # A response proves that the request was written completely, even if ``RequestWritten`` has not arrived yet.
         actions = self._note_first_write(execution)
         return actions if self.state.is_final else self._judge(execution, event.error)
 
@@ -223,7 +223,7 @@ class RequestMachine:
         return route_of(self.request, error, preparing=preparing) is Route.RAISE
 
     def _judge(self, execution: Execution, error: CassandraError) -> Sequence[CassandraAction]:
-        """Decide about the request after ``error``, and return the actions."""
+        """Decide what follows ``error``, and return the actions for it."""
         judgement = judge(
             self.request,
             error,
@@ -247,7 +247,7 @@ class RequestMachine:
     def _retry(self, execution: Execution, error: CassandraError, judgement: Judgement) -> Sequence[CassandraAction]:
         self._history.record(execution, error)
         execution.retry_count += 1
-        execution.is_first_attempt = False  # also if the attempt failed in the middle of its write
+        execution.is_first_attempt = False  # The attempt may have failed before it was written completely.
         if judgement.verdict and judgement.verdict.consistency is not None and not self.request.is_prepare:
             execution.consistency = judgement.verdict.consistency
         if judgement.step is Step.RETRY_SAME:
@@ -288,7 +288,7 @@ class RequestMachine:
     # -- Actions.
 
     def _go_on(self, execution: Execution, error: CassandraError, *, unsent: bool = False) -> Sequence[CassandraAction]:
-        """Record ``error`` and try the next node without counting a retry."""
+        """Record ``error``, and send the request to the next node without counting a retry."""
         report = self._report(execution, error, unsent=unsent)
         self._history.record(execution, error)
         return [report, *self._send_to_next(execution)]
@@ -297,7 +297,7 @@ class RequestMachine:
         try:
             node = self._plan.take()
         except Exception as raised:
-            # No node sent this error, so it is not attributed to the last node of the execution.
+            # No node caused this error, so ``_fail`` must not attribute it to the last node of the execution.
             text = f"the query plan failed: {shown(raised)}{aftermath(self.request, ambiguous=self.is_ambiguous)}"
             return self._fail(PolicyFailed(text), cause=raised)
         if node is None:
@@ -316,7 +316,7 @@ class RequestMachine:
     # -- Ends.
 
     def _run_out(self, execution: Execution) -> Sequence[CassandraAction]:
-        """End an execution that found the plan empty; the last execution to do so fails the request."""
+        """End an execution that found the plan empty. If all executions have ended, fail the request."""
         execution.follow(states.PlanExhausted)
         if not self._history.is_over:
             return []
@@ -342,7 +342,7 @@ class RequestMachine:
         return self._settle(Fail(error, info))
 
     def _settle(self, order: Complete | CompleteEmpty | Fail) -> Sequence[CassandraAction]:
-        """Settle the request with ``order``, after cancelling all current attempts."""
+        """End the request: return the actions that cancel all current attempts, and then ``order``."""
         self.state = states.REQUEST_TRANSITIONS[self.state][type(order)]
         return [*self._history.end(), order]
 
@@ -353,7 +353,7 @@ class RequestMachine:
 
 
 def _may_be_applied_after(event: events.AttemptEvent, execution: Execution) -> bool:
-    """Return whether the attempt that ended with ``event`` may have executed the statement."""
+    """Return whether an attempt that ended with ``event`` may have executed the statement."""
     match event:
         case events.AttemptAborted(error=error):
             is_unsent = event.is_unsent and execution.state is not states.ExecutionState.WAITING
@@ -364,7 +364,7 @@ def _may_be_applied_after(event: events.AttemptEvent, execution: Execution) -> b
             return False
 
 
-# Bound methods in the machine would form a reference cycle, and each request would wait for the garbage collector.
+# A machine with bound methods as attributes would form a reference cycle, which only the garbage collector frees.
 _HANDLERS: Mapping[type, Callable[[RequestMachine, float], Sequence[CassandraAction]]] = {
     events.RequestStarted: RequestMachine._on_request_submitted,
     events.TimerFired: RequestMachine._on_time_passed,

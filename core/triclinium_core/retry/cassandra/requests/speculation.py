@@ -1,4 +1,4 @@
-"""Speculative executions: sending a slow request to another node as well.
+"""Speculative execution policies, which decide when a slow request is also sent to another node.
 
 Source: the Cassandra Java driver, "Speculative query execution".
 """
@@ -16,21 +16,21 @@ from triclinium_core.shown import shown
 
 
 class SpeculativeExecutionPolicy(Protocol):
-    """Policy that decides when another execution starts. It is synchronous, for idempotent statements."""
+    """Policy that decides when another execution of an idempotent statement starts. Its method is synchronous."""
 
     def next_execution(self, *, node: Hashable, running: int) -> Duration | None:
-        """Return the delay until another execution starts; None for no other execution.
+        """Return the delay until another execution starts, or None for no other execution.
 
         Args:
-            node: node to which the newest execution was just sent.
-            running: number of executions started so far, including the first.
+            node: node to which the driver has just sent the newest execution.
+            running: number of executions that were started so far, including the first.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoSpeculativeExecution:
-    """Policy without speculative executions, the default."""
+    """Policy that starts no speculative executions. It is the default."""
 
     def next_execution(self, *, node: Hashable, running: int) -> float | None:
         """Return None."""
@@ -43,7 +43,7 @@ class ConstantSpeculativeExecutionPolicy:
 
     Args:
         max_executions: maximum number of executions, including the first.
-        delay: time from the write of one execution to the start of the next; 0 starts it immediately.
+        delay: time from the write of one execution to the start of the next one; 0 starts the next one immediately.
 
     Raises:
         ArgumentError: ``max_executions`` is not an integer of at least 1, or ``delay`` is not a duration of at least 0.
@@ -57,16 +57,16 @@ class ConstantSpeculativeExecutionPolicy:
         object.__setattr__(self, "delay", check_duration(delay, "delay"))
 
     def next_execution(self, *, node: Hashable, running: int) -> float | None:
-        """Return the delay, or None if the maximum number of executions has started."""
+        """Return ``delay``, or None if ``max_executions`` executions were started."""
         return self.delay if running < self.max_executions else None
 
 
 def next_delay(policy: SpeculativeExecutionPolicy, *, node: Hashable, running: int) -> float | None:
-    """Return the delay that ``policy`` returns, in seconds, or None.
+    """Return the delay that ``policy`` prescribes, in seconds, or None if it prescribes no further execution.
 
     Raises:
         TypeError: the policy returned neither a delay nor None.
-        Exception: any exception of the policy.
+        Exception: any exception that the policy raised.
     """
     answer = policy.next_execution(node=node, running=running)
     if answer is None:

@@ -1,25 +1,29 @@
-"""Life cycle of a request over its query plan, and of one execution of it, as two tables.
+"""Two transition tables: the life cycle of a request, and the life cycle of one execution of the request.
 
 Theory of operation
 -------------------
 
-A request is **NEW** until it is submitted and **RUNNING** until it is settled. While it runs it has one execution. An
-idempotent request also has speculative executions if its policy starts them. All executions take nodes from one plan.
+A request is **NEW** until it is submitted, and **RUNNING** until it ends. A running request has at least one execution.
+An idempotent request also has speculative executions if its policy starts them. All executions take their nodes from
+one query plan.
 
-An execution is **SENDING** from the ``Send`` to a node until the request is known to be written, then **WAITING** for
-the response. The connection may be missing, the write may fail, or an error may arrive instead of a result: each leads
-to the same node or the next one, and so back to SENDING. If a node has forgotten a prepared statement, the execution is
-**PREPARING** it there before it is SENDING again. It has **ENDED** when the plan is empty or the request is settled.
+An execution is **SENDING** from the ``Send`` to a node until the driver reports that the request is written. It is then
+**WAITING** for the response. If the node has no connection, the write fails, or the node sends an error, the execution
+may send the request again, to the same node or to the next one: it is then SENDING again. If a node has forgotten a
+prepared statement, the execution is **PREPARING** the statement on that node before it is SENDING again. The execution
+has **ENDED** when it finds the plan empty, or when the request ends.
 
-A result, an ignored error and a raised error of any execution settle the whole request; the attempts of the other
-executions are cancelled. An execution that finds the plan empty ends silently, and only the last one makes the request
-**FAILED**. **COMPLETED**, **FAILED** and **ABANDONED** are final: later events are ignored, so a request settles once.
-The timeout may expire while the request is RUNNING.
+A request ends with the first result, ignored error or raised error of any execution. The machine then cancels the
+attempts of the other executions. If an execution finds the plan empty while others continue, it ends without a report.
+If the last execution finds the plan empty, the request is **FAILED**. The timeout may expire while the request is
+RUNNING. **COMPLETED**, **FAILED** and **ABANDONED** are final: the machine ignores later events, so a request ends only
+once.
 
-The tables give the state that follows: first that of the event, then that of each action that responds to it. An event
-that is missing in a state is a mistake of the caller: ``RequestMachine.handle`` raises and changes nothing. An event of
-an attempt that has ended, while its execution continues with another one, is too late: it is not looked up in the
-second table and changes nothing. Diagrams are generated from these tables, and a test visits every pair.
+An event and each action that follows it cause transitions, in this order; the tables give the next states. If a table
+has no row for a state and an event, the caller has made a mistake: ``RequestMachine.handle`` raises and changes
+nothing. An event of an attempt that has ended, while its execution continues with another attempt, is too late: the
+machine does not look it up in the second table, and it changes nothing. Diagrams are generated from these tables, and a
+test visits every pair.
 """
 
 from __future__ import annotations
@@ -45,7 +49,7 @@ class RequestState(Enum):
 
     @property
     def is_final(self) -> bool:
-        """Whether the request is settled."""
+        """Whether the request has ended."""
         return self in _FINAL
 
 
@@ -80,11 +84,11 @@ REQUEST_TRANSITIONS: Mapping[RequestState, Mapping[type, RequestState]] = transi
 
 
 class PlanExhausted:
-    """Transition of an execution that finds no node left in the plan."""
+    """Input of the second table: the execution found no further node in the plan."""
 
 
 class RequestSettled:
-    """Transition of an execution whose request is settled, by this execution or another."""
+    """Input of the second table: this execution or another one has ended the request."""
 
 
 _ABORTED_OR_ANSWERED = (events.AttemptAborted, events.ResultReceived, events.ErrorReceived)

@@ -1,1 +1,1 @@
-"""Rules as data: reasons, statuses, responses, error maps and idempotency, each row with its clause."""
+"""Tables with the rules of the RFCs: retry reasons, statuses, responses, error maps and idempotency."""

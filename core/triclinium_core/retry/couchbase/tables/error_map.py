@@ -1,4 +1,4 @@
-"""KV error map: a node's description of statuses that the client does not know.
+"""Key-value error map, in which a node describes statuses that the client may not know.
 
 Source: SDK-RFC 0013; kv_engine ``docs/ErrorMap.md`` for version 2; decisions C13 to C19.
 """
@@ -17,27 +17,28 @@ from triclinium_core.shown import JSON_KINDS, in_json, one_line, shown
 T = TypeVar("T")
 
 ERROR_MAP_VERSION_MAX = 2
-"""Newest supported format, requested with GET_ERROR_MAP (decision C35)."""
+"""Newest supported version of the format. GET_ERROR_MAP requests it (decision C35)."""
 ERROR_MAP_SIZE_BYTES_MAX = 128 * 1024
-"""Maximum size: six times the largest map known from servers; parsing a map blocks the whole event loop."""
+"""Maximum size of a map: six times that of the largest known map. Parsing a map blocks the event loop."""
 ERROR_MAP_ENTRIES_MAX = 1024
-"""Maximum number of entries: ten times as many as servers send."""
+"""Maximum number of entries in a map: ten times the number that servers send."""
 _DELAY_MS_MAX = 86_400_000
-"""One day. No deadline is longer, so the delays of a schedule without ``ceil`` stop growing here."""
+"""Maximum delay of a schedule without ``ceil``, in milliseconds: one day, which is longer than any usual deadline."""
 _EXPONENT_MAX = 64
 _REVISION_MAX = 2**63 - 1
-"""Maximum revision. Revisions are stored, and JSON allows numbers with thousands of digits."""
+"""Maximum revision. A limit is necessary, because the client stores revisions, and a number in JSON may have thousands
+of digits."""
 _RETRY_NUMBER_MAX = 2**63 - 1
-"""Maximum number in a schedule. A larger one is invalid and would overflow a float."""
+"""Maximum of each number in a schedule. Far larger numbers would overflow a float."""
 
 
 class MalformedErrorMap(ValueError):
-    """The map is invalid and must be ignored (RFC 0013 "Parsing the Error Map"); the message names the place."""
+    """The error map is invalid and must be ignored (RFC 0013 "Parsing the Error Map"). The message names the fault."""
 
 
 @unique
 class Attribute(StrEnum):
-    """Attribute of a status in an error map; attributes that are not listed here are ignored."""
+    """Attribute of a status in an error map. The parser ignores attributes that are not listed here."""
 
     AUTH = "auth"
     AUTO_RETRY = "auto-retry"
@@ -64,12 +65,12 @@ class Attribute(StrEnum):
 _ATTRIBUTES = {attribute.value: attribute for attribute in Attribute}
 
 RETRY_ATTRIBUTES = frozenset({Attribute.RETRY_NOW, Attribute.RETRY_LATER, Attribute.AUTO_RETRY})
-"""Attributes that each permit a retry; ``temp`` alone is only information (decision C13)."""
+"""Attributes of which any one permits a retry. The attribute ``temp`` alone permits none (decision C13)."""
 
 
 @unique
 class RetryAlgorithm(StrEnum):
-    """Growth of the delays of a retry specification."""
+    """Algorithm by which the delays of a retry schedule grow."""
 
     CONSTANT = "constant"
     LINEAR = "linear"
@@ -78,20 +79,21 @@ class RetryAlgorithm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetrySpecification:
-    """``retry`` object of an entry; all numbers are milliseconds, as in the map."""
+    """Retry schedule: the ``retry`` object of an entry. All numbers are in milliseconds, as in the map."""
 
     algorithm: RetryAlgorithm
     interval_ms: int
     after_ms: int
     max_duration_ms: int | None = None
-    """Limit from the first failure on, ``after`` included; None if only the request's deadline limits the retries."""
+    """Maximum time from the first failure, including ``after``, to the last retry; None if only the request's deadline
+    limits the retries."""
     ceil_ms: int | None = None
 
     def delay(self, retry_attempts: int) -> float:
         """Return the delay in seconds after ``retry_attempts`` retries for this status.
 
-        The first delay is ``after``. Later ones are ``interval``, ``min(interval * r, ceil)`` or
-        ``min(interval ** r, ceil)``.
+        The first delay is ``after``. With ``r`` retries, a later delay is ``interval`` if the algorithm is constant,
+        ``min(interval * r, ceil)`` if it is linear, and ``min(interval ** r, ceil)`` if it is exponential.
 
         Source: RFC 0013 "Retry Intervals"; decision C15.
         """
@@ -109,20 +111,20 @@ class RetrySpecification:
 
 @dataclass(frozen=True, slots=True)
 class ErrorMapEntry:
-    """Entry for one status."""
+    """Entry of an error map, which describes one status."""
 
     name: str
     description: str
     attributes: frozenset[Attribute]
     retry: RetrySpecification | None = None
-    """Retry schedule; None if the entry has no valid one. The attributes apply in any case (decision C16)."""
+    """Retry schedule; None if the entry has no valid schedule. The attributes apply in both cases (decision C16)."""
     unknown_algorithm: str | None = None
-    """Value of ``strategy`` in the ``retry`` object, one line of at most 300 characters, if it is not a
-    ``RetryAlgorithm`` (decision C16)."""
+    """Value of ``strategy`` in the ``retry`` object, as one line of at most 300 characters. None if the entry has no
+    such value, or if it is a ``RetryAlgorithm`` (decision C16)."""
 
     @property
     def indicates_retry(self) -> bool:
-        """Whether the map permits a retry of this status."""
+        """Whether the entry permits a retry after this status."""
         return bool(self.attributes & RETRY_ATTRIBUTES)
 
 
@@ -136,11 +138,11 @@ class ErrorMap:
 
 
 def parse_error_map(document: bytes | str) -> ErrorMap:
-    """Return the map in ``document``, the JSON value of a GET_ERROR_MAP response.
+    """Return the error map in ``document``, the JSON value of a GET_ERROR_MAP response. Ignore unknown fields.
 
     Raises:
-        MalformedErrorMap: the document is not JSON, has wrong types, an invalid status or a version that was not
-            requested, or is too large. Unknown attributes and fields are allowed.
+        MalformedErrorMap: the document is too large or not JSON, a value has the wrong type, a status or the revision
+            is invalid, or the version is not supported.
     """
     if not isinstance(document, bytes | str):
         raise errors.InvalidArgumentException(f"document={shown(document)} must be bytes or str", parameter="document")
@@ -170,10 +172,10 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
 
 
 def parse_entry(row: object, where: str = "the entry") -> ErrorMapEntry:
-    """Return one entry of a map, given as decoded JSON.
+    """Return the entry in ``row``, which is decoded JSON.
 
     Raises:
-        MalformedErrorMap: a value has the wrong type; the message contains ``where``.
+        MalformedErrorMap: a value has the wrong type. The message contains ``where``.
     """
     fields = _require(row, dict, where)
     name = _require(fields.get("name", ""), str, f"{where}.name")
@@ -190,13 +192,13 @@ def parse_entry(row: object, where: str = "the entry") -> ErrorMapEntry:
 
 
 def _unknown_algorithm(row: object) -> str | None:
-    """Return the name of an unknown algorithm; None for a known one, or without a name."""
+    """Return the name of the algorithm in a ``retry`` object if it is unknown; otherwise None."""
     name = row.get("strategy") if isinstance(row, dict) else None
     return one_line(name) if isinstance(name, str) and name and name not in tuple(RetryAlgorithm) else None
 
 
 def _parse_retry(row: object) -> RetrySpecification | None:
-    """Return the schedule; None if a required field is missing or a field is invalid."""
+    """Return the schedule in a ``retry`` object; None if a required field is missing or a field is invalid."""
     if not isinstance(row, dict) or row.get("strategy") not in tuple(RetryAlgorithm):
         return None
     numbers: dict[str, int | None] = {}
@@ -221,7 +223,7 @@ def _parse_status(code: str) -> int:
 
 
 def _require(value: object, kind: type[T], where: str) -> T:
-    # In Python, but not in JSON, a bool is an int.
+    # A bool is an int in Python, but not a number in JSON.
     if not isinstance(value, kind) or isinstance(value, bool):
         raise MalformedErrorMap(f"{where} is {in_json(value)}, expected {JSON_KINDS[kind]}")
     return value
@@ -232,13 +234,16 @@ def _refuse_constant(name: str) -> object:
 
 
 class ErrorMapStore:
-    """Newest error map of each node (RFC 0013 "Getting the Error Map"; decision C19)."""
+    """Store of the newest error map of each node (RFC 0013 "Getting the Error Map"; decision C19)."""
 
     def __init__(self) -> None:
         self._maps: dict[str, ErrorMap] = {}
 
     def shared(self, error_map: ErrorMap) -> ErrorMap:
-        """Return a stored map equal to ``error_map``, or ``error_map`` itself; most nodes have equal maps."""
+        """Return a stored map that is equal to ``error_map``, or else ``error_map`` itself.
+
+        Sharing saves memory, because most nodes have equal maps.
+        """
         distinct = {id(known): known for known in self._maps.values()}
         return next((known for known in distinct.values() if known == error_map), error_map)
 
@@ -249,10 +254,10 @@ class ErrorMapStore:
             self._maps[node] = error_map
 
     def forget(self, node: str) -> None:
-        """Remove the map of ``node``, if there is one, after its last connection has closed."""
+        """Remove the map of ``node``, if there is one. The caller does this after the node's last connection closed."""
         self._maps.pop(node, None)
 
     def entry(self, node: str | None, status: int) -> ErrorMapEntry | None:
-        """Return the entry for ``status`` in the map of ``node``; None without one."""
+        """Return the entry for ``status`` in the map of ``node``; None if there is no entry or no map."""
         error_map = self._maps.get(node) if node is not None else None
         return error_map.entries.get(status) if error_map is not None else None

@@ -1,4 +1,4 @@
-"""Rows in the error tables of HTTP services, and the search for the row of a response."""
+"""Rows of the tables with the errors of HTTP services, and the function that finds the row for a response."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ from triclinium_core.retry.couchbase.tables.service_answers import ServiceAnswer
 from triclinium_core.retry.tables import table_of
 
 NO_CODE = range(0)
-"""``codes`` of a row for responses whose errors have no number."""
+"""Value of ``ErrorRow.codes`` for responses whose errors have no code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRow:
-    """Error of a response that satisfies all conditions of the row.
+    """Row of a table: exception class for a response that satisfies all conditions, and the clause that requires it.
 
     Args:
-        codes: the code of the first error is one of these; None for any code or none.
-        cause: code of the error that the first error gives as its reason.
-        words: texts that occur in this order in the message of the first error if it has a code, otherwise in the body.
-        body: the whole text, except for blanks and quotes around it and a full stop at its end.
-        status: the ``status`` of a statement's body, in lower case.
-        names_collection: whether the keyspace of the error must be a collection.
-        operations: the request is one of these, and the response has a format of the service; empty for any request and
-            any format.
+        codes: codes that the first error may have; None if it may have any code or no code.
+        cause: code that the first error must give as its reason; None for no condition.
+        http_status: HTTP status that the response must have; None for no condition.
+        words: texts that must occur, in this order, in the message of the first error if it has a code, and otherwise
+            in the body.
+        body: text that must be equal to that message or body, without the blanks and quotes around it and the full
+            stop at its end; empty for no condition.
+        status: value that ``status`` must have in the body of a statement's response, in lower case; empty for no
+            condition.
+        names_collection: whether the keyspace in the error must be a collection.
+        operations: requests to which the row applies, if the response has a format of the service; empty for all
+            requests and all formats.
     """
 
     error: ErrorClass
@@ -62,12 +66,12 @@ class ErrorRow:
 
 
 def code(number: int) -> range:
-    """Return the range that contains one code."""
+    """Return the range that contains only one code."""
     return range(number, number + 1)
 
 
 def error_table(rows: Iterable[ErrorRow]) -> Sequence[ErrorRow]:
-    """Return the rows in their order: the first row that fits decides.
+    """Return the rows as a table, in their order, because the first row that fits a response decides.
 
     Raises:
         ValueError: two rows have the same conditions for the same operation.
@@ -78,7 +82,7 @@ def error_table(rows: Iterable[ErrorRow]) -> Sequence[ErrorRow]:
 
 
 def first_fitting(table: Iterable[ErrorRow], answer: ServiceAnswer) -> ErrorRow | None:
-    """Return the row that decides about a response; None if the RFCs name only the base class."""
+    """Return the first row that fits a response, or None if no row fits it."""
     return next((row for row in table if row.fits(answer)), None)
 
 
@@ -89,7 +93,7 @@ def _keys(row: ErrorRow) -> Iterator[tuple[object, ErrorRow]]:
 
 
 def _stand_in_order(words: Sequence[str], text: str) -> bool:
-    # A regular expression would do the same, but in quadratic time in the size of the server's text.
+    # A regular expression would need quadratic time in the size of the server's text.
     place = 0
     for word in words:
         place = text.find(word, place)

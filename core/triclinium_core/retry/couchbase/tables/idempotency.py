@@ -1,6 +1,6 @@
-"""Idempotent operations: the RFC's list as data.
+"""Table of the idempotent operations.
 
-Source: SDK-RFC 0049 "Idempotent Operation List"; decision C34 for the rows beyond it.
+Source: SDK-RFC 0049 "Idempotent Operation List". Decision C34 adds rows that the RFC does not have.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from triclinium_core.retry.tables import table_of
 
 @unique
 class Idempotency(Enum):
-    """Condition under which the operation of a row is idempotent."""
+    """Condition under which an operation in the table is idempotent."""
 
     ALWAYS = "always"
     IF_READONLY = "if its readonly property is set"
@@ -28,7 +28,7 @@ ANY_OPERATION = "*"
 
 @dataclass(frozen=True, slots=True)
 class IdempotentOperation:
-    """Row of the list; an operation without a row is not idempotent."""
+    """Row of the table. An operation without a row is not idempotent."""
 
     service: Service
     operation: str
@@ -74,16 +74,17 @@ IDEMPOTENCY: Mapping[tuple[Service, str], IdempotentOperation] = table_of(
 
 
 def idempotent_row(service: Service, operation: str) -> IdempotentOperation | None:
-    """Return the row for the operation; None if the list has none."""
+    """Return the row for an operation, or None if the table has no row for it."""
     return IDEMPOTENCY.get((service, operation)) or IDEMPOTENCY.get((service, ANY_OPERATION))
 
 
 def is_idempotent(service: Service, operation: str, *, readonly: bool = False, method: str = "") -> bool:
-    """Return whether the operation may be sent again although an earlier attempt may have been applied.
+    """Return whether an operation may be sent again although an earlier attempt may have been applied.
 
     Args:
-        operation: name as in the rows; an operation without a row is not idempotent, as the RFC requires.
-        readonly: readonly property of a query or analytics request.
+        operation: name of the operation, as in the table. An operation without a row is not idempotent, as the RFC
+            requires.
+        readonly: value of the ``readonly`` property of a query or analytics request.
         method: HTTP method of a management request, including requests about indexes of the search service.
     """
     row = idempotent_row(service, operation)
@@ -103,4 +104,4 @@ IDEMPOTENT_KV_OPERATIONS: frozenset[str] = frozenset(
     for row in IDEMPOTENT_OPERATIONS
     if is_idempotent(row.service, row.operation) and row.service is Service.KV
 )
-"""Key-value operations that may be sent again at any stage. No row of that service has a condition."""
+"""Key-value operations that are idempotent. No row of this service has a condition."""

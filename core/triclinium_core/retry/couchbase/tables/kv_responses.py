@@ -1,4 +1,4 @@
-"""Classification of unsuccessful KV responses: retry reason, error and further steps.
+"""Function that classifies key-value responses: retry reason, exception and further steps.
 
 Source: SDK-RFC 0049 "Response Code Retry List", "KV Error Map Handling"; SDK-RFC 0013 "Processing Chain"; decisions
 C9 to C13, C31 and D25.
@@ -19,24 +19,24 @@ from triclinium_core.retry.values import lean
 
 @dataclass(frozen=True, slots=True)
 class RetryableStatus:
-    """Line of the list: a known status that is retried, except for the excluded operations."""
+    """Line of the RFC's list: a known status after which an operation is retried, unless it is excluded."""
 
     status: Status
     reason: RetryReason
     excluded: frozenset[str]
     clause: str
     only_of: frozenset[str] = frozenset()
-    """Operations that are retried for the status; empty for all that are not excluded."""
+    """Operations that are retried after the status; empty for all operations that are not excluded."""
 
     def covers(self, operation: str) -> bool:
-        """Return whether an operation is retried for the status."""
+        """Return whether an operation is retried after the status."""
         if operation in self.excluded or operation.startswith(DCP_PREFIX):
             return False
         return not self.only_of or operation in self.only_of
 
 
 DCP_PREFIX = "dcp"
-"""Prefix of the names of DCP operations; "DCP commands are excluded from this list"."""
+"""Prefix of the names of DCP operations. The RFC states: "DCP commands are excluded from this list"."""
 COUNTERS = frozenset({"increment", "decrement"})
 
 
@@ -64,7 +64,7 @@ RETRYABLE_STATUSES: Mapping[int, RetryableStatus] = table_of((int(line.status), 
 CONNECTION_INVALIDATING = frozenset(
     {Status.NO_BUCKET, Status.OPAQUE_NO_MATCH, Status.AUTH_STALE, Status.NOT_INITIALIZED}
 )
-"""Known statuses after which the connection is unusable."""
+"""Known statuses after which the client must close the connection."""
 
 ERRORS_BY_ATTRIBUTE: tuple[tuple[Attribute, ErrorClass], ...] = (
     (Attribute.AUTH, errors.AuthenticationFailureException),
@@ -72,7 +72,7 @@ ERRORS_BY_ATTRIBUTE: tuple[tuple[Attribute, ErrorClass], ...] = (
     (Attribute.SUPPORT, errors.FeatureNotAvailableException),
     (Attribute.TEMP, errors.TemporaryFailureException),
 )
-"""Classes of unknown statuses: the first attribute in the entry decides (decision C31)."""
+"""Exception class for an unknown status: the first attribute in this list that the entry has decides (decision C31)."""
 
 
 @lean
@@ -80,7 +80,7 @@ ERRORS_BY_ATTRIBUTE: tuple[tuple[Attribute, ErrorClass], ...] = (
 class KvVerdict:
     """Classification of a response.
 
-    Without a ``reason`` the strategy is not consulted: the request ends with ``error``, or without one as a success.
+    Without a ``reason``, the strategy is not consulted: the request fails with ``error``, or succeeds if that is None.
     """
 
     reason: RetryReason | None
@@ -89,7 +89,7 @@ class KvVerdict:
     refresh_topology: bool = False
     refresh_collection: bool = False
     close_connection: str | None = None
-    """Why the connection must be closed after the request is settled or waits for its retry; None to keep it."""
+    """Reason to close the connection, after the request has ended or waits for a retry; None to keep the connection."""
 
     @property
     def is_success(self) -> bool:
@@ -102,7 +102,12 @@ _NOT_MY_VBUCKET, _COLLECTION_OUTDATED = RetryReason.KV_NOT_MY_VBUCKET, RetryReas
 
 
 def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerdict:
-    """Return the classification of ``status`` for ``operation``; ``entry`` is its entry in the node's error map."""
+    """Return the classification of a response to ``operation``.
+
+    Args:
+        status: status of the response.
+        entry: entry for the status in the node's error map; None if there is no entry.
+    """
     line = RETRYABLE_STATUSES.get(status)
     if line is not None and line.covers(operation):
         reason, error = line.reason, _error_of(KV_STATUSES[status], operation)
@@ -112,7 +117,7 @@ def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerd
         clause = "no clause: the status is not valid for the operation, which may have been applied (decision D12)"
         return KvVerdict(None, errors.DecodingFailureException, clause)
     if row is not None:
-        # RFC 0049 §Response Code Retry List: a complete, known response is not retried unless it is in the list.
+        # RFC 0049 §Response Code Retry List: after a known status that is not in the list, an operation is not retried.
         clause = _LIST + "a known response that is not in the list is not retried"
         if line is not None and not line.only_of:
             clause = _LIST + line.clause
@@ -127,7 +132,7 @@ def is_success(operation: str, status: int) -> bool:
 
 
 def error_of_entry(entry: ErrorMapEntry) -> ErrorClass:
-    """Return the exception class of an unknown status, from its entry in the error map (decision C31)."""
+    """Return the exception class for an unknown status with this entry in the error map (decision C31)."""
     for attribute, error in ERRORS_BY_ATTRIBUTE:
         if attribute in entry.attributes:
             return error
@@ -142,7 +147,8 @@ def _classify_unknown(status: int, entry: ErrorMapEntry | None) -> KvVerdict:
     error = error_of_entry(entry)
     close = None
     for attribute in (Attribute.SPECIAL_HANDLING, Attribute.CONN_STATE_INVALIDATED):
-        # RFC 0013 §Processing Order: a status that cannot be handled specially closes the connection.
+        # RFC 0013 §Processing Order: the client closes the connection after a status with either attribute, because it
+        # has no special handling for unknown statuses.
         if attribute in attributes:
             close = f"the error map lists {attribute} for status 0x{status:02x}"
     if entry.indicates_retry:
@@ -157,5 +163,5 @@ def _classify_unknown(status: int, entry: ErrorMapEntry | None) -> KvVerdict:
 
 
 def _error_of(status: Status, operation: str) -> ErrorClass | None:
-    """Return the exception class of a status for an operation; None for a success."""
+    """Return the exception class for a status of an operation's response; None for a success."""
     return status.of_operation.get(operation, status.error)

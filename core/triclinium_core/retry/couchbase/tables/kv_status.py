@@ -1,7 +1,7 @@
-"""All known KV statuses, with their exceptions.
+"""Table of all known key-value statuses, with their exceptions.
 
-A status without a row is *unknown*: the error map of its node decides (SDK-RFC 0049 "KV Error Map Handling"). Five
-statuses have a row, but the error map decides about them too (decision C13).
+A status without a row is *unknown*: the error map of the node decides about it (SDK-RFC 0049 "KV Error Map Handling").
+Five statuses have a row, but the error map decides about them as well (decision C13).
 
 Source: kv_engine ``include/mcbp/protocol/status.h``; SDK-RFC 0058; SDK-RFC 0053 "LookupIn", "MutateIn"; decision C13.
 """
@@ -16,45 +16,48 @@ from typing import Self
 from triclinium_core import errors
 
 ErrorClass = type[errors.CouchbaseException]
-"""Exception class of the RFC 0058 tree."""
+"""Exception class of RFC 0058."""
 
 _ALIKE: Mapping[str, ErrorClass | None] = {}
-"""Exceptions of a status with the same meaning for all operations."""
+"""Value of ``Status.of_operation`` for a status that has the same meaning for all operations."""
 _NOT_STORED: Mapping[str, ErrorClass | None] = {
     **dict.fromkeys(("append", "prepend"), errors.DocumentNotFoundException),
     **dict.fromkeys(("increment", "decrement"), errors.TemporaryFailureException),
 }
-"""``append`` and ``prepend`` need a document. For a counter, another client has just created it (decision D25)."""
+"""Exceptions for NOT_STORED. ``append`` and ``prepend`` report a missing document with it. A counter operation reports
+that another client has just created the document (decision D25)."""
 _WITH_CAS: Mapping[str, ErrorClass | None] = dict.fromkeys(
     ("upsert", "replace", "remove", "append", "prepend", "increment", "decrement", "touch", "unlock", "mutate_in"),
     errors.CasMismatchException,
 )
-"""SDK-RFC 0058, 9: KEY_EXISTS means a different CAS for every operation that may carry one."""
+"""Exceptions for KEY_EXISTS. An operation that may carry a CAS reports with it that the document has another CAS
+(SDK-RFC 0058, 9)."""
 _FAILED_PATH: Mapping[str, ErrorClass | None] = {"mutate_in": errors.CouchbaseException}
-"""A mutation is applied as a whole or not at all. The body names the failed path, which determines the exception."""
+"""Exceptions for the failure of a path. The server applies all paths of a ``mutate_in`` or none. The body of its
+response names the path that failed, which determines the exception."""
 
 _ANY: frozenset[str] = frozenset()
 _SCAN = frozenset({"range_scan_continue"})
 _SUBDOCUMENT = frozenset({"lookup_in", "lookup_in_replica", "mutate_in"})
-"""Operations with special success statuses."""
+"""Sub-document operations, which have additional statuses for success."""
 
 
 @unique
 class Status(IntEnum):
-    """Status of a KV response, with the protocol's name.
+    """Status of a key-value response, with the name that the protocol gives it.
 
-    Layout of a row: code, exception, exceptions of single operations, permitted operations, whether the error map
-    decides.
+    Each row has the code, the exception, exceptions for single operations, the operations that may have this status,
+    and whether the error map decides.
     """
 
     error: ErrorClass | None
     """Exception class; None for a status that is not a failure."""
     of_operation: Mapping[str, ErrorClass | None]
-    """Exception classes of single operations for which the status has another meaning."""
+    """Exception classes for operations for which the status has another meaning."""
     only_of: frozenset[str]
-    """Operations to which a server may respond with the status; empty for all."""
+    """Operations to which a server may respond with the status; empty for all operations."""
     is_left_to_map: bool
-    """Whether the node's error map decides, and ``error`` applies only without an entry."""
+    """Whether the node's error map decides. ``error`` then applies only if the map has no entry for the status."""
 
     def __new__(
         cls,
@@ -64,7 +67,7 @@ class Status(IntEnum):
         only_of: frozenset[str] = _ANY,
         is_left_to_map: bool = False,
     ) -> Self:
-        """Create one row; Enum calls this."""
+        """Create the row of a member. Enum calls this method."""
         row = int.__new__(cls, code)
         row._value_ = code
         row.error, row.of_operation, row.only_of = error, of_operation, only_of
@@ -164,16 +167,16 @@ class Status(IntEnum):
 
 
 KV_STATUSES: Mapping[int, Status] = {int(status): status for status in Status if not status.is_left_to_map}
-"""Known statuses, for which the error map is not consulted."""
+"""Known statuses, about which the error map does not decide."""
 
 ERRORS_WITHOUT_A_MAP: Mapping[int, ErrorClass | None] = {
     int(status): status.error for status in Status if status.is_left_to_map
 }
-"""Exceptions of the five statuses left to the error map, if the node has no entry (decision C13)."""
+"""Exceptions for the five statuses about which the error map decides, if the map has no entry (decision C13)."""
 
 
 def status_name(status: int) -> str | None:
-    """Return the protocol's name of a status; None for an unknown one."""
+    """Return the name that the protocol gives a status; None if the status is unknown."""
     try:
         return Status(status).name
     except ValueError:
@@ -181,15 +184,15 @@ def status_name(status: int) -> str | None:
 
 
 OF_A_PATH: Mapping[int, ErrorClass] = {
-    # Access to the document does not include its system attributes.
+    # The user may access the document, but not the system attribute at this path.
     Status.NO_ACCESS: errors.XattrNoAccessException,
 }
-"""Statuses with another meaning for one path than for a whole document."""
+"""Exceptions for statuses that have another meaning for one path than for a complete document."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedPath:
-    """Failed spec of an operation; ``index`` is its position, from 0."""
+    """Spec of a sub-document operation that failed. ``index`` is its position in the operation, counted from 0."""
 
     index: int
     path: str
@@ -201,6 +204,6 @@ class FailedPath:
 
     @property
     def error(self) -> ErrorClass:
-        """Exception class of the failure."""
+        """Exception class for the failure of the path."""
         row = KV_STATUSES.get(self.status)
         return OF_A_PATH.get(self.status) or (row.error if row is not None else None) or errors.CouchbaseException

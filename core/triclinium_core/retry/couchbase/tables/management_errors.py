@@ -1,8 +1,8 @@
-"""Errors of the cluster manager, by operation, HTTP status and text.
+"""Table of the errors of the cluster manager, by operation, HTTP status and text.
 
-Source: SDK-RFC 0054, exceptions of each method; SDK-RFC 0058, 3, 21, 22 and 601 to 607. If the RFCs name a class
-without the text of the server, the row has the text that ns_server sends and Couchbase clients search for (decision
-D37).
+Source: SDK-RFC 0054, exceptions of each method; SDK-RFC 0058, 3, 21, 22 and 601 to 607. If the RFCs name an exception
+but not the server's text, the row has the text that ns_server sends and that other Couchbase clients search for
+(decision D37).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MANAGEMENT_OPERATIONS: tuple[str, ...] = (
     *("upsert_user", "get_user", "get_all_users", "drop_user", "change_password", "get_roles"),
     *("upsert_group", "get_group", "get_all_groups", "drop_group"),
 )
-"""Names of requests to the cluster manager, in rows and in errors."""
+"""Names of the requests to the cluster manager, as in the table and in errors."""
 
 _OF_A_BUCKET = ("update_bucket", "drop_bucket", "get_bucket", "flush_bucket")
 _OF_A_SCOPE = ("create_collection", "update_collection", "drop_collection", "drop_scope")
@@ -103,4 +103,4 @@ def _all() -> Iterable[ErrorRow]:
 
 
 MANAGEMENT_ERRORS: Sequence[ErrorRow] = error_table(_all())
-"""Errors of the cluster manager; the first row that fits decides."""
+"""Errors of the cluster manager. The first row that fits a response decides."""

@@ -1,6 +1,7 @@
-"""Retry reasons: one row for each line of the RFC's table.
+"""Table of retry reasons, with one row for each line of the RFC's table.
 
-Source: SDK-RFC 0049 rev 16 "RetryReason". The RFC leaves the five terminal reasons "todo"; their flags are decision C5.
+Source: SDK-RFC 0049 rev 16 "RetryReason". The RFC leaves the flags of the five terminal reasons open ("todo"); decision
+C5 chooses them.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from typing import Self
 
 @unique
 class RetryReason(StrEnum):
-    """Reason of a retry, with the two flags that the orchestrator and the strategies use.
+    """Reason for a retry, with the two flags that the orchestrator and the strategies use.
 
-    Layout of a row: name, non-idempotent retry, always retry, meaning. Members are strings, so that an error context
-    can contain them without importing this module.
+    Each row has the name, the two flags and the meaning. The members are strings, so that an error context can contain
+    their names without importing this module.
     """
 
     allows_non_idempotent_retry: bool
     """Whether the request has certainly changed nothing on the server, so that even a write may be sent again."""
     always_retry: bool
-    """Whether the request is retried under every strategy, with the controlled backoff."""
+    """Whether the request is always retried, whatever its strategy is, with the controlled backoff."""
     meaning: str
-    """Description of the failure, as a part of a sentence."""
+    """Description of the failure, as part of a sentence."""
 
     def __new__(cls, name: str, allows_non_idempotent_retry: bool, always_retry: bool, meaning: str) -> Self:
-        """Create one row; Enum calls this."""
+        """Create the row of a member. Enum calls this method."""
         row = str.__new__(cls, name)
         row._value_ = name
         row.allows_non_idempotent_retry = allows_non_idempotent_retry

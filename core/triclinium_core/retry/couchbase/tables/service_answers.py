@@ -1,6 +1,6 @@
-"""Parser of an HTTP service's error response: its errors, its text, and whether the service sent it.
+"""Parser of an HTTP service's response: its errors, its text, and whether the service or a proxy sent it.
 
-No input from a server or a proxy raises an exception here.
+The parser never raises, whatever a server or a proxy sends.
 
 Source: SDK-RFC 0056, 0057 (the ``errors`` of a body), 0052 "Hard failures" (``error``), 0051; decision C22.
 """
@@ -16,68 +16,70 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.shown import TEXT_READ_MAX, beginning, one_line
 
 CODE_MAX = 2**63 - 1
-"""Maximum error code. Larger numbers are not error codes, but Python accepts integers of thousands of digits."""
+"""Maximum error code. The parser ignores a larger number, which may have thousands of digits in Python."""
 
 CODES_REPORTED_MAX = 20
-"""Maximum number of errors after the first whose codes a context keeps."""
+"""Maximum number of errors after the first one whose codes are kept."""
 
 DECODED_SIZE_BYTES_MAX = 4 * 1024 * 1024
-"""Maximum size of a body that is decoded for its errors. A larger body counts as text."""
+"""Maximum size of a body that the parser decodes from JSON. It treats a larger body as text."""
 
 DECODED_OBJECTS_MAX = 16_384
-"""Maximum number of objects in such a body, each at about a microsecond."""
+"""Maximum number of objects in a body that the parser decodes. Each object takes about a microsecond."""
 
 DECODED_PARTS_MAX = 65_536
-"""Maximum number of commas in such a body. They separate values, each at up to half a microsecond."""
+"""Maximum number of commas in a body that the parser decodes. Commas separate values, each of which takes up to half a
+microsecond."""
 
 TEXT_SIZE_BYTES_MAX = 64 * 1024
-"""Maximum size of the beginning of a body that is kept as text. Messages show some hundred characters of it."""
+"""Maximum size of the text that the parser keeps from the beginning of a body. Messages show a few hundred
+characters."""
 
 TIMED_OUT = "timeout"
-"""Value of ``status`` in a query or analytics body after a timeout of the statement."""
+"""Value of ``status`` in the body of a query or analytics response if the statement timed out."""
 
 FAILED_STATUSES = frozenset({TIMED_OUT, "errors", "fatal", "failed", "aborted", "stopped", "closed"})
-"""Values of ``status``, in lower case, in a query or analytics body of a statement that did not finish."""
+"""Values of ``status``, in lower case, in the body of a query or analytics response if the statement did not finish."""
 
 COLLECTION_DOTS = 2
-"""Number of dots in the path of a collection: bucket, scope, collection."""
+"""Minimum number of dots in the path of a collection: they separate bucket, scope and collection."""
 
 _NUMBERED = (Service.QUERY, Service.ANALYTICS)
-"""Services whose errors have numbers."""
+"""Services whose errors have codes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceAnswer:
-    """Facts in a response of an HTTP service."""
+    """Facts that a response of an HTTP service contains."""
 
     service: Service
     operation: str
     http_status: int
     body: object
-    """Body decoded from JSON; None if it is not JSON, is null, or cannot contain an error."""
+    """Body decoded from JSON; None if the body is not JSON, is null, is too large, or cannot contain an error."""
     raw: str
-    """Body as text, cut at ``TEXT_SIZE_BYTES_MAX``."""
+    """Beginning of the body as text, with at most ``TEXT_SIZE_BYTES_MAX`` bytes."""
     is_foreign: bool
-    """Whether the body has no format of the service, for example a proxy's error page.
+    """Whether the body is not in a format of the service, such as the error page of a proxy.
 
-    Bodies of all services but management are JSON objects. A foreign body with the status of a success is a
-    ``DecodingFailureException`` (decision D37).
+    All services except management send JSON objects. A request whose response has the HTTP status of a success, but a
+    foreign body, fails with a ``DecodingFailureException`` (decision D37).
     """
     message: str = ""
-    """Full text of the first error."""
+    """Complete text of the first error."""
     code: int | None = None
     """Code of the first error."""
     cause: int | None = None
-    """Code of the error that the first error gives as its reason."""
+    """Code of another error that the first error gives as its reason."""
     more_codes: tuple[int, ...] = ()
     server_permits_retry: bool | None = None
-    """Flag ``retry`` of the first error."""
+    """Value of ``retry`` in the first error."""
     has_query_context: bool = False
-    """Whether the request names a scope, so that a single name in its statement is a collection."""
+    """Whether the request names a scope, so that a name without dots in its statement is a collection."""
 
     @property
     def failed_status(self) -> str | None:
-        """``status`` of a query or analytics body in lower case, if it is in ``FAILED_STATUSES``; otherwise None."""
+        """Value of ``status`` in a query or analytics body, in lower case; None if it is not in ``FAILED_STATUSES``."""
         if self.service not in _NUMBERED or not isinstance(self.body, Mapping):
             return None
         status = self.body.get("status")
@@ -85,54 +87,55 @@ class ServiceAnswer:
 
     @property
     def lists_errors(self) -> bool:
-        """Whether the body has errors, in any form."""
+        """Whether the body has an ``errors`` member that is not empty, of any type."""
         return isinstance(self.body, Mapping) and bool(self.body.get("errors"))
 
     @property
     def names_collection(self) -> bool:
-        """Whether the keyspace of the first error is a collection, from its text or from the query context."""
+        """Whether the keyspace in the first error is a collection, according to its text or the query context."""
         return self.has_query_context or _is_collection_path(self.message)
 
     @property
     def is_failure(self) -> bool:
-        """Whether the response is not a success, whatever its HTTP status is."""
+        """Whether the response reports a failure. A failure may have the HTTP status of a success."""
         if self.http_status >= 300 or self.is_foreign:
             return True
         if not isinstance(self.body, Mapping):
             return False
         if self.service in _NUMBERED:
             return self.lists_errors or self.failed_status is not None
-        # SDK-RFC 0052 §Hard failures; views report failures in the same field.
+        # SDK-RFC 0052 §Hard failures: search reports a failure in ``error``. Views use the same field.
         return self.service is not Service.MANAGEMENT and bool(self.body.get("error"))
 
     @property
     def error_text(self) -> str:
-        """Error in the server's words, in one line; empty if the body has none or is not the server's."""
+        """Error text of the server, on one line; empty if the body is foreign."""
         return self.error_text_without(NO_SECRETS)
 
     def error_text_without(self, secrets: Secrets) -> str:
-        """Return ``error_text``, with credentials that the server repeats concealed."""
+        """Return ``error_text`` with ``***`` in place of credentials that the server repeats."""
         if self.is_foreign:
             return ""
         return _line(self.message if self.code is not None else "; ".join(_texts(self.body)) or self.raw, secrets)
 
     def body_start(self, secrets: Secrets = NO_SECRETS) -> str:
-        """Return the beginning of a body that the service did not write, with repeated credentials concealed."""
+        """Return the beginning of a foreign body, with ``***`` in place of credentials; empty for any other body."""
         return _line(self.raw, secrets) if self.is_foreign else ""
 
 
 def _line(text: str, secrets: Secrets) -> str:
-    # Conceal secrets before the line is cut: the cut could leave a part of one. Its dots are for ``conceal``.
+    # Conceal secrets before ``one_line`` cuts the text, because a cut could leave a part of a secret. ``beginning``
+    # marks its own cut with dots, which ``conceal`` recognises.
     return one_line(secrets.conceal(beginning(text, TEXT_READ_MAX)))
 
 
 def read_answer(
     service: Service, http_status: int, body: bytes | str, operation: str = "", *, has_query_context: bool = False
 ) -> ServiceAnswer:
-    """Return the facts in a response. A body that is not JSON counts as text, never as a mistake of the caller."""
+    """Return the facts in a response. Treat a body that is not JSON as text."""
     begun = body[:TEXT_SIZE_BYTES_MAX]
     raw = begun if isinstance(begun, str) else begun.decode("utf-8", "replace")
-    # A successful response of the cluster manager contains no errors, and may be a large document.
+    # Do not decode a successful response of the cluster manager: it contains no errors, and may be a large document.
     is_silent = service is Service.MANAGEMENT and http_status < 300
     decoded = None if is_silent else _decode(body)
     foreign = _is_foreign(service, decoded, raw, is_cut=len(body) > len(begun))
@@ -159,13 +162,10 @@ def read_answer(
 
 
 def _is_collection_path(text: str) -> bool:
-    """Return whether the keyspace in a text has three parts. A dot between backticks is not a separator.
-
-    A bucket name with two dots and without backticks counts as a collection (decision D74).
-    """
+    """Return whether a text names a keyspace with three parts. A dot between backticks does not separate parts."""
     text = text[:TEXT_READ_MAX].partition(" - cause")[0]
     start = text.find("default:")
-    # With a namespace, the word that begins there is the keyspace; without one, any word may be the keyspace.
+    # If the text has the namespace ``default:``, the keyspace begins there. Otherwise any word may be the keyspace.
     words = text.split() if start < 0 else text[start:].split()[:1]
     unquoted = ("".join(word.strip(".,;:'\"()").split("`")[::2]) for word in words)
     return any(each.count(".") >= COLLECTION_DOTS for each in unquoted)
@@ -173,7 +173,7 @@ def _is_collection_path(text: str) -> bool:
 
 def _is_foreign(service: Service, decoded: object, raw: str, *, is_cut: bool) -> bool:
     if service is Service.MANAGEMENT:
-        # The cluster manager sends JSON of any type, plain text, or an empty body.
+        # The cluster manager may send JSON of any type, plain text or an empty body, but never HTML or XML.
         return raw.lstrip().startswith("<")
     return not isinstance(decoded, Mapping) and (is_cut or bool(raw.strip()))
 
@@ -184,7 +184,7 @@ def _code(error: object) -> int | None:
 
 
 def _texts(body: object) -> Iterator[str]:
-    """Yield the error texts of a body whose errors have no numbers."""
+    """Yield the error texts in a body whose errors have no codes."""
     if isinstance(body, str):
         yield body
     if not isinstance(body, Mapping):
@@ -192,7 +192,7 @@ def _texts(body: object) -> Iterator[str]:
     for key in ("error", "reason", "message"):
         if isinstance(body.get(key), str):
             yield body[key]
-    # The cluster manager sends errors of form fields, and the permissions that a user lacks.
+    # The cluster manager sends an error for each invalid form field, or the permissions that a user lacks.
     for key in ("errors", "permissions"):
         listed = body.get(key)
         if isinstance(listed, Mapping):

@@ -1,6 +1,6 @@
-"""Errors of the HTTP services, by the code of the first error, by HTTP status, and by text.
+"""Tables of the errors of the HTTP services, by the code of the first error, HTTP status and text.
 
-Source: SDK-RFC 0058 "Error Definitions", the conditions of each class; SDK-RFC 0049 for requests whose retry is
+Source: SDK-RFC 0058 "Error Definitions" for the conditions of each exception; SDK-RFC 0049 for requests whose retry is
 refused; decisions C22 and D37.
 """
 
@@ -19,7 +19,7 @@ SEARCH_INDEX_OPERATIONS: tuple[str, ...] = (
     *("get_indexed_documents_count", "analyze_document", "pause_ingest", "resume_ingest"),
     *("allow_querying", "disallow_querying", "freeze_plan", "unfreeze_plan"),
 )
-"""Names of requests about indexes that go to the search service."""
+"""Names of the requests to the search service that concern indexes and are not searches."""
 
 _INDEXES_MAX = "Limit for number of indexes that can be created per scope has been reached"
 
@@ -150,7 +150,7 @@ def _search() -> Iterable[ErrorRow]:
 
 
 def _views() -> Iterable[ErrorRow]:
-    # A 404 with neither text is no missing view: a proxy has its own 404.
+    # A 404 without one of these two texts does not mean that the view is missing: a proxy may have sent it.
     row = ErrorRow
     # fmt: off
     yield row(http_status=401, error=errors.AuthenticationFailureException,
@@ -165,7 +165,7 @@ def _views() -> Iterable[ErrorRow]:
 
 
 def _timed_out() -> ErrorRow:
-    """Return the row for a statement that timed out and whose errors have no code."""
+    """Return the row for a statement that timed out, if the errors in the response have no code."""
     return ErrorRow(
         codes=NO_CODE,
         status=TIMED_OUT,
@@ -175,7 +175,7 @@ def _timed_out() -> ErrorRow:
 
 
 def _any_service(codes: range | None) -> Iterable[ErrorRow]:
-    """Yield the rows for HTTP statuses of a service that executes statements."""
+    """Yield the rows for HTTP statuses that the query, analytics and search services have in common."""
     row = ErrorRow
     # fmt: off
     yield row(http_status=401, error=errors.AuthenticationFailureException,
@@ -198,7 +198,7 @@ SERVICE_ERRORS: Mapping[Service, Sequence[ErrorRow]] = {
     Service.VIEWS: error_table(_views()),
     Service.MANAGEMENT: MANAGEMENT_ERRORS,
 }
-"""Error rows of each service; the first row that fits decides."""
+"""Table of errors for each service. The first row that fits a response decides."""
 
 UNLISTED = ErrorRow(
     error=errors.CouchbaseException, clause="RFC 0058, 0 CouchbaseException: no line lists this response"
@@ -214,7 +214,7 @@ BROKEN_OFF = ErrorRow(
 
 
 def error_row(answer: ServiceAnswer) -> ErrorRow:
-    """Return the row with the error of a failed response."""
+    """Return the row that determines the exception for a response that reports a failure."""
     if answer.is_foreign and answer.http_status < 300:
         return FOREIGN
     row = first_fitting(SERVICE_ERRORS.get(answer.service, ()), answer)

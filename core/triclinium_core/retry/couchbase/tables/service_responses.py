@@ -1,4 +1,4 @@
-"""Classification of HTTP responses: the RFC's list of retried ones, and the errors of all others.
+"""Function that classifies HTTP responses, with the RFC's list of the responses after which a request is retried.
 
 Source: SDK-RFC 0049 "Response Code Retry List"; SDK-RFC 0058; decisions C20 to C22.
 """
@@ -19,9 +19,9 @@ from triclinium_core.retry.tables import table_of
 
 @dataclass(frozen=True, slots=True)
 class RetryableCode:
-    """Line of the list: an error code in the service's body, or an HTTP status of the service.
+    """Line of the RFC's list: an error code in a service's response, or an HTTP status.
 
-    The rows of ``service_errors`` have the error of a request whose strategy refuses the retry.
+    If the strategy refuses the retry, ``service_errors`` determines the exception.
     """
 
     service: Service
@@ -29,7 +29,7 @@ class RetryableCode:
     reason: RetryReason
     clause: str
     message_contains: str = ""
-    """Text that the error must contain for the line to apply."""
+    """Text that the message of the error must contain."""
 
 
 def _error_codes() -> Iterable[RetryableCode]:
@@ -61,35 +61,35 @@ def _http_statuses() -> Iterable[RetryableCode]:
 RETRYABLE_ERROR_CODES: Mapping[tuple[Service, int], RetryableCode] = table_of(
     ((line.service, line.code), line) for line in _error_codes()
 )
-"""Lines for query and analytics, by the code of the first error in the body (decision C22)."""
+"""Lines for the query and analytics services, by the code of the first error in the body (decision C22)."""
 
 RETRYABLE_HTTP_STATUSES: Mapping[tuple[Service, int], RetryableCode] = table_of(
     ((line.service, line.code), line) for line in _http_statuses()
 )
-"""Lines for search and views, by HTTP status."""
+"""Lines for the search and views services, by HTTP status."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceVerdict:
-    """Classification of a response of an HTTP service. Without a ``reason`` the strategy is not consulted."""
+    """Classification of a response of an HTTP service. Without a ``reason``, the strategy is not consulted."""
 
     reason: RetryReason | None
     error: ErrorClass | None
-    """Error of the request unless it is retried; None for a success."""
+    """Exception class with which the request fails if it is not retried; None for a success."""
     clause: str
-    """Line of the retry list that applies, or why none does."""
+    """Line of the retry list that applies, or the reason why no line applies."""
     error_clause: str = ""
-    """Clause of the row with the error."""
+    """Clause that requires the exception class ``error``."""
     text: str = ""
-    """Error in the server's words, in one line."""
+    """Error text of the server, on one line."""
     code: int | None = None
-    """First error code of the body, which is more precise than the HTTP status."""
+    """Code of the first error in the body, which is more precise than the HTTP status."""
     more_codes: tuple[int, ...] = ()
-    """Codes of the errors after the first."""
+    """Codes of the errors after the first one."""
     server_permits_retry: bool | None = None
-    """Flag ``retry`` of the first error from the query service; the RFCs retry nothing because of it."""
+    """Value of ``retry`` in the first error of the query service. The RFCs do not use it to decide about retries."""
     body_start: str = ""
-    """Beginning of a body that the service did not write."""
+    """Beginning of a body in an unexpected format, which the service did not send."""
 
 
 _LIST = "RFC 0049 Response Code Retry List"
@@ -104,11 +104,11 @@ def classify(
     *,
     has_query_context: bool = False,
 ) -> ServiceVerdict:
-    """Return the classification of a response. A body that is not JSON counts as text, and never raises.
+    """Return the classification of a response. Treat a body that is not JSON as text; never raise because of a body.
 
     Args:
-        operation: name of the request, which determines the errors of management.
-        secrets: credentials that must not appear in the texts of the verdict.
+        operation: name of the request. The errors of management requests depend on it.
+        secrets: credentials that must not appear in the texts of the classification.
         has_query_context: whether the request names a scope.
     """
     answer = read_answer(service, http_status, body, operation, has_query_context=has_query_context)
@@ -130,7 +130,7 @@ def classify(
 
 
 def _retryable(answer: ServiceAnswer) -> RetryableCode | None:
-    """Return the line of the list that applies to a failed response."""
+    """Return the line of the list that applies to a response that reports a failure; None if no line applies."""
     if answer.code is not None:
         line = RETRYABLE_ERROR_CODES.get((answer.service, answer.code))
         return line if line is not None and line.message_contains in answer.message else None
@@ -139,7 +139,10 @@ def _retryable(answer: ServiceAnswer) -> RetryableCode | None:
 
 
 def _view_body_permits(answer: ServiceAnswer) -> bool:
-    """Apply the two lines of the list that examine the body, decoded if it is JSON (decision C21)."""
+    """Return whether the body of a views response permits a retry, by the two lines that examine it (decision C21).
+
+    If the body is JSON, examine the decoded body.
+    """
     decoded, text = answer.body, answer.raw
     if answer.http_status == 404:
         if isinstance(decoded, Mapping):
