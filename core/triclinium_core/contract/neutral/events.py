@@ -25,7 +25,7 @@ StreamId = NewType("StreamId", int)
 
 
 def check_nonce(nonce: str) -> None:
-    """Raise unless SCRAM can send a nonce unchanged.
+    """Raise unless an authentication exchange can send the nonce unchanged.
 
     Raises:
         ArgumentError: the nonce is not printable ASCII, or has a comma. The message does not show the nonce.
