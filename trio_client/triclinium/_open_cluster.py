@@ -251,7 +251,7 @@ def _connector(given: Connector | None, ssl_context: ssl.SSLContext | None, opti
         raise errors.InvalidArgumentException(f"ssl_context has no effect {why}", parameter="ssl_context")
     connector = TcpConnector(ssl_context) if given is None else given
     check_method(connector, "connector", "connect", "connect(host, port, tls=...)")
-    # Without TLS, no certificate can be shown. The core refuses such an authenticator, and gives the reason.
+    # Without TLS, the client cannot present a certificate, and the core refuses a CertificateAuthenticator.
     if tls:
         show_certificate(connector, options.authenticator)
     return connector

@@ -112,13 +112,21 @@ SPAN_METHODS = ("set_attribute", "add_event", "set_status", "end")
 
 def is_span(value: object) -> bool:
     """Return whether ``value`` is an object with the methods of a ``RequestSpan``."""
-    if isinstance(value, type):
-        return False
-    try:
-        return all(callable(getattr(value, name, None)) for name in SPAN_METHODS)
-    except Exception:
-        # An object from the tracer may raise any exception. Treat it as no span, so that no operation fails.
-        return False
+    return not isinstance(value, type) and not _missing_methods(value)
+
+
+def _missing_methods(value: object) -> list[str]:
+    """Return the methods of a ``RequestSpan`` that ``value`` lacks, or that raise when they are looked up."""
+    missing = []
+    for name in SPAN_METHODS:
+        try:
+            is_method = callable(getattr(value, name, None))
+        except Exception:
+            # An object of the user may raise any exception; the caller gets the name of the method instead.
+            is_method = False
+        if not is_method:
+            missing.append(name)
+    return missing
 
 
 def check_parent(span: T) -> T:
@@ -129,7 +137,7 @@ def check_parent(span: T) -> T:
     """
     if span is None or is_span(span):
         return span
-    missing = [name for name in SPAN_METHODS if not callable(getattr(span, name, None))]
+    missing = _missing_methods(span)
     hint = f"it lacks {', '.join(missing)}" if missing else "it is a class"
     raise errors.InvalidArgumentException(
         f"parent_span={shown(span)} must be a span of the cluster's tracer, with the methods "

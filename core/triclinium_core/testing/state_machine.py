@@ -223,7 +223,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
     @rule(strike=hypothesis_strategies.strikes(), is_standing=st.booleans())
     def strike(self, strike: hypothesis_strategies.Strike, is_standing: bool) -> None:
-        """Queue a fault for its command. The refusal of connections may last until the next recovery."""
+        """Queue the fault for the next matching commands or connections. A refusal may last until the next recovery."""
         strike.arm(self.node.faults)
         if is_standing and isinstance(strike.fault, RefuseConnection):
             self.node.faults.always(None, strike.fault)

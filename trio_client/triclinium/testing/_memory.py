@@ -33,8 +33,9 @@ async def open_fake_cluster(
     """Give the block a cluster inside the process; leaving the block closes it.
 
     The cluster does not use the network, and all waits are Trio's: with ``MockClock(autojump_threshold=0)``,
-    pytest-trio's ``autojump_clock``, they take no time. The same test always runs in the same way, except for the order
-    in which Trio runs tasks that are ready at the same moment; Trio's Hypothesis plugin seeds that too.
+    pytest-trio's ``autojump_clock``, they take no time. With ``FakeCluster.open_client`` as well, a
+    test is reproducible, except that Trio runs tasks that are ready at the same moment in random order. In Hypothesis
+    tests, that order is reproducible, too.
 
     Args:
         nodes: number of nodes, with ports two apart, or host and port of each. Default: 1.

@@ -64,7 +64,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     @property
     def bucket(self) -> str | None:
         """Bucket whose nodes process the operation or request; None for any node."""
-        # A Struct cannot be an ABC, so subclasses must override this.
+        # Struct and ABC have different metaclasses, so this raises instead of being abstract. Subclasses must override it.
         raise NotImplementedError
 
     @property
@@ -86,12 +86,12 @@ class Live(msgspec.Struct, Generic[R], eq=False):
 
     def is_measured_if_left(self, reason: AbandonReason) -> bool:
         """Return whether telemetry measures the operation or request if its caller abandons it now."""
-        # A Struct cannot be an ABC, so subclasses must override this.
+        # Struct and ABC have different metaclasses, so this raises instead of being abstract. Subclasses must override it.
         raise NotImplementedError
 
     def first_context(self) -> ErrorContext:
         """Return the error context with which a retry machine starts."""
-        # A Struct cannot be an ABC, so subclasses must override this.
+        # Struct and ABC have different metaclasses, so this raises instead of being abstract. Subclasses must override it.
         raise NotImplementedError
 
     def seconds_taken(self, now: float) -> float:
@@ -100,7 +100,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
 
     def measured(self) -> Measured:
         """Return the measurements so far."""
-        # A Struct cannot be an ABC, so subclasses must override this.
+        # Struct and ABC have different metaclasses, so this raises instead of being abstract. Subclasses must override it.
         raise NotImplementedError
 
     def end_attempt(self, now: float, server_seconds: float | None = None) -> bool:

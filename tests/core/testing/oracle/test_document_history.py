@@ -150,7 +150,7 @@ def test_absent_after_an_expiring_document_was_removed() -> None:
 
 
 def test_absent_after_a_document_was_created_again() -> None:
-    """An expiry that certainly passed before a document was created again does not explain that it is missing."""
+    """An expiry that certainly passed before a document was created again does not explain a missing document."""
     scene = asked.Scene()
     scene.acknowledged(asked.upsert(expiry=5), 1, 2)
     scene.acknowledged(asked.upsert(preserve_expiry=True), 7, 8)

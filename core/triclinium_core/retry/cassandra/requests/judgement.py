@@ -78,7 +78,7 @@ ROUTES: Mapping[type[errors.CassandraError], ErrorRoutes] = table_of(
         (errors.AuthenticationError, ErrorRoutes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
         (errors.FrameTooLong, ErrorRoutes(_RAISE, _RAISE, _NEXT)),
         (errors.RequestThrottled, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
-        # A plain CoordinatorError has a code that the protocol does not define.
+        # A plain CoordinatorError has a code or a field value that the protocol does not define.
         (errors.CoordinatorError, ErrorRoutes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
     )
 )
