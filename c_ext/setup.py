@@ -6,7 +6,7 @@ import sysconfig
 
 from setuptools import setup
 
-# One wheel works with every CPython from 3.11 on; free-threaded builds have no stable ABI.
+# One wheel works with CPython 3.11 and later, except free-threaded builds, which have no stable ABI.
 STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 setup(

@@ -48,15 +48,15 @@ class HeaderScanner:
         self._out = ffi.new("uint64_t[]", FRAMES_PER_CALL * FIELDS_PER_FRAME)
 
     def scan(self, start: int, end: int, /) -> list[int]:
-        """Return ten unsigned ints for every whole frame in ``buffer[start:end]``, oldest first.
+        """Return ten unsigned ints for every complete frame in ``buffer[start:end]``, oldest first.
 
         Layout: flat ``[magic, opcode, status, datatype, opaque, cas, extras_start, key_start, value_start, frame_end]``
         per frame; a request has its vbucket in ``status``. Offsets count from the start of the buffer. A trailing
-        partial frame is not consumed, but the part of its header that has arrived is checked.
+        partial frame is not consumed. Its magic is checked, and its lengths once its header is complete.
 
         Args:
             start: offset of the first frame in bytes.
-            end: offset in bytes behind the last byte received, ``0 <= start <= end <= len(buffer)``.
+            end: offset in bytes of the end of the received data, ``0 <= start <= end <= len(buffer)``.
 
         Raises:
             MalformedHeader: the header of the first frame is invalid. A later invalid header only ends the list.

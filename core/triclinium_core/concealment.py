@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 PART_MIN = 6
-"""Minimum length of a part of a token that is replaced. Six characters of base64 carry four bytes, which is less than a
-password has."""
+"""Minimum length of a part of a token that is replaced. Six characters of base64 carry 36 bits, which is less than most
+passwords have."""
 
 PASSWORD_MIN = 6
 """Minimum length of a password that is replaced. A shorter password may also be an ordinary word in the text."""
@@ -45,7 +45,8 @@ class Secrets:
     """Encoded credentials, such as user name and password in base64. Any part of at least ``PART_MIN`` characters is
     replaced."""
     passwords: tuple[str, ...] = ()
-    """Passwords in plain text. A password is replaced if the text has all of it, or has its beginning before a cut."""
+    """Passwords in plain text. A password is replaced if the text has all of it and it is not part of a longer word, or
+    if the text has its beginning before a cut."""
 
     def __repr__(self) -> str:
         return "Secrets()"
@@ -58,7 +59,7 @@ class Secrets:
     def conceal(self, text: str) -> str:
         """Return ``text`` with ``***`` in place of each secret.
 
-        Find a secret in upper and lower case, and with characters written as escapes of URLs, JSON or HTML. Three dots
+        Find a secret regardless of case, even if its characters are escaped as in URLs, JSON or HTML. Three dots
         show that a text was cut: replace the beginning of a secret before them if it has at least ``BEGINNING_MIN``
         characters. Cut a text of more than ``TEXT_SIZE_MAX`` characters, so that no part of the result is unsearched.
         """

@@ -1,9 +1,10 @@
 """Options from environment variables, such as ``TRICLINIUM_KV_TIMEOUT=5s``.
 
 The caller passes the environment as a mapping; this module does not read ``os.environ``. Each option whose value can be
-written as one text has a variable. The fields of the option classes determine the names of the variables. If a
-connection string can set the option too, the variable uses the option's name in connection strings and the same parser.
-``read_environment`` refuses any other variable with the prefix, because a misspelt one would silently have no effect.
+written as one text has a variable, except the options that only a driver sets. The fields of the option classes
+determine the names of the variables. If a connection string can set the option too, the variable uses the option's name
+in connection strings and the same parser. ``read_environment`` refuses any other variable with the prefix, because a
+misspelt one would otherwise silently have no effect.
 
 A later source in this list overrides the earlier ones: options of the program, the profile, the variables, the options
 of the connection string.
@@ -178,8 +179,8 @@ def read_environment(environ: Mapping[str, str]) -> EnvironmentOptions:
     """Return the options that the variables with the prefix ``TRICLINIUM_`` set. ``VARIABLES`` lists these variables.
 
     Raises:
-        InvalidArgumentException: a variable is unknown or malformed, there are two kinds of credentials, or
-            ``TRICLINIUM_CONNECTION_STRING`` is missing. The error names the variable and shows no secret.
+        InvalidArgumentException: a variable is unknown or invalid, there are two kinds of credentials, or a variable
+            that is needed is missing. The error names the variable and shows no secret.
 
     Source: SDK-RFC 0074 defines the profile. No RFC defines the variables.
     """
@@ -216,7 +217,7 @@ def _authenticator(options: Mapping[Group, Mapping[str, Any]]) -> Authenticator 
     """Return the credentials that the variables set, or None if no variable sets credentials.
 
     Raises:
-        InvalidArgumentException: there are two kinds of credentials, or a variable is missing.
+        InvalidArgumentException: there are two kinds of credentials, or a variable is missing or invalid.
     """
     groups: list[type[Authenticator]] = [group for group in AUTHENTICATORS if group in options]
     if not groups:
@@ -252,7 +253,7 @@ def _laid_over(given: Options, group: Group, values: Mapping[str, Any]) -> Optio
 
 
 def _named(error: errors.InvalidArgumentException, group: Group) -> errors.InvalidArgumentException:
-    """Return an error that names the variable of the option about which an option class raised ``error``."""
+    """Return an error that names the variable of the option to which ``error`` refers; ``error`` itself without one."""
     field = error.parameter
     if field is None or not any(each.group is group and each.field == field for each in VARIABLES.values()):
         return error

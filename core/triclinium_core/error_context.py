@@ -103,7 +103,7 @@ class ErrorContext:
     timeout: float | None = None
     """Timeout of the request in seconds."""
     in_flight: int | None = None
-    """Number of requests without a response on the connection of the request, when it timed out or was refused."""
+    """Number of requests without a response on the request's connection, when the request timed out or was refused."""
     waiting: int | None = None
     """Largest number of operations that waited at the same time for the connection of the request."""
     last_dispatch_error: str | None = None
@@ -185,8 +185,8 @@ def last_answer(context: ErrorContext) -> str | None:
 def story(context: ErrorContext) -> str:
     """Return the history of a request in brackets, for the end of a message, or an empty text without any history.
 
-    The history has the number of retries and their reasons, the load of the connection, the last dispatch error and the
-    awaited connections.
+    The history has the number of retries and their reasons, the load of the connection, the last dispatch error, the
+    awaited connections and the other awaited conditions.
     """
     parts = []
     if context.retry_attempts:

@@ -49,8 +49,8 @@
 
 ``KeyValueException`` is not in the RFC. It is the base of the exceptions that only key-value operations raise, so that
 a caller can catch all of them. ``BucketAccessException``, ``TlsException`` and ``IndexNotReadyException`` are not in
-the RFC either: it raises the base class instead of them. Only the docstrings have the RFC's numbers, because the RFC
-forbids libraries to expose the numbers.
+the RFC either: the RFCs prescribe the base class instead of them. Only the docstrings have the RFC's numbers, because
+the RFC forbids libraries from exposing the numbers.
 """
 
 from __future__ import annotations
@@ -113,19 +113,19 @@ class RequestCanceledException(CouchbaseException):
 class BucketAccessException(CouchbaseException, rfc_class=CouchbaseException):
     """The bucket does not exist, or the user may not access it; servers do not state which (BUCKET_ACCESS_ERROR).
 
-    Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which raises the base class; decision C32.
+    Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which prescribes the base class; decision C32.
     """
 
 
 class TlsException(CouchbaseException, rfc_class=CouchbaseException):
-    """The TLS handshake failed: one side refused the other's certificate, or the node has no TLS (TLS_ERROR).
+    """The TLS handshake failed, for example because one side refused the other's certificate (TLS_ERROR).
 
-    Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which raises the base class; decision C32.
+    Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which prescribes the base class; decision C32.
     """
 
 
 class InvalidArgumentException(CouchbaseException, ArgumentError):
-    """An argument is of the wrong type or out of range; nothing was sent (RFC 0058, 3).
+    """An argument is of the wrong type or out of range; nothing was sent, unless the server refused it (RFC 0058, 3).
 
     It is also a ``ValueError``, because it is a subclass of
     :py:class:`triclinium_core.argument_error.ArgumentError`. The code that does not depend on Couchbase raises that
@@ -204,7 +204,8 @@ class EncodingFailureException(CouchbaseException):
 class DecodingFailureException(CouchbaseException):
     """A value does not fit the requested type, or a response could not be decoded (RFC 0058, 20).
 
-    If a write ends with this exception, the message states that the write was applied; otherwise it may have been.
+    If a write that was applied ends with this exception, the message states that. Without this statement, the write may
+    or may not have been applied.
     """
 
 
@@ -379,7 +380,8 @@ class LinkExistsException(CouchbaseException):
 class IndexNotReadyException(CouchbaseException, rfc_class=CouchbaseException):
     """The search index exists, but no node has a partition of it yet. The index may be new, or may be moving.
 
-    Source: the search service's error text "no planPIndexes for indexName", for which the RFCs raise the base class.
+    Source: the search service's error text "no planPIndexes for indexName", for which the RFCs prescribe the base
+    class.
     """
 
 

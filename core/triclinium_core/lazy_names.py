@@ -12,7 +12,7 @@ def lazy_names(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and the ``__dir__`` of a package.
 
-    If a name is missing, the AttributeError names the module among ``modules`` that exports it.
+    If a name is missing, the AttributeError names the module among ``modules`` that exports it, if there is one.
 
     Args:
         package: ``globals()`` of the package. ``__getattr__`` stores each loaded name there.

@@ -1,4 +1,4 @@
-"""Options of a client. All durations are in seconds."""
+"""Options of a client. They store all durations in seconds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PasswordAuthenticator:
             does not verify the nodes, where anyone on the network can read the password. LDAP users need PLAIN.
         scram_iterations_min: minimum number of SCRAM iterations to accept from a node, 1 to ``SCRAM_ITERATIONS_MAX``.
             Default: 4,000. After one exchange, a node that does not know the password can try passwords. Fewer
-            iterations make it faster.
+            iterations make each trial faster.
 
     Raises:
         InvalidArgumentException: the user name is empty, user name or password cannot be sent, a mechanism is not
@@ -125,7 +125,7 @@ class CertificateAuthenticator:
 
     Args:
         cert_path: path of a PEM file with the client's certificate, followed by the certificates of its authorities.
-            Default: None, for the certificate of the ``ssl_context``.
+            Default: None, for the certificate of the ``ssl_context`` or ``connector``.
         key_path: path of a PEM file with the private key. Default: None, for a key in the file ``cert_path``.
         key_password: password of an encrypted key. ``repr`` does not show it. Default: None, for a key that is not
             encrypted.
@@ -173,7 +173,7 @@ SECONDS_MAX = 1e9
 class TimeoutOptions:
     """Timeouts of operations and connections; ``math.inf`` means no limit (SDK-RFC 0059 "Timeouts").
 
-    Each argument is a duration. The attributes are seconds.
+    Each argument is a duration. The attributes are in seconds.
 
     Raises:
         InvalidArgumentException: a timeout is not a duration, is not above 0, or is above ``SECONDS_MAX`` and not
@@ -249,7 +249,7 @@ class TimeoutOptions:
             )
 
     def of_service(self, service: Service) -> float:
-        """Return the timeout in seconds of a request to ``service``. For key-value, the request is not durable."""
+        """Return the timeout of a request to ``service`` in seconds; for key-value, that of non-durable operations."""
         timeout: float = getattr(self, service.value)
         return timeout
 
@@ -274,7 +274,8 @@ def require_domains(name: str, domains: Sequence[str]) -> tuple[str, ...]:
     """Return the domains of the option ``name`` as a tuple.
 
     Raises:
-        InvalidArgumentException: ``domains`` is not a sequence, or has an entry that is not a domain.
+        InvalidArgumentException: ``domains`` is a single string, is not a sequence, or has an entry that is not a
+            domain.
     """
     # Python regards a single string as a sequence of characters, but a caller who passes one has made a mistake.
     if not isinstance(domains, str | bytes) and isinstance(domains, Sequence):
@@ -322,8 +323,8 @@ class ClientOptions:
     """Domains that may contain SRV targets. The client always accepts the host of the connection string, and the names
     below it, as targets."""
     tls_is_verified: bool = True
-    """Whether TLS verifies certificates and host names; the driver sets this. If it is False, the authenticator must
-    permit PLAIN and tokens, as it must without TLS (decision D67)."""
+    """Whether TLS verifies certificates and host names; the driver sets this. If it is False, the client uses PLAIN or
+    a token only if the authenticator permits that, as without TLS (decision D67)."""
     tracer: ThresholdLoggingTracer | None = field(default_factory=ThresholdLoggingTracer)
     """Thresholds from which the client logs slow operations; None logs no slow operations (SDK-RFC 0067)."""
     meter: LoggingMeter | None = field(default_factory=LoggingMeter)

@@ -18,8 +18,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _BITS_MAX = 10_000
-"""Maximum length in bits of an integer that is shown in full. Python refuses to convert slightly longer integers to
-text, because the time for it grows with the square of the length."""
+"""Maximum length in bits of an integer that is shown in full. By default, Python refuses to convert integers of more
+than about 14,000 bits to text, because the time for it grows with the square of the length."""
 
 
 SERVER_TEXT_MAX = 300
@@ -36,8 +36,7 @@ STATEMENT_SHOWN_MAX = 1_000
 """Maximum length of a statement in errors, logs and spans: enough to recognise it, and short enough for a log."""
 
 NAME_SHOWN_MAX = 250
-"""Maximum length of a text in the ``repr`` of a context. A document key, the longest name that a server stores, has at
-most 250 bytes."""
+"""Maximum length of a text in the ``repr`` of a context. A document key has at most 250 bytes."""
 
 ENTRIES_SHOWN_MAX = 20
 """Maximum number of entries of a collection in the ``repr`` of a context. A message lists fewer."""

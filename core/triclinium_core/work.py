@@ -59,8 +59,8 @@ LISTED_ROW_WORK = 20
 """Units for one row of a list that the management API reads, or for one role or group in such a row."""
 
 LISTED_BYTES_PER_UNIT = 1
-"""Number of bytes per unit in a row of such a list. The client reads its members one by one, and each takes 1 to 2
-microseconds."""
+"""Number of bytes per unit in a row of a list that the management API reads. The client reads the members of the row
+one by one, and each member takes 1 to 2 microseconds."""
 
 READ_AT_ONCE_MAX = 25_000
 """Maximum work on the list of one response in one event. The machine reads the rest of the list in later events, for

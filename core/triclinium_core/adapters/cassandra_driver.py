@@ -5,8 +5,8 @@
     policy = DriverRetryPolicy(ConsistencyDowngradingRetryPolicy())
     cluster = Cluster(execution_profiles={EXEC_PROFILE_DEFAULT: ExecutionProfile(retry_policy=policy)})
 
-The driver calls four methods with its own types. The tables of this module convert them, and convert the verdicts back.
-A function of the request machine decides whether the policy is called.
+The driver calls four methods with its own types. The tables of this module convert these types to ours, and convert the
+verdicts back. A function of the request machine decides whether the policy is called.
 
 Source: ``cassandra.policies.RetryPolicy`` and ``cassandra.cluster.ResponseFuture`` of cassandra-driver 3.30.
 """
@@ -60,7 +60,10 @@ ERRORS: Mapping[type, type[errors.CoordinatorError]] = {
     protocol.IsBootstrappingErrorMessage: errors.Bootstrapping,
     protocol.TruncateError: errors.TruncateError,
 }
-"""Errors of a coordinator for which the driver calls ``on_request_error``. For other errors, it calls no method."""
+"""Errors of a coordinator for which the driver calls ``on_request_error``.
+
+The driver calls another method for timeouts and for too few replicas, and no method for the remaining errors.
+"""
 
 DECISIONS: Mapping[Step, int] = {
     Step.RETRY_SAME: policies.RetryPolicy.RETRY,
@@ -78,10 +81,11 @@ _VALUES = {level: value for value, level in LEVELS.items()}
 class DriverRetryPolicy(_DriverBase):
     """Adapter that makes a policy the ``retry_policy`` of an ``ExecutionProfile``, a ``Statement`` or a ``Cluster``.
 
-    As in the Java driver, the policy is called for write timeouts, lost connections and errors of the coordinator only
-    if the statement has ``is_idempotent=True``. For other statements these errors are rethrown. If a node is
-    bootstrapping, any statement goes to the next node without a call of the policy. This driver calls no policy for
-    read and write failures, invalid statements and PREPARE.
+    As in the Java driver, the policy is called for read timeouts and too few replicas with any statement, and for write
+    timeouts, lost connections and other errors of the coordinator only if the statement has ``is_idempotent=True``. For
+    other statements the latter errors are rethrown. If a node is bootstrapping, any statement goes to the next node
+    without a call of the policy. This driver calls no policy for read and write failures and invalid statements, and
+    only a built-in policy for PREPARE.
 
     The driver calls the policy in its own threads, and waits for the result. So a policy must not block, and must be
     thread-safe. If a policy raises, or does not return a ``RetryVerdict``, the caller of ``execute`` gets
@@ -164,9 +168,10 @@ class DriverRetryPolicy(_DriverBase):
     ) -> DriverAnswer:
         """Return the policy's decision on a lost connection or an error of one node.
 
-        The policy's ``on_error_response`` decides on errors in ``ERRORS``, ``on_request_aborted`` on all other errors.
-        The driver does not distinguish an unanswered heartbeat from any other loss. Return RETHROW if the statement is
-        not idempotent.
+        If a node is bootstrapping, return RETRY_NEXT_HOST without a call of the policy. The policy's
+        ``on_error_response`` decides on the other errors in ``ERRORS``, ``on_request_aborted`` on all remaining errors.
+        The driver does not distinguish an unanswered heartbeat from any other loss. Except for a bootstrapping node,
+        return RETHROW if the statement is not idempotent.
         """
         return self._answer(query, _failure_of(error), retry_num)
 

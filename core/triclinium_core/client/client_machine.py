@@ -12,7 +12,7 @@ Contract with the driver:
    client. Additional ``TimePassed`` events are harmless, and ``wakeup`` may be earlier than necessary.
 4. The machine is not re-entrant and not thread-safe: make one call at a time.
 5. At the end, feed ``OperationAbandoned`` for every open operation, request and inquiry. The garbage collector does not
-   track operations. If they stay open, the machine keeps their strategies and contexts alive, with all objects that
+   track requests in flight. Operations that stay open keep their strategies and contexts alive, with all objects that
    these refer to.
 
 The machine requires no other polling. An invalid call raises immediately and changes nothing. An invalid response from
@@ -157,7 +157,7 @@ class ClientMachine:
         """Process ``event``, and return the actions to execute, in order.
 
         Raises:
-            InvalidEvent: a submitted token names an open operation, or a decision was not requested.
+            InvalidEvent: a submitted token names an open operation or occurs twice, or a decision was not requested.
             InvalidArgumentException: an operation on a document names no bucket, ``now`` goes back, or another argument
                 is invalid.
         """
@@ -273,7 +273,7 @@ class ClientMachine:
 
     @property
     def cluster_labels(self) -> Mapping[str, str]:
-        """Attributes of the cluster for all spans and metrics; empty until a config has its name and id.
+        """Attributes of the cluster for all spans and metrics; empty until a config has its name or id.
 
         Source: SDK-RFC 0067 "Cluster labels".
         """

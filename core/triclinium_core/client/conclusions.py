@@ -50,8 +50,8 @@ class Conclusions:
         """Retry or fail the operations queued for a connection that is lost, or whose node has left the map."""
         connection = loss.connection
         if not connection.is_leaving:
-            # A leaving connection starts no search: the client is applying a new map, and has not created the
-            # connections to its new nodes yet.
+            # A leaving connection starts no search: the client may be applying a new map, before it has created the
+            # connections to the new nodes.
             self._follower.search_if_lost(connection.bucket, now)
         waiting = [*loss.waiting, *self._collections.connection_lost(connection)]
         is_refused = connection.history.last_end.is_refused
@@ -63,7 +63,7 @@ class Conclusions:
             self._operations.connection_lost(token, connection, loss.detail, now)
 
     def _on_ready(self, connection: Connection, losses: int, now: float) -> None:
-        """Start using a connection that has become ready. Close the connection if its bucket has no config.
+        """Start using a connection that has become ready. Close the connection if its bucket has no usable config.
 
         Args:
             losses: number of streams that were lost, or could not be opened, since the connection was last ready.

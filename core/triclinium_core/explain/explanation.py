@@ -12,7 +12,7 @@ class Outcome(StrEnum):
     """Outcome of a request."""
 
     RETRY = "retry"
-    """The request is sent again after a delay. If the delay is cut to a limit, the request fails after it instead."""
+    """The request is sent again after a delay. If the delay is cut to a limit, the request fails after the delay."""
     SAME_NODE = "same_node"
     """The request is sent to the same node again."""
     NEXT_NODE = "next_node"
@@ -33,7 +33,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One step of an explanation, with its clause in brackets."""
+    """One step of an explanation, with its clauses, if any, in brackets."""
 
     text: str
     outcome: Outcome | None = None
@@ -66,12 +66,12 @@ class Explanation:
 
 
 def milliseconds(seconds: float) -> int | float:
-    """Return ``seconds`` as milliseconds, without noise of binary fractions. A whole number is an int."""
+    """Return ``seconds`` as milliseconds, without noise from binary fractions. A whole number is an int."""
     return _plain(seconds * 1000, 6)
 
 
 def plain_seconds(seconds: float) -> int | float:
-    """Return ``seconds`` without noise of binary fractions. A whole number is an int."""
+    """Return ``seconds`` without noise from binary fractions. A whole number is an int."""
     return _plain(seconds, 9)
 
 

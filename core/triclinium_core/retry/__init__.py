@@ -1,4 +1,4 @@
-"""Retry rules of three projects. They import only the standard library and the core's errors.
+"""Retry rules of three projects. They import only the standard library and modules of the core that need nothing else.
 
 ``couchbase`` follows the Couchbase SDK RFCs, ``cassandra`` the Cassandra Java driver, and ``smithy`` the Smithy retry
 design. These three packages do not import each other. ``calls`` retries any function under a strategy with Smithy's

@@ -22,14 +22,14 @@ DELAY_LEAST = 0.001
 time for other work. On a test clock that advances only when all tasks are blocked, no time would pass."""
 
 _EXPONENT_MAX = 1_000.0
-"""Maximum exponent of 2 by which a delay grows. Larger powers exceed every maximum delay and would overflow a float."""
+"""Maximum exponent of 2 by which a delay grows. Slightly larger powers, from 1,024, overflow a float."""
 _RETRIES_MAX = 2**62
 """Maximum number of retries for which a delay is computed. A float can hold this number, and after so many retries even
 the smallest factor above 1 has reached any maximum delay."""
 
 
 class Random(Protocol):
-    """Interface of the core's only source of randomness; ``random.Random`` implements it."""
+    """Interface of the random sources that the core accepts; ``random.Random`` implements it."""
 
     def random(self) -> float:
         """Return the next number in [0, 1)."""

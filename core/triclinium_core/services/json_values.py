@@ -42,7 +42,9 @@ _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 
 
 def encode_json(value: object, parameter: str) -> bytes:
-    """Return ``value`` as JSON: anything that msgspec encodes, except NaN, the infinities, and a value that is bytes.
+    """Return ``value`` as JSON: anything that msgspec encodes, except NaN and the infinities.
+
+    ``value`` itself must not be bytes, a bytearray or a memoryview. Inside it, msgspec encodes these as Base64.
 
     Args:
         value: value to encode.
@@ -78,7 +80,7 @@ def decode_json(encoded: bytes, as_type: type[T], what: str) -> T:
         what: subject and verb of the error message.
 
     Raises:
-        DecodingFailureException: the JSON does not fit the type, or exceeds the limits of ``check_decodable``.
+        DecodingFailureException: the text is not JSON or not of the type, or exceeds the limits of ``check_decodable``.
     """
     try:
         check_decodable(encoded)

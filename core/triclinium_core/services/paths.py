@@ -1,7 +1,8 @@
 """Paths of requests over HTTP, built from names.
 
-Each name is one segment, even with a slash, a percent sign or any Unicode. ``.`` and ``..`` are refused: URL parsers
-remove these segments, also percent-encoded, and the path would name something else. An empty name is also refused.
+Each name is one segment, even if it contains a slash, a percent sign or non-ASCII characters. ``.`` and ``..`` are
+refused: URL parsers remove these segments, even if they are percent-encoded, and the path would name something else. An
+empty name is also refused.
 
 Source: RFC 3986 "Path", "Remove Dot Segments"; WHATWG URL Standard, "double-dot URL path segment".
 """

@@ -61,7 +61,7 @@ class PingViews(PingRequest, frozen=True, kw_only=True):
 
 
 class PingManagement(PingRequest, frozen=True, kw_only=True):
-    """Ping of the cluster manager, at a path that needs no credentials. ``/`` would be the web console."""
+    """Ping of the cluster manager, at ``/pools`` because ``/`` is the web console."""
 
     service: ClassVar[Service] = Service.MANAGEMENT
     target: ClassVar[str] = "/pools"
@@ -70,7 +70,7 @@ class PingManagement(PingRequest, frozen=True, kw_only=True):
 PINGS: Mapping[Service, type[PingRequest]] = table_of(
     (ping.service, ping) for ping in (PingQuery, PingAnalytics, PingSearch, PingViews, PingManagement)
 )
-"""Class of the ping for each service."""
+"""Class of the ping for each HTTP service."""
 
 
 class NoRetry:
@@ -81,5 +81,5 @@ class NoRetry:
     """
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Refuse the retry. For a terminal reason, the answer has the error of that reason."""
+        """Refuse the retry. For a terminal reason, the returned action contains the error of that reason."""
         return RetryAction.no_retry(TERMINAL_ERRORS.get(reason))

@@ -3,7 +3,7 @@
 A newer server may send words, numbers and structures that this version does not know. The rule for all answers: keep a
 value as received if the type of the result can hold it; else replace it by None, or by the value for "not sent", and
 return all other values. Refuse an answer, or a row of a list, only if it lacks a part that the caller needs, such as a
-name.
+name, if it exceeds a limit, or if an unknown part may change its meaning.
 """
 
 from __future__ import annotations
@@ -195,7 +195,10 @@ def in_one_step(read: Callable[[msgspec.Raw], T]) -> Callable[[msgspec.Raw], Ste
 
 
 def unknown_parts(parts: Iterable[msgspec.Raw]) -> tuple[str, ...]:
-    """Return parts of a value that this version cannot represent, each as JSON on one line."""
+    """Return the beginning of each part that this version cannot represent, as JSON on one line.
+
+    Count the parts after the first ``UNKNOWN_MAX`` instead.
+    """
     texts = [as_text(part) for part in parts]
     more = len(texts) - UNKNOWN_MAX
     return (*texts[:UNKNOWN_MAX], f"and {more} more") if more > 0 else tuple(texts)

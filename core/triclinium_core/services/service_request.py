@@ -35,7 +35,7 @@ def all_steps(steps: Steps[T]) -> T:
 class HttpRequest(msgspec.Struct, frozen=True):
     """HTTP request without the headers that the connection adds: host, credentials, length.
 
-    ``repr`` shows only the size of the body, which may contain parameters and passwords.
+    ``repr`` does not show the body, only its size: the body may contain parameters and passwords.
     """
 
     method: str
@@ -154,7 +154,7 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def decode_in_steps(self, answer: HttpResponse) -> Steps[ServiceResult]:
-        """Decode in steps, so that a long list does not block the event loop.
+        """Decode in steps, so that a long list does not block the event loop. By default, decode in one step.
 
         Raises:
             MalformedAnswer: as ``decode``.
@@ -168,7 +168,7 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IdentifiedRequest(ServiceRequest, frozen=True, kw_only=True):
-    """Base of requests whose answers repeat their client context id."""
+    """Base of requests whose client context id the service repeats in its answer."""
 
     def encode(self, remaining: float, context_id: str = "") -> HttpRequest:
         """Return the HTTP request of one attempt.

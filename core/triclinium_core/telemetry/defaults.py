@@ -24,11 +24,11 @@ class ThresholdLoggingTracer:
 
     An operation is slow if it takes at least as long as its threshold. Its duration starts with the encoding of the
     value and includes all retries. The duration of a query ends with the complete response, because the caller
-    determines how long it takes to read the rows. The attributes are durations in seconds.
+    determines how long it takes to read the rows. All attributes except ``sample_size`` are durations in seconds.
 
     Raises:
-        InvalidArgumentException: a threshold is not a duration or is below 0, or ``emit_interval`` or ``sample_size``
-            is not above 0.
+        InvalidArgumentException: a threshold is not a duration or is below 0, ``emit_interval`` is not a duration above
+            0 and up to ``INTERVAL_MAX``, or ``sample_size`` is not a whole number above 0.
 
     Source: SDK-RFC 0067 rev 27 "ThresholdLoggingTracer".
     """
@@ -41,7 +41,7 @@ class ThresholdLoggingTracer:
     management_threshold: float = 1.0
     """Threshold of management requests. The RFC defines none for them."""
     sample_size: int = 10
-    """Maximum number of operations that a line lists for each service. The line counts all of them."""
+    """Maximum number of operations that a line lists for each service. The line counts all slow operations."""
     emit_interval: float = 10.0
     """Seconds from the first slow operation to the line that lists it."""
 
@@ -90,7 +90,7 @@ class LoggingMeter:
     of seconds that the line covers. It is shorter than the interval if the client closes early.
 
     Raises:
-        InvalidArgumentException: the interval is not a duration, or not above 0.
+        InvalidArgumentException: the interval is not a duration above 0 and up to ``INTERVAL_MAX``.
 
     Source: SDK-RFC 0067 rev 27 "LoggingMeter".
     """
@@ -110,8 +110,8 @@ class OrphanReporter:
     response was, and how long the node worked on the request.
 
     Raises:
-        InvalidArgumentException: ``emit_interval`` is not a duration, or ``emit_interval`` or ``sample_size`` is not
-            above 0.
+        InvalidArgumentException: ``emit_interval`` is not a duration above 0 and up to ``INTERVAL_MAX``, or
+            ``sample_size`` is not a whole number above 0.
 
     Source: SDK-RFC 0067 rev 27 "Orphaned Response Reporting".
     """
@@ -119,7 +119,7 @@ class OrphanReporter:
     emit_interval: float = 10.0
     """Seconds from the first orphan to the line that lists it."""
     sample_size: int = 10
-    """Maximum number of orphans that a line lists for each service. The line counts all of them."""
+    """Maximum number of orphans that a line lists for each service. The line counts all orphans."""
 
     def __init__(self, *, emit_interval: Duration = 10.0, sample_size: int = 10) -> None:
         object.__setattr__(self, "emit_interval", _interval(emit_interval))

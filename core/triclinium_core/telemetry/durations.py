@@ -24,7 +24,8 @@ class OperationDurations:
 
     To count an operation with one call, look up its histogram in ``histograms`` and call ``add``.
 
-    An interval begins when its first operation begins, so the interval covers all counted operations.
+    An interval begins at the start of the operation that it counts first. Operations that it counts later may have
+    begun earlier.
 
     Args:
         on_first: function that is called with the time at which an interval begins.
@@ -54,7 +55,7 @@ class OperationDurations:
         return histogram
 
     def count(self, service: Service, operation: str, seconds: float, now: float) -> None:
-        """Count an operation that has ended. For callers to which the cost of one more call does not matter."""
+        """Count an operation that has ended. Use this method if the cost of one more call does not matter."""
         histogram = self.histograms.get(operation)
         if histogram is None:
             histogram = self.begin(service, operation, now - seconds)

@@ -22,7 +22,7 @@ DELAY = "triclinium.retry.delay"
 DISPATCHES = "triclinium.retry.dispatches"
 """Attribute that is True if another attempt follows, and False if a limit has cut the delay."""
 ERROR = "triclinium.retry.error"
-"""Attribute with the name of the exception that the call raises instead of the retry."""
+"""Attribute with the name of the exception that the call raises instead of retrying."""
 
 _LISTED: Mapping[couchbase.RetryReason, str] = {
     reason: f"SDK-RFC 0049 Response Code Retry List, {clause}"

@@ -1,8 +1,8 @@
 """Protocol of tracers and spans.
 
-The user supplies the tracer. The client calls the methods of tracers and spans in the task of the operation or in its
-background tasks, so they must not block. The client logs and suppresses their exceptions, so that no operation fails
-because of them.
+The user supplies the tracer. The client calls the methods of tracers and spans in the task of the operation or in
+background tasks of the client, so they must not block. The client logs and suppresses their exceptions, so that no
+operation fails because of them.
 
 Source: SDK-RFC 0067 "Request Tracing".
 """

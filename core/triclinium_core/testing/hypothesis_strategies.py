@@ -58,7 +58,7 @@ class Strike:
     times: int = 1
 
     def arm(self, waiting: Faults) -> None:
-        """Queue the fault for the next commands with its opcode."""
+        """Queue the fault for its target, ``times`` times."""
         waiting.next(self.opcode, self.fault, self.times)
 
 

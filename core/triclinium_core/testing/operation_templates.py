@@ -21,7 +21,7 @@ NOT_UNDERSTOOD: tuple[type[document_operations.DocumentOperation], ...] = (
     LookupInReplica,
     MutateIn,
 )
-"""Document operations that the model does not cover, because they read old versions or parts of the document."""
+"""Document operations that the model does not cover, because they read old versions, or access parts of a document."""
 
 UNDERSTOOD: tuple[type[document_operations.DocumentOperation], ...] = tuple(
     kind

@@ -104,7 +104,7 @@ def is_preparation(text: bytes) -> bool:
 
 
 class RequestTemplates:
-    """Source of drawn requests. For each request, it adds the cluster's responses to the script.
+    """Source of drawn requests. For most requests, it adds the cluster's responses to the script.
 
     Args:
         script: script of the cluster.
@@ -134,7 +134,7 @@ class RequestTemplates:
             script.answer(statement, _answer(statement, FEW_ROWS))
 
     def made(self, drawn: DrawnRequest) -> None:
-        """Record that a collection was created, so that it can be dropped."""
+        """Record that a request succeeded. If it created a collection, a later request can drop the collection."""
         if isinstance(drawn.request, CreateCollection):
             self._made.append(drawn.request.collection_name)
 

@@ -42,7 +42,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
     The machine draws steps: operations are submitted and abandoned, streams open and are lost, bytes move in pieces,
     faults strike, time passes. It checks every step, as described in ``simulation.checked``. Occasionally, and at the
-    end of every run, it clears the faults, and the client must recover and complete its operations.
+    end of every run that has not failed, it clears the faults, and the client must recover and complete its operations.
 
     Derive from it to add a rule or a law::
 
@@ -223,7 +223,10 @@ class KVStateMachine(RuleBasedStateMachine):
 
     @rule(strike=hypothesis_strategies.strikes(), is_standing=st.booleans())
     def strike(self, strike: hypothesis_strategies.Strike, is_standing: bool) -> None:
-        """Queue the fault for the next matching commands or connections. A refusal may last until the next recovery."""
+        """Queue the fault for the next matching commands or connections.
+
+        A refusal may last until all faults are cleared.
+        """
         strike.arm(self.node.faults)
         if is_standing and isinstance(strike.fault, RefuseConnection):
             self.node.faults.always(None, strike.fault)
@@ -248,7 +251,7 @@ class KVStateMachine(RuleBasedStateMachine):
         self._serve()
 
     def _serve(self) -> None:
-        """Write and read every kind of document; without faults, no failure has an excuse."""
+        """Write and read a document in each keyspace; without faults, no failure has an excuse."""
         for keyspace in self.keyspaces:
             self.submit(Upsert(keyspace, "ada", self.model.unique_values.fragment(), BINARY_FLAGS))
             self.submit(Get(keyspace, "ada"))

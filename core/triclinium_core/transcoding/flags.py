@@ -1,7 +1,7 @@
 """Common flags: the format of a document, in the top byte of its flags.
 
-The low 24 bits are specific to each SDK. This library writes the same bits as the official Python SDK, so that legacy
-readers of that SDK understand them. It never reads them.
+The low 24 bits are specific to each SDK. This library writes the same low bits as the official Python SDK, for legacy
+readers that rely on these bits. It never reads the low bits itself.
 
 Source: SDK-RFC 0020 "Common Flags".
 """
@@ -26,5 +26,5 @@ class CommonFormat(IntEnum):
 
 
 def common_format(flags: int) -> int:
-    """Return the format bits of ``flags``, or 0 if the writer set none. The three bits above them are ignored."""
+    """Return the format bits of ``flags``, or 0 if the writer set none. The four bits above them are ignored."""
     return (flags >> 24) & 0x0F

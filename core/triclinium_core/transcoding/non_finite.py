@@ -1,8 +1,8 @@
 """Search for NaN and infinities in a value. JSON cannot represent them.
 
 msgspec writes ``null`` for them, so a value whose JSON does not contain ``null`` has none. Otherwise this module
-encodes the value as MessagePack, which can represent NaN and infinities and is as fast. It searches the value only if
-the bytes may contain one of them.
+encodes the value as MessagePack, which can represent NaN and infinities and is as fast as JSON. It searches the value
+only if the bytes may contain one of them.
 """
 
 from __future__ import annotations

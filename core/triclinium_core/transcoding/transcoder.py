@@ -1,6 +1,7 @@
 """Transcoders of SDK-RFC 0055, and the protocol for custom ones.
 
-msgspec encodes and decodes JSON. As the RFC requires, decoding depends only on the transcoder, not on the flags.
+msgspec encodes and decodes JSON. As the RFC requires, decoding depends on the transcoder and on the requested type, but
+not on the flags.
 """
 
 from __future__ import annotations
@@ -53,9 +54,10 @@ class Transcoder(Protocol):
 class JsonTranscoder:
     """Transcoder for JSON documents. This is the default.
 
-    It refuses a value of type ``bytes``: use ``RawJsonTranscoder`` or ``RawBinaryTranscoder``. It refuses NaN and
-    infinities anywhere in a value, because JSON cannot represent them. Other types that JSON lacks are converted: sets
-    and tuples to lists, ``bytes`` within a value to Base64 strings, keys to strings.
+    It refuses a value of type ``bytes``, ``bytearray`` or ``memoryview``: use ``RawJsonTranscoder`` or
+    ``RawBinaryTranscoder``. Unless ``non_finite_as_null`` is True, it refuses NaN and infinities in a value, because
+    JSON cannot represent them. Other types that JSON lacks are converted: sets and tuples to lists, ``bytes`` within a
+    value to Base64 strings, keys to strings.
 
     Raises:
         InvalidArgumentException: ``non_finite_as_null`` is neither True nor False.
@@ -107,7 +109,10 @@ class JsonTranscoder:
 
 @dataclass(frozen=True, slots=True)
 class RawJsonTranscoder:
-    """Transcoder for encoded JSON. It stores ``bytes`` or ``str`` and returns ``bytes``, without parsing."""
+    """Transcoder for encoded JSON.
+
+    It stores ``bytes`` or ``str``, and returns ``bytes`` by default, without parsing.
+    """
 
     def encode(self, value: object, /) -> EncodedValue:
         """Return the bytes or text of ``value`` unchanged, with the flags for JSON."""

@@ -1,6 +1,6 @@
-"""Open pings and waits, from submission to completion. Each completes exactly once.
+"""Open pings and waits, from submission to completion. Each completes exactly once, unless its caller abandons it.
 
-After each event, the client machine calls ``review`` with the connections whose state changed.
+After each event that changes the state of a connection, the client machine calls ``review`` with these connections.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Inquiries:
         self._connections.of_bucket(inquiry.bucket, now)
         for connection in self._connections.routes.all_of(inquiry.bucket):
             self._connections.expect(connection, now)
-        # The new inquiry has seen no connection, so the next review passes all of them.
+        # The new inquiry has seen no connection, so the next review must include all connections.
         self._connections.routes.fresh = dict.fromkeys(self._connections.all)
         match inquiry:
             case Ping():
@@ -153,6 +153,6 @@ class Inquiries:
                 raise AssertionError(f"{kind} is not a timer of an inquiry")
 
     def unsupported(self, connection: Connection, detail: str, now: float) -> None:
-        """Record that a server does not speak the client's protocol."""
+        """Fail the waits for a connection whose server or bucket type the client does not support."""
         self._readiness.unsupported(connection, detail, now)
         self._node_waits.unsupported(connection, detail)

@@ -5,7 +5,8 @@ joins the map. A node serves the bucket once a connection has selected the bucke
 manifest of each node, repeatedly with a backoff, until the manifest is new enough. If a node restarts, its earlier
 result remains valid.
 
-A wait fails after the management timeout. The error names each node whose manifest is too old, and that manifest.
+A wait fails at the latest after the management timeout. The error of the timeout names each node that has not met the
+condition, and the reason.
 
 Source: SDK-RFC 0049 "Controlled Backoff for Always Retry"; kv_engine ``docs/Collections.md``.
 """
@@ -50,7 +51,7 @@ class _LateNode:
     """Node whose manifest was requested, and which has not sent a new enough manifest."""
 
     requested_on: int | None = None
-    """Stream of the pending request; None if the client must send the request again."""
+    """Stream of the pending or last answered request; None if the client must send the request again."""
     reported_on: int | None = None
     """Stream of the request whose start was reported to a tracer and whose end was not; None without such a request."""
     answers: int = 0
@@ -181,7 +182,7 @@ class NodeWaits:
         self._fail(wait, errors.AmbiguousTimeoutException(text, context))
 
     def unsupported(self, connection: Connection, detail: str) -> None:
-        """Fail the waits for a connection whose server does not speak the client's protocol."""
+        """Fail the waits for a connection whose server or bucket type the client does not support."""
         for wait in list(self.open.values()):
             if connection.bucket == wait.request.bucket and not connection.is_leaving:
                 text = f"{wait.request.name}: {detail}"

@@ -250,7 +250,8 @@ class Pings:
                 target.stream_number, target.since = connection.stream_number, now
                 self._probe(ping, connection, target)
             return
-        # After a terminal error, do not wait for attempts at the remaining addresses, because it affects them too.
+        # After a terminal error, do not wait for attempts at the remaining addresses, because the error affects them
+        # too.
         is_over = (
             connection.history.attempts >= target.attempt_max
             or connection.is_leaving

@@ -131,7 +131,10 @@ class Readiness:
             self._look_at(wait, now)
 
     def service_answered(self, wait: OpenWait, outcome: PingOutcome, now: float) -> None:
-        """Record the outcome of a wait's ping, and schedule another ping if it failed."""
+        """Record the outcome of a wait's ping.
+
+        If the ping failed, repeat it later, or fail the wait if a repetition cannot help.
+        """
         known = wait.endpoints[outcome.endpoint]
         if outcome.error is None:
             known.life = EndpointLife.ANSWERED
@@ -152,7 +155,7 @@ class Readiness:
         self._look_at(wait, now)
 
     def unsupported(self, connection: Connection, detail: str, now: float) -> None:
-        """Fail the waits for a connection whose server does not speak the client's protocol."""
+        """Fail the waits for a connection whose server or bucket type the client does not support."""
         for wait in list(self.open.values()):
             if connection.bucket in (None, wait.request.bucket) and not connection.is_leaving:
                 text = f"{wait.request.name}: {detail}"
@@ -179,7 +182,7 @@ class Readiness:
             self._fail(wait, error, now)
 
     def _services_state(self, wait: OpenWait, endpoints: Sequence[Endpoint]) -> ClusterState:
-        """Return the state of the endpoints; OFFLINE if no endpoint of some service has responded to a ping."""
+        """Return the state of the endpoints; OFFLINE if a service has no endpoint that has responded to a ping."""
         answered = [each for each in endpoints if wait.endpoints[each].life is EndpointLife.ANSWERED]
         if len(answered) == len(endpoints):
             return ClusterState.ONLINE

@@ -53,7 +53,7 @@ class ConnectionStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointStatistics:
-    """One HTTP service of one node. It is listed after its first use."""
+    """One HTTP service of one node. It is listed once the client has looked up the service's nodes."""
 
     service: Service
     node: str

@@ -20,7 +20,7 @@ from triclinium_core.telemetry.tracing import AttributeValue
 class LookUpService(msgspec.Struct, frozen=True, gc=False):
     """Look up the SRV records of a name in DNS, then send exactly one ``ServiceLookedUp``, even if the look-up fails.
 
-    The machine waits half a second for that event before it opens streams. It also uses a later event.
+    The machine waits up to half a second for that event before it opens streams. It also uses a later event.
     """
 
     service: str

@@ -1,6 +1,6 @@
 """Events that only a driver of the Couchbase client sends: operations, requests, DNS and authentication.
 
-The constructor of an event raises if a field is invalid.
+If a field is invalid, the constructor of the event raises, or ``handle`` does.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class InquirySubmitted(msgspec.Struct, frozen=True):
 
 @unique
 class AbandonReason(StrEnum):
-    """Reason of an ``OperationAbandoned``. The machine only records it in telemetry."""
+    """Reason for an ``OperationAbandoned``. Only the telemetry depends on it."""
 
     TIMEOUT = "timeout"
     """A time limit of the caller passed."""
@@ -111,7 +111,11 @@ class AbandonReason(StrEnum):
 
 
 class OperationAbandoned(msgspec.Struct, frozen=True):
-    """The user stopped waiting. The machine drops a later response as an orphan. It ignores unknown tokens."""
+    """The user stopped waiting. The machine ignores unknown tokens.
+
+    The machine drops a later key-value response. The response counts as an orphan unless its result is not needed. If
+    the response of an HTTP service is incomplete, the machine closes its connection.
+    """
 
     token: neutral.Token
     fault: DecoderFault | None = None

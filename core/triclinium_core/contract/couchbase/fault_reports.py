@@ -16,7 +16,8 @@ so further kinds would add no information."""
 class FaultReports:
     """Kinds of faults that the client has reported.
 
-    Each kind is reported once, because a node may send the same bytes at any rate, and each report has a traceback.
+    Each kind is reported at most once, because a node may send the same bytes at any rate, and each report has a
+    traceback.
     """
 
     def __init__(self, *, emit: Callable[[Action], None]) -> None:
@@ -24,7 +25,7 @@ class FaultReports:
         self._reported: set[tuple[Decoder, str]] = set()
 
     def report(self, stream: StreamId, node: str, fault: DecoderFault) -> None:
-        """Order a report about ``fault``, unless its kind was reported before."""
+        """Order a report about ``fault``, unless its kind or ``KINDS_MAX`` kinds were reported before."""
         if fault.kind not in self._reported and len(self._reported) < KINDS_MAX:
             self._reported.add(fault.kind)
             self._emit(ReportDecoderFault(stream, node, fault))

@@ -29,7 +29,7 @@ class OpenStream(msgspec.Struct, frozen=True, gc=False):
     host: str
     port: int
     tls: bool
-    """Whether to speak TLS, verifying the certificate against ``host``."""
+    """Whether to speak TLS. A driver that verifies certificates verifies the node's certificate against ``host``."""
 
 
 class SendBytes(msgspec.Struct, frozen=True, gc=False):
@@ -92,7 +92,7 @@ class AwaitedPermit(Protocol):
     """Permit of an asynchronous strategy. Only the machine knows the type of the result of ``acquire``."""
 
     def acquire(self) -> Awaitable[object]:
-        """Return an awaitable with the decision whether the first attempt may begin."""
+        """Return an awaitable with the decision on whether the first attempt may begin."""
         ...
 
     def record(self) -> Awaitable[None]:
@@ -148,7 +148,8 @@ class ReportConnection(msgspec.Struct, frozen=True, gc=False):
     The level is WARNING if the client loses a node, and INFO if it reaches the node again; that text has the number of
     failures in between. Those failures, and simultaneous events of other connections to the node, have DEBUG. If the
     text of a loss has a next step that concerns the whole cluster, the first loss with this step has WARNING, and later
-    ones have DEBUG. All other events have INFO.
+    ones have DEBUG. Reports about security, about a response that belongs to another request, and about omitted rows
+    have WARNING. A failure that each affected request also reports has DEBUG. All other events have INFO.
     """
 
     stream: StreamId
@@ -161,8 +162,8 @@ class ReportConnection(msgspec.Struct, frozen=True, gc=False):
 class ReportDecoderFault(msgspec.Struct, frozen=True):
     """Log at ERROR, with the traceback, that a decoder failed on the bytes of a node, which is a defect of the library.
 
-    The machine orders this once for each pair of decoder and exception type. It closes the connection on which the
-    bytes arrived.
+    The machine orders this at most once for each pair of decoder and exception type. It closes the connection on which
+    the bytes arrived.
     """
 
     stream: StreamId

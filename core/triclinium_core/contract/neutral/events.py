@@ -1,7 +1,7 @@
 """Events of any protocol: streams, time and strategies. A noun with a past participle names each event.
 
-The constructor of an event raises ArgumentError for an invalid value. Only the data of ``BytesReceived`` are checked
-later, by ``handle``.
+The constructors raise ArgumentError for an invalid nonce, cause, text or number of bytes. ``handle`` checks the data of
+``BytesReceived``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def check_nonce(nonce: str) -> None:
         ArgumentError: the nonce is not printable ASCII, or has a comma. The message does not show the nonce.
     """
     check_type(nonce, "nonce", str)
-    # RFC 5802 §7 permits these characters except the blank. A driver of a protocol without nonces passes an empty text.
+    # RFC 5802 §7 permits these characters except the space. A driver of a protocol without nonces passes an empty text.
     if not nonce.isascii() or not nonce.isprintable() or "," in nonce:
         raise ArgumentError("nonce must be printable ASCII without a comma", parameter="nonce")
 
@@ -41,7 +41,8 @@ class StreamOpened(msgspec.Struct, frozen=True, gc=False):
 
     stream: StreamId
     nonce: str
-    """Fresh entropy for authentication: at least 18 random bytes, written as printable ASCII without a comma."""
+    """Fresh entropy for authentication: at least 18 random bytes, written as printable ASCII without a comma; empty for
+    a protocol without nonces."""
     local_address: str = ""
     remote_address: str = ""
 
@@ -56,8 +57,8 @@ class StreamOpened(msgspec.Struct, frozen=True, gc=False):
 class BytesReceived(msgspec.Struct, frozen=True, gc=False):
     """Bytes of a stream arrived. Frames may be split at any position.
 
-    ``handle`` copies ``data``, and raises ArgumentError if it has another type. It may contain user data, so ``repr``
-    shows only its length.
+    ``handle`` copies ``data``, and raises ArgumentError if ``data`` is not bytes, a bytearray or a memoryview. ``data``
+    may contain user data, so ``repr`` shows only its length.
     """
 
     stream: StreamId
@@ -109,7 +110,7 @@ class StreamLost(msgspec.Struct, frozen=True, gc=False):
 
 
 class TimePassed(msgspec.Struct, frozen=True, gc=False):
-    """The time ``wakeup`` is reached, and the driver has fed all readable bytes.
+    """The time ``wakeup`` is reached, and the driver has fed all readable bytes, except on the streams in ``unread``.
 
     The first event of this kind starts the machine. The driver may also send one before ``wakeup``. The machine checks
     deadlines on this event, so the driver must first feed a response that arrived while the program was busy. If a

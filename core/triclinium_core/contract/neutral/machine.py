@@ -12,7 +12,8 @@ A_co = TypeVar("A_co", covariant=True)
 class Machine(Protocol[E_contra, A_co]):
     """Pure state machine. ``E_contra`` is the type of its events, ``A_co`` that of its actions.
 
-    A machine reads no clock, draws no random number and does no I/O. It is neither re-entrant nor thread-safe.
+    A machine reads no clock, does no I/O, and draws random numbers only from a source that its creator passes to it. It
+    is neither re-entrant nor thread-safe.
     """
 
     @property
@@ -33,5 +34,6 @@ class Machine(Protocol[E_contra, A_co]):
 
         Raises:
             ArgumentError: the event is invalid. The state of the machine is unchanged.
+            InvalidEvent: the event is impossible in the current state, which is unchanged.
         """
         ...

@@ -1,8 +1,8 @@
 """Heap of timers, each with a kind and a subject, and the time of the next one.
 
 Cancelling a timer releases its subject immediately, but leaves its time in the heap. ``Timers`` skips the times of
-cancelled timers, and removes them when they outnumber the live ones. The size of the heap is therefore proportional to
-the number of live timers.
+cancelled timers, and sweeps them out of a heap of more than ``SWEEP_SIZE_MIN`` entries when they outnumber the live
+timers. The size of a large heap is therefore proportional to the number of live timers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Timers(Generic[K]):
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, TimerId]] = []
-        """Times and ids of all timers, including cancelled ones. The heap has no references to subjects."""
+        """Times and ids of the live timers, and of cancelled ones that have not been removed. The heap has no
+        references to subjects."""
         self._live: dict[TimerId, tuple[K, object]] = {}
         """Kind and subject of each timer that has neither fired nor been cancelled."""
         self._next_id = 0

@@ -1,7 +1,7 @@
 """Explanation of the decision on one error of a Cassandra request.
 
-``explain`` contains no retry rules. It describes what a function decides that the request machine also calls. It looks
-up the table of routes again only for the clause.
+``explain`` contains no retry rules. It calls the function that decides for the request machine, and describes the
+decision. It looks up the table of routes again only for the clause.
 
 Source: the retry page of the Cassandra Java driver; decisions A1 to A12.
 """
@@ -75,7 +75,7 @@ class CassandraCase:
     """One attempt of a statement, and its error.
 
     Args:
-        error: error from the coordinator, or the reason for its missing answer.
+        error: error from the coordinator, the reason for its missing answer, or ``FrameTooLong``.
         policy: policy to call, if the error's route requires it.
         idempotent: whether executing the statement twice is harmless.
         retry_count: number of earlier retries in this execution that a policy's verdict requested.

@@ -1,7 +1,8 @@
 """Explanation of the decision on one failure of a Couchbase request.
 
-``explain`` contains no retry rules. It passes one event to a ``RetryMachine``, the object that the client runs, and
-describes the machine's actions. It looks up the tables again only for their clauses.
+``explain`` contains no retry rules. It passes the failure to a ``RetryMachine``, as the client does, and describes the
+machine's actions. It looks up the tables itself only for the idempotency of the request and for the words of the
+explanation.
 
 Source: SDK-RFC 0049, SDK-RFC 0013.
 """
@@ -276,7 +277,7 @@ def _tokens(case: CouchbaseCase, recorder: RecordedTokens, *, idempotent: bool) 
 
 
 def _recorder(case: CouchbaseCase) -> RecordedTokens | None:
-    """Return the token strategy of a case, if it has a synchronous one."""
+    """Return a recorder of the case's token strategy, if the case has a synchronous one."""
     decider = decider_of(case.strategy)
     if not isinstance(decider, PermitIssuer) or _awaited(case.strategy) is not None:
         return None

@@ -1,4 +1,4 @@
-"""Failures that a question can name, and for each retry reason a failure that causes it.
+"""Responses and failures that a question can name, and for each retry reason an example that causes it.
 
 Source: SDK-RFC 0049 "RetryReason", "Response Code Retry List".
 """
@@ -40,7 +40,7 @@ class HttpAnswer:
 class ErrorCode:
     """Response of query or analytics with this error as the first in its body.
 
-    ``http_status`` may be None, because the code alone determines the decision.
+    ``http_status`` may be None, because the error alone determines the decision.
     """
 
     code: int
@@ -49,7 +49,7 @@ class ErrorCode:
 
 
 Happening = KvAnswer | HttpAnswer | ErrorCode | couchbase.SocketClosed | couchbase.DispatchFailed
-"""Failure of a request. ``SocketClosed`` and ``DispatchFailed`` are events of the client, without a response."""
+"""Response to a request, or a failure without a response: ``SocketClosed`` or ``DispatchFailed``."""
 
 
 def event_of(

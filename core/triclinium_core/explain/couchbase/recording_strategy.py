@@ -1,4 +1,4 @@
-"""Wrapper of a strategy that records the last call, its answer, and the reason for a refusal."""
+"""Wrapper of a strategy that records the last call and its answer, and finds the reason for a refusal."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class MalformedResponse(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Features and limits of one connection."""
+    """Features of one connection."""
 
     features: frozenset[int] = frozenset()
     """HELLO features that the server granted."""

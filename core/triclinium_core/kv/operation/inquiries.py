@@ -1,7 +1,7 @@
 """Pings and waits as values. Their constructors check the arguments.
 
-A driver submits an inquiry like an operation, and the client settles it once. But the client sends its requests to
-connections and services instead of a document's node, and does not consult a retry strategy.
+A driver submits an inquiry like an operation, and the client settles it once. But the client sends the requests of an
+inquiry to connections and services instead of a document's node, and does not consult a retry strategy.
 
 Source: SDK-RFC 0061.
 """

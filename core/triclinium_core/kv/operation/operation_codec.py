@@ -171,10 +171,10 @@ def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Resu
 
 
 def check_bare(operation: Operation) -> None:
-    """Check that a plain memcached supports an operation (decision C27).
+    """Check that a plain memcached supports an operation and its options (decision C27).
 
     Raises:
-        FeatureNotAvailableException: a plain memcached does not support ``operation``.
+        FeatureNotAvailableException: a plain memcached does not support ``operation`` or one of its options.
     """
     if CODECS[type(operation)].bare_opcode is None:
         raise _beyond_memcached(operation)

@@ -26,7 +26,7 @@ class ClusterState(Enum):
     ONLINE = "online"
     """All connections to every node are ready."""
     DEGRADED = "degraded"
-    """At least one connection is ready."""
+    """At least one connection is ready, but not all."""
     OFFLINE = "offline"
     """No connection is ready."""
 
@@ -40,7 +40,7 @@ class EndpointState(Enum):
     """The connection is being opened, which includes authentication and the selection of the bucket."""
     CONNECTED = "connected"
     DISCONNECTING = "disconnecting"
-    """The node has left the cluster, and requests on the connection are still pending."""
+    """The node has left the cluster map, and requests on the connection are still pending."""
 
 
 @unique
@@ -127,9 +127,9 @@ class EndpointDiagnostics(msgspec.Struct, frozen=True, kw_only=True):
     """Bucket name; None for a connection without a bucket."""
     state: EndpointState
     last_activity: float | None
-    """Seconds since data last arrived; None if no data ever arrived."""
+    """Seconds since data last arrived or, for key-value, since the stream opened; None if neither has happened."""
     details: str | None = None
-    """Reason why the connection is not open; None if there is none, or if it is unknown."""
+    """Reason why the connection is not open; None if it is open, or if the reason is unknown."""
 
 
 class DiagnosticsResult(msgspec.Struct, frozen=True, kw_only=True):

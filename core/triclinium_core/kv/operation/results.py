@@ -112,7 +112,7 @@ class LookupInResult(msgspec.Struct, frozen=True):
     """Status and JSON of each spec."""
     transcoder: Transcoder
     context: ErrorContext
-    """Error context of the operation."""
+    """Error context of the operation; empty if no path failed."""
     is_deleted: bool = False
     """Whether the document was removed, so that the parts come from its tombstone."""
 
@@ -176,7 +176,7 @@ class MutateInResult(msgspec.Struct, frozen=True):
     mutation_token: MutationToken | None = None
     """Token of the mutation; None if the server did not send one."""
     is_deleted: bool = False
-    """Whether the document was removed, and only extended attributes of its tombstone were changed."""
+    """Whether the document is a tombstone, so that only its extended attributes were changed."""
 
     def content_as(self, as_type: type[T], index: int) -> T:
         """Return the value of the spec at ``index``, counted from 0, converted to ``as_type``.

@@ -20,13 +20,13 @@ UINT64_MAX = 0xFFFF_FFFF_FFFF_FFFF
 RELATIVE_EXPIRY_MAX = 30 * 24 * 60 * 60
 """Maximum relative expiry in seconds. The server interprets a larger number as an absolute Unix time."""
 EXPIRY_SECONDS_MAX = 50 * 365 * 24 * 60 * 60
-"""Maximum expiry in seconds if the caller passes a number: fifty years. A current Unix time is larger, and would be
-treated as a duration."""
+"""Maximum expiry in seconds if the caller passes a number: fifty years. A current Unix time is larger; without this
+bound, it would be treated as a duration."""
 REPLICAS_MAX = 3
 """Maximum number of replicas of a bucket."""
 LOCK_TIME_MAX = 30
-"""Maximum lock time in seconds. The client refuses a longer lock time, because the server would silently replace it by
-a default."""
+"""Maximum lock time in seconds. The client refuses a longer lock time, because the server would silently replace it
+with a default."""
 
 _OUR_TRANSCODERS = frozenset(
     {

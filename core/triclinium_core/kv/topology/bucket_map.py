@@ -109,7 +109,7 @@ def map_of(config: ClusterConfig, *, source: Address, tls: bool, network: str = 
 
 
 def nodes_of(entries: Sequence[NodeEntry], *, source: Address, tls: bool, network: str) -> list[Address | None]:
-    """Return the address of each node's key-value service, or None for a node without it. See ``map_of``."""
+    """Return each node's key-value address in the network; None for a node without one. See ``map_of``."""
     service = "kvSSL" if tls else "kv"
     addresses = [address_in(network, entry, service, source) for entry in entries]
     if network != DEFAULT:
@@ -124,7 +124,7 @@ def addresses_of(
 ) -> tuple[Sequence[Address], Address | None]:
     """Return the addresses of the nodes in a global config, and the address of the node that sent it, if known.
 
-    Omit nodes without the key-value service. ``map_of`` explains the arguments.
+    Omit nodes without a key-value address in the network. ``map_of`` explains the arguments.
     """
     nodes = nodes_of(config.nodes_ext, source=source, tls=tls, network=network)
     addresses = [address for address in nodes if address is not None]

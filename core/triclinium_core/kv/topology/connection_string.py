@@ -1,4 +1,4 @@
-"""Connection strings: scheme, hosts, bucket and options.
+"""Connection strings: scheme, hosts and options.
 
 The form is ``scheme://host[:port][,host[:port]…][/][?option=value&…]``. ``;`` may also separate hosts. Brackets enclose
 an IPv6 address. ``memcached://`` connects to a plain memcached and permits one host (decision C27).
@@ -98,7 +98,7 @@ class ConnectionString:
         if self.scheme is Scheme.MEMCACHED or len(self.addresses) > 1 or self.has_port:
             return None
         host = self.addresses[0].host
-        # RFC 6761 §6.3: names below localhost refer to this machine, so the client must not query a name server.
+        # RFC 6761 §6.3: localhost and names below it refer to this machine, so the client must not query a name server.
         is_local = host.lower().removesuffix(".").rpartition(".")[2] == "localhost"
         # Keep a final dot, because it excludes search domains.
         return None if is_local or is_literal(host) else f"_{self.scheme}._tcp.{host}"
@@ -108,8 +108,8 @@ def parse_connection_string(text: object) -> ConnectionString:
     """Return the parts of a connection string.
 
     Raises:
-        InvalidArgumentException: ``text`` is not a valid connection string. The message gives the reason and a
-            correction.
+        InvalidArgumentException: ``text`` is not a valid connection string. The message gives the reason and, in most
+            cases, a correction.
     """
     if not isinstance(text, str) or len(text) > CONNECTION_STRING_SIZE_MAX:
         kind = f"{len(text)} characters" if isinstance(text, str) else type(text).__name__

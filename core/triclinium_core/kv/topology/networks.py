@@ -55,7 +55,10 @@ class Network:
         return self._name
 
     def choose_again(self) -> None:
-        """Let the next config determine the network, because the client accepts any config of a lost cluster."""
+        """Let the next config determine the network, unless the user has named one.
+
+        The client accepts any config of a lost cluster, even one with other networks.
+        """
         if self._is_auto:
             self._name = AUTO
 

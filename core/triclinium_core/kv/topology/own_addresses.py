@@ -20,7 +20,7 @@ class OwnAddresses:
         self._of: dict[str | None, Mapping[Address, Address]] = {}
 
     def learn(self, bucket: str | None, config: ClusterConfig, *, network: str, source: Address) -> None:
-        """Replace the addresses from the last config of ``bucket`` by those in ``config``.
+        """Replace the addresses from the last config of ``bucket`` with those in ``config``.
 
         Args:
             network: network that the client uses.

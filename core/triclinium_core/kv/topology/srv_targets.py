@@ -1,7 +1,8 @@
 """Hosts that a client accepts as targets of SRV records.
 
 The client cannot authenticate a DNS response, and a certificate proves only the name of the host that presents it. So
-the client accepts only targets at or below a domain that the connection string or the program names.
+the client accepts only targets at or below a domain that the connection string or the program names, hosts in the
+parent domain of a long enough host name, and addresses that the program names.
 
 Source: decision D66; RFC 2782; RFC 3490 for names outside ASCII.
 """

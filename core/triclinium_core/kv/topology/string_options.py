@@ -40,7 +40,7 @@ _DURATION = re.compile(rf"(?:{_PART.pattern})+")
 
 
 def read_seconds(text: str) -> float:
-    """Return the number of seconds in a duration with a unit, such as ``10s``.
+    """Return the number of seconds in a duration with a unit, such as ``10s``; infinity for ``inf``.
 
     Raises:
         ValueError: ``text`` is not a duration. The message continues a sentence that starts with ``text``.

@@ -15,7 +15,8 @@ from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
 from triclinium_core.kv.topology.networks import DEFAULT, networks_of, not_in_network
 
 _NAMING_PORTS = ("kv", "kvSSL", "mgmt", "mgmtSSL")
-"""Services whose port distinguishes the nodes on one host. The name of a node has the first port that the node has."""
+"""Services whose port distinguishes the nodes on one host. The name of a node contains the port of the first of these
+services that the node has."""
 
 
 class TopologyNode(msgspec.Struct, frozen=True):
@@ -62,7 +63,7 @@ class Topology(msgspec.Struct, frozen=True):
 
 
 class TopologyChange(msgspec.Struct, frozen=True):
-    """Change from one version of a topology to a newer version. There may be versions in between."""
+    """Change from one version of a topology to another, usually a newer one. There may be versions in between."""
 
     old: Topology | None
     """Previous version; None if the new version is the first one."""

@@ -149,6 +149,7 @@ def encode_store(
     Raises:
         ValueError: for the same reasons as in ``encode_request``.
         TypeError: a part of the body is not bytes.
+        struct.error: ``flags`` or ``expiry`` does not fit its field.
     """
     key_size = len(key)
     body_size = _STORE_EXTRAS_SIZE + key_size + len(value)

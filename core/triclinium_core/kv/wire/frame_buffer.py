@@ -2,9 +2,9 @@
 
 Theory of operation: the start of the buffer has the received bytes that were not returned yet, which are at most one
 partial frame. ``receive`` appends new bytes, decodes all headers in one call, and moves the remainder to the front. The
-remainder is then the first frame, and does not move again. So each byte is copied a bounded number of times, even if
-a large value arrives in small pieces. The buffer grows by doubling, and only for received bytes: an announced length
-allocates no memory.
+remainder is then the first frame, and moves again only if the buffer grows. So each byte is copied a bounded number of
+times, even if a large value arrives in small pieces. The buffer grows by doubling, and only for received bytes: an
+announced length allocates no memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ CAPACITY_KEPT = 1024 * 1024
 """Capacity in bytes above which the buffer is released once the frame that needed the capacity was returned."""
 
 PIECE_SIZE = 256 * 1024
-"""Size in bytes above which ``receive`` splits data into pieces, so that many small frames need no large buffer."""
+"""Size in bytes of the pieces into which ``receive`` splits data that does not fit into the buffer, so that many small
+frames need no large buffer."""
 
 CAPACITY_MAX = FRAME_SIZE_MAX + PIECE_SIZE
 """Maximum capacity in bytes: the largest partial frame and one piece."""

@@ -81,7 +81,8 @@ def scan_headers(buffer: bytes | bytearray | memoryview, start: int, end: int) -
     ``[magic, opcode, status, datatype, opaque, cas, extras_start, key_start, value_start, frame_end] * n``.
     The status of a request is its vbucket. Offsets count from the start of the buffer. The framing extras are
     ``[frame_start + 24, extras_start)``. Each frame starts at the end of the previous frame. The result does not
-    include a trailing partial frame, but the received part of its header is checked.
+    include a trailing partial frame, but the magic of that frame is checked, and its lengths once the header is
+    complete.
 
     Args:
         buffer: received bytes.

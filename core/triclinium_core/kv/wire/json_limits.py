@@ -16,7 +16,7 @@ class JsonLimits:
     Args:
         size_bytes_max: maximum number of bytes.
         objects_max: maximum number of objects, which are the most expensive parts.
-        parts_max: maximum number of objects, lists and values separated by commas.
+        parts_max: maximum number of objects, lists and commas together.
     """
 
     size_bytes_max: int

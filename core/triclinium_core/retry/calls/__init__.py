@@ -1,6 +1,7 @@
 """Retries of function calls, under any strategy with Smithy's interface.
 
-The strategy decides whether and when to retry; this package does the rest.
+The strategy decides whether and when to retry; this package applies the caller's rules and deadline, and records the
+attempts.
 
 ``call_machine`` has the state machine of one call, from its first failure to its end. ``terms`` has the options that
 the caller chose. ``retryable`` applies the caller's rules on which errors and results to retry, and ``http_rules`` has

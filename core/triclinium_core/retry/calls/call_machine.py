@@ -108,7 +108,8 @@ class CallMachine:
         self, terms: CallTerms[T], *, token: RetryToken | None, began: float, attempts_max: int | None = None
     ) -> None:
         self.number: int = 1
-        """Number of the current attempt, or of the attempt that failed last if no attempt is running; from 1."""
+        """Number of the newest attempt, from 1. During the delay before an attempt, it is already the number of that
+        attempt."""
         self.token: RetryToken | None = token
         """Token of that attempt; None if the strategy refused a token. ``CallTerms.abandon`` releases the token."""
         self._terms: CallTerms[T] = terms
@@ -143,7 +144,8 @@ class CallMachine:
         Raises:
             ArgumentError: the strategy's token is invalid, or a function passed as ``on`` returned an invalid value.
                 ``__cause__`` is ``error``.
-            Exception: any exception of the strategy or of the function ``on`` that is not a ``RetryError``.
+            Exception: any exception of the function ``on``, or an exception of the strategy that is not a
+                ``RetryError``.
         """
         try:
             info = info_of_error(self._terms.on, error)
@@ -154,7 +156,8 @@ class CallMachine:
     def reject(self, info: ErrorInfo, *, now: float, deadline: float) -> Decision:
         """Return the decision after an attempt whose result the caller's rule does not accept.
 
-        ``info`` is the retry information that the rule returned. This method raises the same exceptions as ``fail``.
+        ``info`` is the retry information that the rule returned. This method raises the same exceptions as ``fail``,
+        except those of ``on``.
         """
         return self._decide(None, info, now, deadline)
 
@@ -177,7 +180,7 @@ class CallMachine:
             ArgumentError: ``token`` is invalid.
         """
         delay = delay_of(self._terms.strategy, token, self._error)
-        # The strategy may permit a retry although it is not safe. Smithy forbids such a retry, and so does this class.
+        # The strategy may permit a retry that is not safe. Smithy forbids such a retry, and so does this class.
         if not self._is_safe:
             return self._abandon(token, RetryEnding.NOT_RETRY_SAFE)
         if _reaches(delay, deadline - now):

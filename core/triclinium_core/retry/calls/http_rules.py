@@ -132,7 +132,8 @@ class HttpRetryRules:
     def is_success(self, status: int) -> bool:
         """Return whether a response with this status counts as a success, after which the quota regains units.
 
-        404 is a success, because the service works. 500 is not a success, although the request is not retried.
+        404 is a success unless ``statuses`` contains it, because the service works. 500 is never a success, although by
+        default the request is not retried.
         """
         return status < 500 and status not in self.statuses
 

@@ -27,7 +27,7 @@ _ATTRIBUTES = ("is_retry_safe", "retry_after", "is_throttling_error")
 
 
 def check_retry_on(on: object) -> None:
-    """Raise ArgumentError unless ``on`` is a subclass of Exception, a tuple of them, a plain function or None."""
+    """Raise ArgumentError unless ``on`` is an exception type, a non-empty tuple of them, a plain function or None."""
     if on is None or (on.__class__ is type and issubclass(on, Exception)):
         return
     for kind in on if isinstance(on, tuple) else (on,):

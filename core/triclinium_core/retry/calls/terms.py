@@ -19,7 +19,7 @@ from triclinium_core.shown import shown
 T = TypeVar("T")
 
 KINDS_MAX = 64
-"""Maximum number of strategy classes in the cache, of which a program has a few. The cache is useful because inspecting
+"""Maximum number of strategy classes in the cache. A program has only a few. The cache is useful because inspecting
 a class takes 19000 instructions, twice as many as all other work on the terms of a call (``python -m tests.bench --only
 retries``)."""
 
@@ -31,7 +31,7 @@ class CallTerms(Generic[T]):
         strategy: strategy that decides about retries.
         on: rule that selects the errors to retry.
         retry_result: function that selects the results to retry; None to accept all results.
-        token_scope: scope of the call. The strategy has a separate quota for each scope.
+        token_scope: scope of the call. A strategy may have a separate quota for each scope.
         name: name of the call in reports; None for the name of the function.
         hooks: functions that receive the reports.
 

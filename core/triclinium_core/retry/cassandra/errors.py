@@ -57,16 +57,16 @@ class ExecutionInfo:
     speculative_executions: int
     """Number of speculative executions that were started."""
     consistency: ConsistencyLevel | None
-    """Last consistency level of the execution that ended the request, also if it did so by finding the query plan
-    empty. If no execution ended the request, the level with which the request was submitted. None if no level was
-    specified."""
+    """Last consistency level of the execution that ended the request with a result, with an error, or because no node
+    of the query plan was left. If no execution ended the request, the level with which the request was submitted. None
+    if no level was specified."""
     retry_count: int
     """Number of retries that the policy's verdicts caused in the execution whose result or error ended the request. If
     there is no such execution, the total of all executions."""
 
 
 class CassandraError(Exception):
-    """Base of all errors of a Cassandra request. A copy has all attributes of the original except the traceback."""
+    """Base of all errors of a Cassandra request. A copy has the same attributes, but no traceback, cause or context."""
 
     execution_info: ExecutionInfo | None = None
     """Summary of the executions; None for an error that did not fail its request, for example because of a retry."""
@@ -95,8 +95,8 @@ NO_CODE = -1
 class CoordinatorError(CassandraError):
     """The coordinator sent an ERROR frame.
 
-    A program that embeds this package may have its own exception for the same response. It then sets this exception as
-    the ``__cause__``. ``wire_errors.from_wire`` creates the error for a response.
+    A program that embeds this package may have its own exception for the same response. It then sets its exception as
+    the ``__cause__`` of this one. ``wire_errors.from_wire`` creates the error for a response.
 
     Args:
         message: message of the node, unchanged.
@@ -162,7 +162,7 @@ class ReplicaFigures(TypedDict, total=False):
 
 
 class ReplicaFailure(CoordinatorError):
-    """Replicas failed for a reason other than a timeout. An attribute is None if the node did not send it.
+    """Replicas failed for a reason other than a timeout. Attributes that the node did not send are None or empty.
 
     Args:
         message: message of the node.
@@ -217,7 +217,7 @@ class ReplicaFailure(CoordinatorError):
 
 
 class ReadFailure(ReplicaFailure):
-    """A replica failed to read for a reason other than a timeout. An attribute is None if the node did not send it.
+    """A replica failed to read for a reason other than a timeout. Attributes that were not sent are None or empty.
 
     Args:
         message: message of the node.
@@ -258,7 +258,7 @@ class FunctionFailure(CoordinatorError):
 
 
 class WriteFailure(ReplicaFailure):
-    """A replica failed to write for a reason other than a timeout. An attribute is None if the node did not send it.
+    """A replica failed to write for a reason other than a timeout. Attributes that were not sent are None or empty.
 
     Args:
         message: message of the node.
@@ -314,7 +314,7 @@ class CasWriteUnknown(CoordinatorError):
 
 
 class QueryValidationError(CoordinatorError):
-    """The statement itself is invalid; every node would refuse it."""
+    """The statement is invalid or not permitted; other nodes would normally refuse it too."""
 
 
 class InvalidSyntax(QueryValidationError):

@@ -40,7 +40,10 @@ class _ShippedPolicy:
         )
 
     def on_error_response(self, *, error: errors.CoordinatorError, retry_count: int) -> verdicts.RetryVerdict:
-        """Return RETHROW for ReadFailure and WriteFailure, RETRY_NEXT for any other error."""
+        """Return RETHROW for ReadFailure and WriteFailure, RETRY_NEXT for any other error.
+
+        If ``rethrow_cas_write_unknown`` is True, return RETHROW also for CasWriteUnknown.
+        """
         check_integer(retry_count, "retry_count")
         _require_error(error, errors.CoordinatorError)
         if isinstance(error, errors.CasWriteUnknown) and self.rethrow_cas_write_unknown:
@@ -101,11 +104,12 @@ class DefaultRetryPolicy(_ShippedPolicy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
-    """Policy that prefers a lower consistency level to a failure. It retries once, at a level that replicas satisfy.
+    """Policy that prefers a lower consistency level to a failure.
 
-    This breaks the guarantees of the levels that the application chose. A write that succeeded at ONE may be invisible
-    to a read at QUORUM, and the policy replaces a level that is local to a datacenter with a level that is not. Use
-    the policy only if that is harmless.
+    After a timeout or an Unavailable error, it retries at most once, usually at a level that replicas satisfy. This
+    breaks the guarantees of the levels that the application chose. A write that succeeded at ONE may be invisible to a
+    read at QUORUM, and the policy replaces a level that is local to a datacenter with a level that is not. Use the
+    policy only if that is harmless.
 
     ==================  =======================================================  ==================
     failure             condition, the first that holds                          verdict

@@ -68,7 +68,7 @@ class RetryPolicy(Protocol):
         ...
 
     def on_error_response(self, *, error: errors.CoordinatorError, retry_count: int) -> RetryVerdict:
-        """Return the verdict on any other error of the coordinator. Called for idempotent statements only.
+        """Return the verdict on most other errors of the coordinator. Called for idempotent statements only.
 
         Args:
             error: for example ``Overloaded``, ``ServerError``, ``TruncateError``, ``ReadFailure`` or ``WriteFailure``.
@@ -112,7 +112,7 @@ def verdict_on(policy: RetryPolicy, error: errors.CassandraError, *, retry_count
     """Return the verdict of ``policy`` on ``error``.
 
     The caller must first check whether the statement is idempotent, because policies do not decide about some errors of
-    other statements.
+    statements that are not idempotent.
 
     Args:
         error: error that the coordinator sent, or the reason why its response is missing.

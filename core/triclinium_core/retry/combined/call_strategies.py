@@ -110,8 +110,7 @@ class _Calls:
         """
         request, reason, following = question
         verdict = couchbase.judge(request, reason, answer)
-        # A delay that was cut to the deadline is accepted here: the call's own machine finds that it is too long, and
-        # reports that.
+        # Accept a delay that was cut to the deadline: the machine of the call then gives up and reports the deadline.
         if not isinstance(verdict, couchbase.Retry) or not (verdict.dispatches or verdict.times_out):
             raise RetryError(
                 f"{type(error).__name__} is not retried: {type(self._strategy).__name__} refuses ({reason})"
@@ -130,10 +129,10 @@ class CallStrategy(_Calls):
         return CallToken(self._clock())
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token for the next attempt, with the delay that the strategy returned.
+        """Return the token for the next attempt, with the strategy's delay or, if longer, the error's ``retry_after``.
 
         Raises:
-            RetryError: the strategy refuses a retry.
+            RetryError: the strategy refuses a retry, the delay exceeds ``within``, or the deadline has passed.
             Exception: any other exception of the strategy.
         """
         question = self._question(token_to_renew, error)
@@ -152,10 +151,10 @@ class AsyncCallStrategy(_Calls):
         return CallToken(self._clock())
 
     async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token for the next attempt, with the delay that the strategy returned.
+        """Return the token for the next attempt, with the strategy's delay or, if longer, the error's ``retry_after``.
 
         Raises:
-            RetryError: the strategy refuses a retry.
+            RetryError: the strategy refuses a retry, the delay exceeds ``within``, or the deadline has passed.
             Exception: any other exception of the strategy.
         """
         question = self._question(token_to_renew, error)

@@ -60,7 +60,7 @@ class _Question(NamedTuple):
 
 
 class _PermitBase:
-    """Base of both permits: it has the current token, and the fact whether the token's attempt was made."""
+    """Base of both permits: it stores the current token, and whether the attempt with this token was made."""
 
     __slots__ = ("_is_made", "_is_over", "_scope", "_strategy", "_token", "obstacle")
 
@@ -110,7 +110,7 @@ class _PermitBase:
         self._is_made = True
 
     def release_unused(self) -> None:
-        """Release the current token, if there is one and its attempt was not made."""
+        """Drop the current token. If its attempt was not made, release it first."""
         token, self._token = self._token, None
         if not self._is_made:
             abandon(self._strategy, token)
@@ -129,7 +129,7 @@ class _PermitBase:
     def _take_first(self, token: RetryToken) -> float:
         """Keep the first token, and return the seconds to wait before the first attempt.
 
-        A token with an invalid delay raises, but the permit keeps it, so that it is released later.
+        If the delay of the token is invalid, raise, but keep the token, so that it is released later.
         """
         self._token = token
         if self._is_over:
@@ -165,7 +165,7 @@ class _PermitBase:
 
     def _grant(self, question: _Question, token: RetryToken) -> RetryAction:
         self._token, self._is_made = token, False
-        # The strategy may permit a retry although it is not safe. Smithy forbids such a retry, and so does this class.
+        # The strategy may permit a retry that is not safe. Smithy forbids such a retry, and so does this class.
         if self._is_over or not question.attempt.info.is_retry_safe:
             self.release_unused()
             return RetryAction.no_retry()
@@ -228,7 +228,7 @@ class AsyncPermit(_PermitBase):
         super().__init__(strategy, token_scope)
         self._recorded: RetryToken | None = None
         self.is_acquiring: bool = True
-        """Whether the strategy has not returned the first token yet."""
+        """Whether the strategy has neither returned nor refused the first token yet."""
         self.obstacle: str | None = "its retry strategy has not decided yet whether it may start"
 
     async def acquire(self) -> RetryAction:

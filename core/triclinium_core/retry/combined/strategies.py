@@ -18,7 +18,7 @@ TokenStrategy = protocols.AnyRetryStrategy
 
 @dataclass(frozen=True, slots=True)
 class TokenScope:
-    """Token strategy together with the scope that requests pass to it. Each scope has a separate quota.
+    """Token strategy together with the scope that requests pass to it. The strategy may have a quota for each scope.
 
     Pass this object as ``retry_strategy`` or to ``retrying``. ``retry`` and its variants have a parameter
     ``token_scope`` instead.
@@ -76,7 +76,7 @@ def require_strategy(strategy: object, parameter: str = "retry_strategy") -> Non
     except ArgumentError:
         raise
     except Exception as error:
-        # A lookup of a method may raise: the object may be a proxy for a strategy that has no target at this moment.
+        # A lookup of a method may raise: the object may be a proxy that has no target at this moment.
         raise errors.InvalidArgumentException(
             f"{parameter}={shown(strategy)} raised {type(error).__name__} when its methods were looked up",
             parameter=parameter,

@@ -59,7 +59,7 @@ thresholds are reached, and TIME_PASSED applies only after the sleep window."""
 class CircuitBreakerOptions:
     """Options of the circuit breaker. The defaults are those of all Couchbase clients.
 
-    The two windows and the timeout are durations. The attributes are seconds.
+    The two windows and the timeout are durations. The attributes are in seconds.
 
     Raises:
         InvalidArgumentException: an argument has the wrong type or is out of range.

@@ -135,7 +135,7 @@ class StrategyAnswered:
 @lean
 @dataclass(frozen=True, slots=True)
 class WakeupReached:
-    """The time ``wakeup`` is reached. At any other time, this event has no effect."""
+    """The time ``wakeup`` is reached. Before that time, this event has no effect."""
 
     load: Load | None = None
     obstacle: str | None = None

@@ -43,7 +43,7 @@ HINTS_OF_ANSWERS: dict[type[errors.CouchbaseException], str] = {
     "or use a lower durability level",
     errors.DurabilityLevelNotAvailableException: "nothing was written; use another durability level",
 }
-"""Next step after a final key-value response, by exception. An exception without an entry has an obvious next step."""
+"""Next step after a final key-value response, by exception. The message of any other exception has no next step."""
 
 NO_REASON_GIVEN = "rows may be missing; check the log of the service on that node"
 """Next step if a statement ended early and the response lists no error."""

@@ -33,7 +33,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Fail the request with the exception class ``error`` if the strategy returned one."""
+    """Fail the request with the exception class ``error``; None for the class that belongs to the failure."""
 
     error: type[errors.CouchbaseException] | None = None
     because: str | None = None

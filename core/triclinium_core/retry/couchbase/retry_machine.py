@@ -105,7 +105,7 @@ class RetryMachine:
         self.state: RetryState = state
         self._unanswered = state is RetryState.IN_FLIGHT
         self.retry_attempts: int = retry_attempts
-        """Number of retries for which the machine has ordered a dispatch, because their delay is over."""
+        """Number of retries that were made before this machine was created, or for which it has ordered a dispatch."""
         self.retry_reasons: frozenset[RetryReason] = frozenset()
         """Reasons for which a retry was granted so far."""
         self.last_reason: RetryReason | None = None
@@ -126,7 +126,7 @@ class RetryMachine:
         self._dispatch_error = annotation.error_context.last_dispatch_error
         self._load: events.Load | None = None
         self._error: ErrorClass | None = None
-        """Exception class that the response prescribes for the newest failure; None without a response."""
+        """Exception class that a response or ``DispatchFailed`` prescribes for the newest failure; None without one."""
         self._entry: ErrorMapEntry | None = None
         """Entry in the node's error map for the status of the newest failure."""
         self._resume_at = math.inf
@@ -141,7 +141,10 @@ class RetryMachine:
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether the request, if abandoned now, may have been or may still be applied (decision C25)."""
+        """Whether the request, if abandoned now, may have been or may still be applied (decision C25).
+
+        False for an idempotent request.
+        """
         return self._unanswered and not self.annotation.idempotent
 
     def handle(self, event: events.RequestEvent, now: float) -> Sequence[RequestAction]:

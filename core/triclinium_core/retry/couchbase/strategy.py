@@ -45,8 +45,8 @@ class RetryRequest:
     since_first_failure: float = 0.0
     """Time since the first failure, for any reason."""
     since_this_status: float | None = None
-    """Time since the first response with the current status; None if this response was the first failure. The
-    ``max-duration`` of an error map limits this time."""
+    """Time since the first response with the current status; None without such a response, or if it was the first
+    failure. The ``max-duration`` of an error map limits this time."""
     attempts_this_status: int = 0
     """Number of retries since the status last changed (RFC 0013 "Questions"). The schedule of an error map uses this
     number."""
@@ -73,8 +73,8 @@ class RetryAction:
     delay: float | None
     """Seconds until the retry; None for no retry."""
     error: type[errors.CouchbaseException] | None = None
-    """Exception class that the caller receives if there is no retry; None for the class that belongs to the failure. It
-    is called with a message and an ``ErrorContext``, like CouchbaseException."""
+    """Exception class that the caller receives if there is no retry; None for the class that belongs to the failure.
+    The class is called with a message and an ``ErrorContext``, like CouchbaseException."""
     within: float | None = None
     """Seconds within which the retry must be sent. If the delay is longer, the request waits only this time, and then
     fails without being sent."""
@@ -252,7 +252,8 @@ class ErrorMapRetryStrategy:
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Return a retry after the delay that the error map specifies.
 
-        Return no retry if ``max-duration`` has passed, or if the error map names an unknown algorithm.
+        Return no retry if ``max-duration`` has passed, or if the error map names an unknown algorithm. Return the
+        decision of ``otherwise`` if the error map does not apply or has no schedule.
         """
         entry = request.error_map_entry
         if reason is not RetryReason.KV_ERROR_MAP_RETRY_INDICATED or entry is None:

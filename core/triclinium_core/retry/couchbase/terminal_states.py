@@ -55,7 +55,7 @@ class TerminalStates:
         self._missing_collections.clear()
 
     def tls_failed(self, connection: Hashable, *, tracks_topology: bool = True) -> None:
-        """Record that a TLS handshake failed, because the client refused the server or the server the client."""
+        """Record that a TLS handshake failed, for example because one side refused the other's certificate."""
         if tracks_topology:
             self._failed_tls.add(connection)
 

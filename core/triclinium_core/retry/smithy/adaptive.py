@@ -31,8 +31,8 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
             ``StandardRetryStrategy``.
 
     Raises:
-        ArgumentError: an argument is of the wrong type or out of range. Each method also raises it, and changes
-            nothing, if the time has decreased.
+        ArgumentError: an argument is of the wrong type or out of range. Each method that reads the clock also raises
+            it, and changes nothing, if the time has decreased.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         return token
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Record that the attempt with ``token`` succeeded. This returns units to the quota, and may raise the rate.
+        """Record that the attempt with ``token`` succeeded. This returns units to the quota, and may change the rate.
 
         Raises:
             ArgumentError: the token was used before, or another strategy issued it.
@@ -109,7 +109,9 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         self._limiter.on_success(now)
 
     def abandon(self, *, token: RetryToken) -> None:
-        """Release the token of an attempt that will not be made. This returns what it took from quota and rate limit.
+        """Release the token of an attempt that will not be made.
+
+        This returns what the attempt took from the quota and the rate limiter.
 
         Raises:
             ArgumentError: the token was used before, or another strategy issued it.

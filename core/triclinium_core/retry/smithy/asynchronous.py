@@ -68,7 +68,7 @@ class AsyncShape:
     def abandon(self, *, token: protocols.RetryToken) -> None:
         """Release the token of an attempt that will not be made, if the strategy has a method ``abandon``.
 
-        This method is synchronous, because a caller that is cancelled cannot await it.
+        This method is synchronous, because an ``await`` in a cancelled caller would be cancelled too.
         """
         take_back = getattr(self.strategy, "abandon", None)
         if take_back is not None:

@@ -17,7 +17,8 @@ from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
 from triclinium_core.shown import shown
 
 WALK_MAX = 256
-"""Maximum number of random numbers drawn for one decorrelated delay. More draws would not change its distribution."""
+"""Maximum number of random numbers drawn for one decorrelated delay. More draws would not noticeably change its
+distribution."""
 
 
 @unique

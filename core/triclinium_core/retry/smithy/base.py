@@ -62,7 +62,7 @@ class BaseRetryStrategy:
             RetryError: a retry after ``error`` is not safe, no attempt is left, or the quota is too low. ``__cause__``
                 is ``error``. If the quota is too low, ``retry_after`` is the delay that the retry would have had.
             ArgumentError: the token was used before or another strategy issued it, ``error`` is not an exception, or
-                the backoff computed an invalid delay. In these cases, nothing has changed.
+                the backoff computed an invalid delay. In these cases, ``token_to_renew`` has not changed.
         """
         token = require_token(token_to_renew, self, "token_to_renew")
         if not isinstance(error, BaseException):

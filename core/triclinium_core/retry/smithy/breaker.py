@@ -1,6 +1,6 @@
 """Breaker strategy, which permits no retries while many attempts fail.
 
-The strategy stops retries, but never first attempts. In this it differs from a circuit breaker on a connection.
+Unlike a circuit breaker on a connection, the strategy stops only retries, never first attempts.
 
 Source: Marc Brooker, "Fixing retries with token buckets and circuit breakers" (2022-02-28); decision S22.
 """
@@ -21,10 +21,10 @@ from triclinium_core.shown import total_repr
 class BreakerRetryStrategy(BaseRetryStrategy):
     """Strategy that makes up to ``max_attempts`` attempts if a retry is safe, but only while few attempts fail.
 
-    The strategy counts all requests, and all failed attempts for which a retry was requested, over its complete
-    lifetime and not in a window of time. A request that succeeds after retries counts one failure for each retry, so
-    retries that fail also raise the failure share. Use one strategy for all requests to a service, and only in one
-    thread, such as that of an event loop.
+    In each scope, the strategy counts all requests, and all failed attempts for which a retry was requested, over its
+    complete lifetime and not in a window of time. A request that succeeds after retries counts one failure for each
+    retry, so retries that fail also raise the failure share. Use one strategy for all requests to a service, and only
+    in one thread, such as that of an event loop.
 
     Args:
         rng: random source for the backoff.

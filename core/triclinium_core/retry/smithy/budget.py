@@ -74,7 +74,7 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         return token
 
     def abandon(self, *, token: RetryToken) -> None:
-        """Release the token of an attempt that will not be made, and undo what it changed in the budget.
+        """Release the token of an attempt that will not be made, and undo its change to the budget.
 
         Raises:
             ArgumentError: the token was used before, or another strategy issued it. The budget has not changed.

@@ -12,7 +12,7 @@ from triclinium_core.retry.smithy.protocols import PartyAtFault
 
 
 class ErrorInfo(NamedTuple):
-    """Complete and valid retry information about an error."""
+    """Complete retry information about an error."""
 
     is_retry_safe: bool | None = None
     """Whether a retry is safe. None, which means unknown, permits no retry, like False."""
@@ -23,7 +23,7 @@ class ErrorInfo(NamedTuple):
     is_timeout_error: bool = False
     """Whether the error is a timeout. With the AWS parameters of 2026, this does not change the cost of a retry."""
     fault: PartyAtFault = None
-    """Party that caused the error; None if unknown. No strategy uses it."""
+    """Party that caused the error; None if unknown. No strategy of this package uses it."""
 
 
 def classify(error: BaseException) -> ErrorInfo:

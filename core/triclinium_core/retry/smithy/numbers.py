@@ -35,7 +35,8 @@ class AwsRetryNumbers:
     throttling_cost: int
     """Cost of a retry after a throttling error."""
     timeout_cost: int | None
-    """Cost of a retry after a timeout, also if it is a throttling error; None if timeouts have no separate cost."""
+    """Cost of a retry after a timeout, even if the timeout is also a throttling error; None if timeouts have no
+    separate cost."""
     backoff_base: float
     """Base delay before the first retry, in seconds, before jitter."""
     throttling_backoff_base: float

@@ -16,7 +16,9 @@ PartyAtFault = Literal["client", "server"] | None
 
 
 class RetryError(Exception):
-    """The strategy refuses another attempt. The caller of the request receives the last error of the request instead.
+    """The strategy refuses a token.
+
+    After a failed attempt, the caller of the request receives the error of that attempt instead.
 
     Args:
         retry_after: delay in seconds that the retry would have had, if the quota was too low; None otherwise.
@@ -28,7 +30,10 @@ class RetryError(Exception):
 
 
 class RetryToken(Protocol):
-    """State of the retries of one request. The caller uses it once: to refresh it, or to record a success."""
+    """State of the retries of one request.
+
+    The caller uses it once: to refresh it, to record a success, or to abandon it.
+    """
 
     @property
     def retry_count(self) -> int:
@@ -65,7 +70,8 @@ class MinimalRetryStrategy(Protocol):
         """Return the token for the first attempt of a request.
 
         Args:
-            token_scope: scope of the request. A strategy has a separate quota for each scope; None is also a scope.
+            token_scope: scope of the request. A strategy may have a separate quota for each scope; None is also a
+                scope.
 
         Raises:
             RetryError: the strategy issues no token. The caller may still send the request once.
@@ -106,8 +112,8 @@ class RetryStrategy(MinimalRetryStrategy, Protocol):
 class AsyncMinimalRetryStrategy(Protocol):
     """Asynchronous strategy with only the methods that this library requires, as in smithy-core since 0.6.
 
-    All three methods are ``async def``. A method ``abandon`` is synchronous here too, because a caller that is
-    cancelled cannot await it.
+    All three methods are ``async def``. A method ``abandon`` is synchronous here too, because an ``await`` in a
+    cancelled caller would be cancelled too.
     """
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:

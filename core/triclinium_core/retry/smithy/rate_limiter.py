@@ -1,10 +1,10 @@
 """Rate limiter that adapts to throttling: a pure state machine whose methods receive the time.
 
 Before the first throttling response, the limiter delays no send. After it, each send takes a token from a bucket, which
-fills at the allowed rate. Each throttling response lowers the rate to 70 %. The rate then follows a cubic curve: it
-climbs to the rate at which the service throttled, stays near it for a while, and then climbs above it. It never exceeds
-twice the measured rate. If the bucket has no token, a send reserves the next one, and is delayed until that token is
-available.
+fills at the allowed rate. Each throttling response sets the rate to 70 % of the measured rate, or of the allowed rate
+if that is lower. The rate then follows a cubic curve: it climbs to the rate at which the service throttled, stays near
+it for a while, and then climbs above it. It exceeds twice the measured rate only at the minimum, ``RATE_LEAST``. If the
+bucket has no token, a send reserves the next one, and is delayed until that token is available.
 
 Source: botocore's adaptive mode. It differs in the reservations, and in the first window, which has half a second here
 and may have a full second in botocore; decision S9.
@@ -34,7 +34,8 @@ RATE_LEAST = 0.5
 """Minimum allowed rate, in requests per second."""
 
 CAPACITY_LEAST = 1.0
-"""Minimum capacity of the bucket, in tokens. With less, no request could be sent at a rate below 1 per second."""
+"""Minimum capacity of the bucket, in tokens. With less, every send at a rate below 1 per second would be delayed, even
+after a long pause."""
 
 HEADROOM = 2.0
 """Maximum ratio of the allowed rate to the measured rate."""
@@ -44,7 +45,8 @@ WAIT_MAX = 20.0
 Otherwise callers that give up without ``abandon`` would leave reservations that delay all later sends."""
 
 _FAR = 1e300
-"""Limit of times in seconds. No clock reaches it, and below it, differences and products of times are finite."""
+"""Limit of times in seconds. No clock reaches it, and below it, differences of times and their products with the rate
+are finite."""
 
 
 class RateLimiter:

@@ -26,7 +26,7 @@ RetryMode = Literal["simple", "standard", "adaptive"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryStrategyOptions:
-    """Options by which a resolver selects a strategy. It returns the same strategy for equal options.
+    """Options by which a resolver selects a strategy. A resolver returns the same strategy for equal options.
 
     Args:
         retry_mode: name of the strategy.
@@ -58,7 +58,7 @@ class RetryStrategyResolver:
         numbers: parameters for the modes "standard" and "adaptive".
 
     Raises:
-        ArgumentError: an argument is of the wrong type.
+        ArgumentError: ``rng`` or ``numbers`` is of the wrong type. ``resolve`` checks ``clock``.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class RetryStrategyResolver:
         self._clock = clock
         self._numbers = numbers
         self._strategies: dict[RetryStrategyOptions, AnyRetryStrategy] = {}
-        # Creating the default strategy checks the arguments.
+        # Creating the default strategy checks ``numbers``.
         self.resolve()
 
     @total_repr
@@ -80,13 +80,13 @@ class RetryStrategyResolver:
         return f"<RetryStrategyResolver: {len(self._strategies)} strategies>"
 
     def resolve(self, strategy: AnyRetryStrategy | RetryStrategyOptions | None = None) -> AnyRetryStrategy:
-        """Return ``strategy`` if it is a strategy, the strategy for it if it is options, or else the standard strategy.
+        """Return ``strategy`` if it is a strategy; otherwise the strategy for the options, by default the standard one.
 
         Options that specify a default value, and options that omit it, have the same strategy.
 
         Raises:
-            ArgumentError: ``strategy`` is not a strategy, options or None, or the options need a clock that the
-                resolver does not have.
+            ArgumentError: ``strategy`` is not a strategy, options or None, or the options need a clock and that of the
+                resolver is missing or invalid.
         """
         if strategy is None:
             strategy = RetryStrategyOptions()

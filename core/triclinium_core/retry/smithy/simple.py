@@ -14,7 +14,7 @@ from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
 class SimpleRetryStrategy(BaseRetryStrategy):
     """Strategy that makes up to ``max_attempts`` attempts, and retries only errors whose retry is safe.
 
-    It does not prevent retry storms, as ``StandardRetryStrategy`` does. It ignores the scope of a token.
+    Unlike ``StandardRetryStrategy``, it does not prevent retry storms. It ignores the scope of a token.
 
     Args:
         rng: random source for the backoff.

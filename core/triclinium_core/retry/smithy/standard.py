@@ -1,4 +1,4 @@
-"""Standard strategy, which permits a few attempts, and a quota of retries that all requests in a scope share.
+"""Standard strategy, which limits attempts to a few, and retries by a quota that all requests in a scope share.
 
 Source: smithy-core 0.9's ``StandardRetryStrategy``, "standard" mode of the AWS SDKs; decisions S3 to S6 and S17 to S20.
 """
@@ -20,14 +20,14 @@ from triclinium_core.shown import total_repr
 class StandardRetryStrategy(BaseRetryStrategy):
     """Strategy that makes retries, if they are safe, as long as a shared quota permits them.
 
-    If all clients of a service use this strategy, they send it little more than first attempts while it is down. Use
-    one strategy for all requests to a service, and only in one thread, such as that of an event loop.
+    If all clients of a service use this strategy, they send little more than first attempts while the service is down.
+    Use one strategy for all requests to a service, and only in one thread, such as that of an event loop.
 
     Args:
         rng: random source for the backoffs.
         max_attempts: maximum number of attempts of one request, including the first. 0 means 1, because the strategy
             never refuses the first attempt. Default: the value in ``numbers``.
-        numbers: costs of retries, and defaults for the other arguments.
+        numbers: costs of retries, and defaults for the number of attempts, the quota and the backoffs.
         quota_capacity: initial and maximum quota of each scope; 0 permits no retry. Default: the value in ``numbers``.
         clamp_retry_after: whether a server's ``retry_after`` lengthens a backoff by at most 5 s. If False, a retry
             waits for all of ``retry_after``.

@@ -1,6 +1,7 @@
 """Carrier of key-value operations: it sends their attempts to nodes, and processes the responses.
 
-The carrier completes an operation whose attempt succeeds. The life cycle passes every failure to the retry machine.
+The carrier completes an operation whose attempt succeeds, and fails an operation whose response is unreadable. The life
+cycle passes other failed attempts to the retry machine.
 
 Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; decisions C6, C25, C29, C33, C37, C38, D34.
 """
@@ -74,7 +75,7 @@ class _Origin(NamedTuple):
 
     connection: Connection
     has_config: bool
-    """Whether the response contained a cluster config, which the client has then processed already."""
+    """Whether the response contained a usable cluster config, which the client has then processed already."""
 
 
 class KeyValueCarrier:
@@ -112,7 +113,10 @@ class KeyValueCarrier:
     # -- Submission.
 
     def submit(self, submissions: Iterable[couchbase.OperationSubmitted], now: float) -> None:
-        """Submit operations. Schedule the deadline of each operation, and dispatch its first attempt."""
+        """Submit operations.
+
+        Set the deadline of each operation, and dispatch its first attempt or acquire a permit for it.
+        """
         lifecycle, timeouts, dispatch = self._lifecycle, self._timeouts, self._dispatcher.dispatch
         usual_deadline = now + timeouts.kv
         for submission in submissions:
@@ -138,7 +142,8 @@ class KeyValueCarrier:
                     operation.strategy = operation.permit = permit_of(cast(PermitIssuer, strategy))
                     lifecycle.begin(operation, now)
                     continue
-                # The client abandons such an operation as soon as it is sent, so nothing would release a permit.
+                # The client abandons an operation that is not awaited as soon as it is sent, so nothing would release a
+                # permit.
                 operation.strategy = _FAIL_FAST
             undispatched = dispatch(operation, now)
             if undispatched is not None:
@@ -219,7 +224,7 @@ class KeyValueCarrier:
         self._emit(CompleteOperation(operation.token, result))
 
     def _gather(self, operation: LiveOperation, frame: Frame, page: ScanPage, now: float) -> ScanPage | None:
-        """Add a response to the documents of a scan page. Return the page once its last response has arrived.
+        """Add the documents of a response to a scan page. Return the page once its last response has arrived.
 
         Return None if further responses follow, or if the operation has failed.
         """
@@ -250,7 +255,10 @@ class KeyValueCarrier:
         self._attempt_lost(operation, events.ResponseReceived(response), now, _Origin(connection, has_config))
 
     def end_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame, now: float) -> None:
-        """Cancel a scan whose caller left before the node opened the scan. Report the response as an orphan."""
+        """Process the response to an abandoned request to open a scan.
+
+        Report the response if it has measurements to report. Cancel the scan if the node has opened it.
+        """
         if scan.measured is not None:
             self.orphaned(scan.measured, frame, now)
         if (
@@ -426,7 +434,7 @@ class KeyValueCarrier:
         self._emit(FailOperation(Token(live.token), error))
 
     def context(self, live: LiveOperation, context: ErrorContext) -> ErrorContext:
-        """Return a context with the load of the operation's connection and, for a waiting operation, the reason."""
+        """Return a context with the load of the connection and, if the operation waits, the reason."""
         connection = self._dispatcher.waits_for(live.token)
         if connection is not None:
             reasons = context.retry_reasons

@@ -1,7 +1,8 @@
 """Known ids of collections.
 
-The client requests an id once, however many operations wait for it. This module does not record that a collection does
-not exist: the terminal states do so until the next response (decision C8).
+The client sends one request for an id, however many operations wait for it, and repeats only an unanswered request.
+This module does not record that a collection does not exist: the terminal states do so until the next response
+(decision C8).
 
 Source: kv_engine ``docs/Collections.md``; SDK-RFC 0049 reason KV_COLLECTION_OUTDATED.
 """
@@ -21,7 +22,8 @@ QUESTION_SECONDS = 0.5
 
 REVIEW_MIN = 64
 """Number of known ids of one bucket at which the client compares them with a manifest, and drops the ids of dropped
-collections. The next comparison is due at twice the remaining number, so that a new collection costs little."""
+collections. The next comparison is due at twice the remaining number, but not below ``REVIEW_MIN``, so that a new
+collection costs little."""
 
 KNOWN_MAX = 16_384
 """Maximum number of known ids of one bucket, about 110 bytes each: ten times as many collections as a cluster can have.
@@ -47,7 +49,7 @@ class _Question:
 
 
 class CollectionIds:
-    """Ids of the collections of one bucket. A collection that does not exist has no entry."""
+    """Ids of the collections of one bucket. A collection that a node reports as missing loses its id."""
 
     def __init__(self, bucket: str | None) -> None:
         self._default = Keyspace(bucket)
@@ -117,7 +119,10 @@ class CollectionIds:
         self._drop(keyspace)
 
     def has_to_be_reviewed(self) -> bool:
-        """Return whether the number of known ids has reached the threshold for a manifest. Then raise the threshold."""
+        """Return whether the number of known ids has reached the threshold for a manifest.
+
+        If so, raise the threshold.
+        """
         if self._known_count < self._review_at:
             return False
         self._review_at = 2 * self._known_count

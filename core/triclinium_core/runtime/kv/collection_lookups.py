@@ -71,7 +71,7 @@ class CollectionLookups:
         return ids.prefixes if _has_collections(connection) else ids.no_prefixes
 
     def prefix(self, connection: Connection, operation: Operation) -> bytes | None:
-        """Return the prefix of an operation's key, or None if the collection id is not known.
+        """Return the collection prefix of an operation: None if the id is not known, empty if none is needed.
 
         Raises:
             FeatureNotAvailableException: the server does not support collections, and the operation is not on the
@@ -88,7 +88,7 @@ class CollectionLookups:
         return self.prefixes(connection).get(keyspace)
 
     def wait(self, connection: Connection, keyspace: Keyspace, token: int, now: float) -> bool:
-        """Queue ``token`` until the collection id is known, and request the id unless a request is pending.
+        """Queue ``token`` until the collection id is known, and request the id unless a recent request is pending.
 
         Returns:
             True if the operation is queued; False if the queue is full (decision C37).
@@ -138,7 +138,8 @@ class CollectionLookups:
             collection_id = _collection_id(frame)
             self._terminal_states.collection_found(bucket, scope, collection)
             answer = CollectionAnswer(ids.found(keyspace, collection_id))
-            # The connection is not ready if an earlier response in the same bytes has closed the stream.
+            # The connection is not ready if an earlier response in the same bytes has closed the stream, or if it
+            # reauthenticates.
             if connection.state is ConnectionState.READY and ids.has_to_be_reviewed():
                 request = encode_request(Opcode.GET_COLLECTIONS_MANIFEST, opaque=connection.in_flight.next_opaque)
                 connection.in_flight.send(Purpose.MANIFEST, request)

@@ -1,6 +1,7 @@
 """Handling of the cluster configs that nodes send.
 
-The client stores the newest config of each bucket, opens connections to the nodes of its map, and closes all others.
+The client stores the newest config of each bucket, opens connections to the nodes of its map, and closes the bucket's
+connections to other nodes.
 
 Source: decisions C7 and C10; SDK-RFC 0024; SDK-RFC 0059.
 """
@@ -99,7 +100,7 @@ class ConfigFollower:
         return None
 
     def forget_bucket(self, bucket: str) -> None:
-        """Drop the config, the map and the topology of a bucket (decision C7)."""
+        """Drop the config, the map, the topology and the node addresses of a bucket (decision C7)."""
         self._configs.forget(bucket)
         self._cluster.maps.pop(bucket, None)
         self._cluster.topologies.pop(bucket, None)
@@ -141,7 +142,7 @@ class ConfigFollower:
         assert config is not None, "the source of the cluster map has sent a config"
         network = self._network.name(config.nodes_ext, address)
         addresses, here = addresses_of(config, source=address, tls=self._tls, network=network)
-        # ``here`` is the node that sent the config. The connection may have another address since then.
+        # ``here`` is the node that sent the config. The connection may have changed its address since then.
         here = here if connection.address == address else None
         if addresses:
             self._connections.follow(connection, addresses, here, now)

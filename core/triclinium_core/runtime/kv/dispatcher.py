@@ -159,7 +159,7 @@ class KeyValueDispatcher:
         """End the wait of an operation for ``connection``. Return why the operation cannot be sent on the connection.
 
         Args:
-            load: load of the connection, if the load is the reason.
+            load: load of the connection, for the error; None to leave it out.
         """
         self._waits_for.pop(operation.token, None)
         if connection.history.last_end.is_unsupported:
@@ -221,7 +221,10 @@ class KeyValueDispatcher:
         return DispatchFailed(reason, known.obstacle(vbucket))
 
     def _hold(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:
-        """Queue an operation if its connection is being established. Otherwise, return why it cannot be sent."""
+        """Queue an operation if its connection is being established or reauthenticates.
+
+        Otherwise, return why not to send it.
+        """
         if connection.dialect.bare:
             check_bare(operation.request)
         if connection.state.is_underway:
@@ -248,7 +251,9 @@ class KeyValueDispatcher:
         return None
 
     def _prefix(self, operation: LiveOperation, connection: Connection) -> bytes | None:
-        """Return the prefix of an operation's key, and cache the route. Return None if the collection id is not known.
+        """Return the collection prefix of an operation, and cache the route to an active copy.
+
+        Return None if the collection id is not known.
 
         Raises:
             FeatureNotAvailableException: the bucket or the connection lacks a feature that the operation needs.

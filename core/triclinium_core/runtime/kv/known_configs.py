@@ -50,12 +50,13 @@ class KnownConfigs:
     def __init__(self) -> None:
         self._configs: dict[str | None, ClusterConfig] = {}
         self._lost: set[str | None] = set()
-        """Buckets without a reachable node. The client accepts the next config of such a bucket at any revision."""
+        """Buckets without a reachable node, or whose newest config seems to be forged. The client accepts the next
+        config of such a bucket at any revision."""
         self._doubts: dict[str | None, _Doubt] = {}
         """Counts by bucket, for buckets of which a node of the connection string last sent an older config."""
         self.cluster_labels: Mapping[str, str] = NO_LABELS
         """UUID and name of the cluster for all spans and metrics. Each label comes from the first config that has it. A
-        changed label starts another time series in every metric, so a later config cannot change a label."""
+        changed label would start another time series in every metric, so a later config cannot change a label."""
 
     def __contains__(self, bucket: object) -> bool:
         return bucket in self._configs
@@ -70,7 +71,7 @@ class KnownConfigs:
         return self._configs.get(bucket)
 
     def newest_revision(self) -> int | None:
-        """Return the highest revision of all configs; None before the first config."""
+        """Return the revision of the newest of all configs, without its epoch; None before the first config."""
         newest = max((config.revision for config in self._configs.values()), default=None)
         return newest[1] if newest is not None else None
 
@@ -146,7 +147,10 @@ class KnownConfigs:
         self._doubts.pop(bucket, None)
 
     def lose(self, bucket: str | None) -> None:
-        """Record that no node of a bucket can be reached. The client then accepts the next config at any revision."""
+        """Record that no node of a bucket can be reached, or that its newest config seems to be forged.
+
+        The client then accepts the next config at any revision.
+        """
         self._lost.add(bucket)
 
     def is_lost(self, bucket: str | None) -> bool:

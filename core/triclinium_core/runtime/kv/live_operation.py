@@ -35,7 +35,7 @@ class LiveOperation(Live[Operation], eq=False):
     map: BucketMap | None = None
     """Map by which the newest attempt was sent."""
     wrong_node_count: int = 0
-    """Number of consecutive attempts at which a node refused the vbucket, although ``map`` names the node for it."""
+    """Number of attempts at which a node refused the vbucket, although ``map`` names the node for it."""
     last_opaque: int | None = None
     """Opaque of the newest attempt that has ended."""
     found: list[ScanResult] | None = None
@@ -54,7 +54,10 @@ class LiveOperation(Live[Operation], eq=False):
         return self.link.stream if self.link is not None and self.opaque is not None else None
 
     def is_measured_if_left(self, reason: AbandonReason) -> bool:
-        """Return whether the call of the user ends with this operation. It continues if it does not need the result."""
+        """Return whether the user's call ends with this operation.
+
+        The call continues if it does not need or await the result.
+        """
         return self.request.is_awaited and reason is not AbandonReason.NOT_NEEDED
 
     def first_context(self) -> ErrorContext:
@@ -101,7 +104,7 @@ class LiveOperation(Live[Operation], eq=False):
         """Add the documents of a response to those of a scan page, and return all of them.
 
         Raises:
-            MalformedResponse: the page has more documents or bytes than the client requested.
+            MalformedResponse: the page has more documents, or far more bytes, than the client requested.
         """
         assert isinstance(self.request, RangeScanContinue)
         self.found = self.found or []

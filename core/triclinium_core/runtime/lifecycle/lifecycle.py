@@ -131,7 +131,7 @@ class Lifecycle:
             self.feed(live, events.WakeupReached(), now)
 
     def deadlines_passed(self, event: neutral.TimePassed, now: float) -> None:
-        """Fail the operations without timers whose deadlines have passed."""
+        """Fail the operations whose deadlines have passed, except those that have a timer for the deadline."""
         self.next_deadline = math.inf
         due = list[Live[Any]]()
         for live in self.open.values():

@@ -1,7 +1,7 @@
 """One open operation or request, from submission to settlement.
 
 A key-value operation whose first attempt succeeds has no retry machine (decision C38). A request over HTTP gets a retry
-machine with its first complete response.
+machine with its first failure or complete response.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     submitted_at: float
     deadline: float
     deadline_timer: TimerId | None = None
-    """Timer of the deadline; None if ``Lifecycle.next_deadline`` covers it."""
+    """Timer of the deadline; None if ``Lifecycle.next_deadline`` covers the deadline."""
     retry_timer: TimerId | None = None
     retry: RetryMachine | None = None
     permit: AnyPermit | None = None

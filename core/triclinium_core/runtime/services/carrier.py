@@ -1,9 +1,9 @@
 """Carrier of requests over HTTP: it sends their attempts to endpoints, and processes the responses.
 
-The carrier dispatches a request to the endpoint with the lowest load. It processes the response piece by piece, and
-delivers rows when the reader wants them. The life cycle passes each complete response, and every failure, to the retry
-machine of the request. After the reader has received rows, the request is not retried, because the reader would receive
-the rows twice.
+The carrier dispatches a request to the endpoint with the lowest load among those whose circuit breakers permit
+requests. It processes the response piece by piece, and delivers rows when the reader wants them. The life cycle passes
+complete responses and lost streams to the retry machine of the request. An unreadable response fails the request. After
+the reader has received rows, the request is not retried, because the reader would receive the rows twice.
 
 Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; SDK-RFC 0059 "HTTP"; decisions C6, C22, C24, C25.
 """
@@ -196,7 +196,7 @@ class HttpCarrier:
         self.work += connection.chunk_count * CHUNK_WORK + len(event.data) // HTTP_BYTES_PER_UNIT
         for news in received:
             if stream not in self._pool.endpoint_of:
-                # An earlier piece has closed the stream.
+                # The client has closed the stream because of an earlier event in this list.
                 return
             live = self._dispatcher.travelling.get(stream)
             if isinstance(news, AnswerBroken):
@@ -279,11 +279,15 @@ class HttpCarrier:
             self._pool.close(stream, "the node accepts no further requests on it")
         live.answered_on = stream
         self._judge(live, now)
-        # Only after decoding: the client must not send another request on a connection with an undecodable response.
+        # Serve after ``_judge``: if a decoder fails there, it closes the connection, which must not carry another
+        # request.
         self._dispatcher.serve(endpoint, now)
 
     def _judge(self, live: LiveRequest, now: float) -> None:
-        """Pass a complete response to the retry machine. Store the plan if the response is that to a preparation."""
+        """Pass a complete response to the retry machine.
+
+        After a successful preparation, execute the statement instead.
+        """
         try:
             body = live.answer.whole()
             verdict = _classified(live, body)
@@ -334,7 +338,9 @@ class HttpCarrier:
         *,
         fault: decoder_faults.DecoderFault | None = None,
     ) -> None:
-        """Close a connection on which the node violated the protocol. Fail its request without a retry.
+        """Close a connection on which the node violated the protocol or a decoder failed.
+
+        Fail its request without a retry.
 
         Args:
             fault: exception of the decoder, if a decoder failed on the node's bytes.
@@ -350,7 +356,10 @@ class HttpCarrier:
         self._dispatcher.serve(endpoint, now)
 
     def _refuse_foreign(self, live: LiveRequest, stream: neutral.StreamId, text: str, now: float) -> None:
-        """Close a connection after the response to another request. Retry or fail the request as one in flight."""
+        """Close a connection on which the response to another request arrived.
+
+        Retry or fail the connection's request as after the loss of a stream.
+        """
         endpoint = self._pool.endpoint_of[stream]
         self._emit(neutral.ReportConnection(stream, endpoint.node, text, neutral.ReportLevel.WARNING))
         self._dispatcher.close(stream, text)
@@ -411,7 +420,10 @@ class HttpCarrier:
         self._lifecycle.feed(live, closed, now)
 
     def stream_timer_passed(self, stream: neutral.StreamId, now: float) -> None:
-        """Close a stream that was idle, or that did not open in time; then retry or fail the requests queued for it."""
+        """Close a stream that was idle, or that did not open in time.
+
+        If it did not open in time, retry or fail the queued requests that need it.
+        """
         lost = self._pool.timer_passed(stream)
         self._pool.prune()
         if lost is not None:
@@ -482,7 +494,10 @@ class HttpCarrier:
         return events.WakeupReached(obstacle=live.obstacle, is_partial=live.has_given_rows)
 
     def debtor(self, live: LiveRequest, event: neutral.TimePassed) -> Endpoint | None:
-        """Return the endpoint that has not responded. Return None if no byte was sent, or received bytes are unread."""
+        """Return the endpoint that has not responded.
+
+        Return None if no byte was sent, if received bytes are unread, or for a request of the client itself.
+        """
         stream = live.stream
         if stream is None or live.is_own or stream in event.unread:
             return None
@@ -520,7 +535,7 @@ class HttpCarrier:
         reason = self._dispatcher.reason_of_waiting(live)
         return context if reason is None else replace(context, retry_reasons=context.retry_reasons | {str(reason)})
 
-    # -- Queries and changes of the client machine.
+    # -- Queries and changes by the client machine.
 
     def withdraw(self, token: int, now: float) -> None:
         """Abandon a request of the client itself. Ignore an unknown token."""

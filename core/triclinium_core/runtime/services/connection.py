@@ -5,7 +5,8 @@ h11 implements the protocol except for chunked bodies. h11 would return one even
 ``ChunkDecoder`` takes 0.5 to 1 microsecond for a chunk. h11 gets each head separately, and only an empty last chunk at
 the end of a chunked body.
 
-This module neither requests nor accepts compression. If the node violates HTTP, it returns one event, and never raises.
+This module neither requests nor accepts compression. If the node violates HTTP, ``receive`` returns an ``AnswerBroken``
+event, and raises no exception.
 
 Source: SDK-RFC 0059 "HTTP"; RFC 9112, for chunks section 7.1.
 """
@@ -102,7 +103,7 @@ class HttpConnection:
 
     Args:
         host: host and port of the node, as in the header ``Host``.
-        headers: headers of every request: the client's name, and the credentials. A request may leave out the
+        headers: headers of the requests: the client's name and the credentials. A request may leave out the
             credentials.
         local_address: local address of the stream, if the driver reported it.
         remote_address: remote address of the stream (not a host name), if the driver reported it.

@@ -15,7 +15,10 @@ AUTHORIZATION = "authorization"
 
 
 def headers_of(authenticator: Authenticator | None, user_agent: str) -> Headers:
-    """Return the headers of every request of a client. A certificate adds none: the driver presents it in TLS."""
+    """Return the headers of a client's requests.
+
+    A certificate adds none: the driver presents it in the TLS handshake.
+    """
     # Replace all characters except printable ASCII: a header must not contain line breaks, and only ASCII is safe.
     named = ("user-agent", "".join(each if " " <= each <= "~" else "?" for each in user_agent).strip() or "triclinium")
     if isinstance(authenticator, PasswordAuthenticator):

@@ -27,7 +27,8 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
     """Open request with the received part of its response."""
 
     message: ServiceRequest
-    """Message of the newest attempt: the request itself, or a message that must precede the request."""
+    """Message of the newest attempt: the request itself, the execution of its plan, or a preparation that precedes the
+    execution."""
     timeout: float
     """Maximum seconds until the first rows or the complete response, and then until each further piece that the reader
     wants."""
@@ -37,7 +38,8 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
     sends: int = 0
     """Number of messages that were sent for the request, including messages that must precede it."""
     pinned: Endpoint | None = None
-    """Endpoint for a request of the client itself, even if its breaker is open; None for a request of a user."""
+    """Endpoint for a request of the client itself, used even if the endpoint's breaker is open; None for a request of a
+    user."""
     traced_as: Token | None = None
     """Token of the request or ping with which to report the attempts to a tracer; None to report none."""
     encoding: Encoding | None = None
@@ -51,7 +53,8 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
     stream: StreamId | None = None
     """Stream of the attempt in flight; None without one."""
     answered_on: StreamId | None = None
-    """Stream on which the newest complete response arrived. The stream may be closed."""
+    """Stream on which the newest complete response arrived, or that was lost during the newest attempt. It may be
+    closed."""
     secrets: Secrets = NO_SECRETS
     """Credentials and passwords that the newest attempt contains. No error may contain them."""
     failed_at: Address | None = None
@@ -74,11 +77,14 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
         return super().is_ambiguous or (self.has_given_rows and not self.request.idempotent)
 
     def is_measured_if_left(self, reason: AbandonReason) -> bool:
-        """Return whether the outcome is unknown. Telemetry has already measured a request with a known outcome."""
+        """Return whether this is a user's request with an unknown outcome.
+
+        Telemetry has already measured a request with a known outcome.
+        """
         return self.answer.outcome is None and not self.is_own
 
     def first_context(self) -> ErrorContext:
-        """Return the context of the request and of the attempt in flight."""
+        """Return the context of the request and of the newest attempt."""
         context = self.request.error_context()
         if self.context_id is not None:
             context = replace(context, client_context_id=self.context_id)

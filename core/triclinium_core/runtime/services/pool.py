@@ -171,7 +171,7 @@ class Pool:
         return outside_of(service, self._topologies, bucket=bucket, tls=self._tls)
 
     def network_obstacle(self) -> str | None:
-        """Return the reason why no node of the cluster has an address in the client's network; None if one has."""
+        """Return why no known node has an address in the client's network; None if one has, or if none is known."""
         obstacles = [topology.obstacle for topology in self._topologies.values()]
         return obstacles[0] if obstacles and None not in obstacles else None
 
@@ -338,7 +338,7 @@ class Pool:
 def addresses_of(
     service: Service, topologies: Mapping[str | None, Topology], *, bucket: str | None, tls: bool
 ) -> tuple[Address, ...]:
-    """Return the addresses of a service, in the order of the config's nodes. Return none if no node has the service.
+    """Return the addresses of a service, in the order of the config's nodes; empty if no node has the service.
 
     Skip a node without an address in the client's network, as key-value does.
 

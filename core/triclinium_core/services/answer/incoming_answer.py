@@ -23,7 +23,7 @@ from triclinium_core.work import BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT, ROW_WORK
 HELD_SIZE_BYTES = 256 * 1024
 """Size of the buffered rows, which the reader has not requested yet, at which reading pauses."""
 HELD_SIZE_BYTES_MAX = 16 * 1024 * 1024
-"""Size of the buffered rows above which the request fails. They exceed it only if the driver does not pause reading."""
+"""Size of the buffered rows above which the request fails if data arrives although reading should be paused."""
 BODY_SIZE_BYTES_MAX = 32 * 1024 * 1024
 """Maximum size of an answer that is read whole: ten times the largest configs and lists of services."""
 BODY_LIMITS = JsonLimits(size_bytes_max=BODY_SIZE_BYTES_MAX, objects_max=65_536, parts_max=524_288)

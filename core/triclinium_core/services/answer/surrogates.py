@@ -1,6 +1,6 @@
 r"""Escapes of lone surrogates, such as ``"\ud800"``.
 
-The grammar of JSON accepts such a string, but the escape represents no character, and no decoder accepts it.
+The grammar of JSON accepts such a string, but the escape represents no character, and msgspec refuses it.
 
 Source: RFC 8259, sections 7 and 8.2.
 """
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 HALVES_MAX = 4096
-"""Maximum number of escapes of surrogates that are examined in one text, at some 5 microseconds each. If no decoder
-accepts a text with more of these escapes, the text has a lone surrogate after them, or another fault."""
+"""Maximum number of escapes of surrogates that are examined in one text, at some 5 microseconds each. If msgspec
+refuses a text with more of these escapes, the text has a lone surrogate after them, or another fault."""
 
 _search_half = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}").search
 _match_low_half = re.compile(rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}").match

@@ -146,7 +146,7 @@ class BucketSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateBucketSettings(BucketSettings):
-    """Settings of a new bucket, including those that can never change.
+    """Settings of a new bucket, including its conflict resolution, which can never change.
 
     Raises:
         InvalidArgumentException: a setting is invalid, as in ``BucketSettings``.

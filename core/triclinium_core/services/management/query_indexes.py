@@ -1,6 +1,6 @@
 """Query indexes: their descriptions, and the statements that create, build, read and drop them.
 
-Every name is an identifier between backticks, escaped for the query service, so no name can end its identifier. Rows
+A name in a statement is a parameter, or an identifier between backticks, escaped so that no name can end it. Rows
 are few and short, so each answer is read whole.
 
 Source: SDK-RFC 0054 "QueryIndexManager", "CollectionQueryIndexManager", "QueryIndex".

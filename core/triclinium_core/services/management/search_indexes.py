@@ -76,7 +76,7 @@ class SearchIndex:
 
     @property
     def has_vectors(self) -> bool:
-        """Whether the index has vectors, which requires server 7.6.
+        """Whether a field in the type mappings is a vector, which requires server 7.6.
 
         Source: SDK-RFC 0054 "Vector indexes".
         """
@@ -282,7 +282,7 @@ class UpsertSearchIndex(_SearchRequest, frozen=True):
 
     @property
     def required_capabilities(self) -> frozenset[ClusterCapability]:
-        """Capabilities that every request requires, and the capability for vectors if a scope's index has vectors."""
+        """Capabilities for indexes of a scope, and for vectors if such an index has vectors; empty for the cluster."""
         needed = super().required_capabilities
         return needed | {ClusterCapability.VECTOR_SEARCH} if needed and self.index.has_vectors else needed
 

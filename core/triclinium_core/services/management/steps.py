@@ -1,4 +1,4 @@
-"""Calls that make several requests in sequence: they create something, and wait until it is usable.
+"""Calls that make requests and pauses in sequence, such as to create a bucket and wait until it is usable.
 
 Each call is a generator. The driver of a call waits and sends, and decides nothing:
 
@@ -6,7 +6,7 @@ Each call is a generator. The driver of a call waits and sends, and decides noth
 2. After a pause, ``send(None)`` returns the next step. After a request, ``send`` its result, or ``throw`` the
    ``CouchbaseException`` with which the request failed.
 3. ``StopIteration`` has the result of the call. Any other exception is the error of the call.
-4. To stop, abandon the submitted request, and get the error from ``last_words``. Applied changes stay.
+4. To stop, abandon the submitted request, if any, and get the error from ``last_words``. Applied changes stay.
 
 A call reads no clock. Its driver ends the call after ``TimeoutOptions.management``, counted from the beginning of the
 call, but not before the response to the first request. The first request and the wait for the key-value nodes have
@@ -43,7 +43,8 @@ REFUSALS_MAX = 5
 that, the client concludes that the user may create buckets but has no access to them."""
 HEALTH_SECONDS_MAX = 10.0
 """Maximum wait in seconds until the service reports all nodes of a new bucket healthy, if the client then waits for
-key-value. A node that is down never becomes healthy; the wait for key-value has a deadline, and names the node."""
+key-value. A node that is down never becomes healthy; the wait for key-value has a deadline, and its error names the
+node."""
 
 R = TypeVar("R")
 
@@ -70,7 +71,10 @@ def last_words(call: Steps[R], up: TimeIsUp) -> errors.TimeoutException | None:
 
 
 def create_bucket(settings: buckets.BucketSettings) -> Steps[None]:
-    """Create a bucket, and wait until all its nodes are healthy and clients can select it on each key-value node."""
+    """Create a bucket, and wait until clients can select it on each key-value node.
+
+    For a memcached bucket, or without access to the bucket, wait until all nodes of the bucket are healthy.
+    """
     create = buckets.CreateBucket(settings)
     yield create
     with progress_of(create.error_context()) as progress:
@@ -133,7 +137,10 @@ def drop_bucket(name: str) -> Steps[None]:
 
 
 def change_manifest(change: collections.ManifestChange) -> Steps[None]:
-    """Change scopes or collections, and wait until every key-value node has the new manifest."""
+    """Change scopes or collections, and wait until every key-value node has the new manifest.
+
+    Do not wait if the user has no access to the bucket.
+    """
     settings = (
         change.settings if isinstance(change, collections.CreateCollection | collections.UpdateCollection) else None
     )

@@ -254,7 +254,7 @@ class AllGroupsResult(service_request.Listing, frozen=True):
     groups: tuple[Group, ...]
 
 
-# RFC 0054 "GetUser": a server before 6.5 sends no origins, because it assigns all roles to the user.
+# RFC 0054 "GetUser": a server before 6.5 sends no origins, because it has no groups that could have roles.
 _OWN = Origin("user")
 
 _ROLE_PARTS = frozenset({"bucket_name", "scope_name", "collection_name"})
@@ -264,7 +264,7 @@ def _role(found: received.Members) -> Role:
     """Return a role.
 
     Raises:
-        MalformedAnswer: this version cannot represent the role, because an unknown part may limit the role.
+        MalformedAnswer: a name in the role is invalid, or the role has an unknown part, which may limit the role.
     """
     parts = {name: found.get(name, str) for name in found.raw if name.endswith("_name") and found.is_set(name)}
     unknown = sorted(name for name, value in parts.items() if name not in _ROLE_PARTS or value is None)
@@ -582,7 +582,7 @@ class UpsertGroup(ManagementRequest, frozen=True):
         return path(*_RBAC, "groups", self.group.name)
 
     def form(self) -> Mapping[str, str]:
-        """Return the description, roles and LDAP reference of the group. The path has its name."""
+        """Return the description and roles of the group, and its LDAP reference if it has one."""
         form = {"description": self.group.description, "roles": _joined(self.group.roles)}
         if self.group.ldap_group_reference is not None:
             form["ldap_group_ref"] = self.group.ldap_group_reference

@@ -93,7 +93,7 @@ def refused(value: object, parameter: str, wanted: str) -> errors.InvalidArgumen
 
 
 def require_one(part: SearchPart, *parameters: str) -> None:
-    """Raise InvalidArgumentException unless one of these fields has a value."""
+    """Raise InvalidArgumentException unless at least one of these fields has a value."""
     if all(getattr(part, parameter) is None for parameter in parameters):
         names = f"{', '.join(parameters[:-1])} or {parameters[-1]}"
         raise errors.InvalidArgumentException(f"{names} must be given", parameter=parameters[0])

@@ -385,7 +385,7 @@ class RawQuery(SearchQuery):
     """Query in JSON, for kinds without a class in this module. The service checks it.
 
     Args:
-        query: mapping that is sent unchanged.
+        query: mapping that is sent unchanged, except that ``boost``, if given, replaces its own.
 
     Raises:
         EncodingFailureException: the query cannot be encoded as JSON.

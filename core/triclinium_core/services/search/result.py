@@ -48,7 +48,7 @@ class SearchRowLocations(msgspec.Struct, frozen=True):
         return self.locations
 
     def get(self, field: str, term: str | None = None) -> tuple[SearchRowLocation, ...]:
-        """Return the locations of one term in a field, or of all terms."""
+        """Return the locations of one term in a field, or of all terms in the field."""
         return tuple(each for each in self.locations if each.field == field and term in (None, each.term))
 
     def fields(self) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ MADE_BY: Mapping[type[Fault], Callable[..., Fault]] = {
     http.CloseAnnounced: http.close_announced,
     http.AnswerTwice: http.answer_twice,
 }
-"""For each class of faults, the function that can create all its values; its parameters are the fields of the class.
+"""For each class of faults, a function that can create all values of the class, with the fields as parameters.
 
 The other functions have fewer parameters, and each creates only some values.
 """
@@ -73,7 +73,7 @@ SERVICE_FAULTS = tuple(
 
 
 def spelled_call(name: str) -> str:
-    """Return the call syntax of a fault with argument names: ``delay(seconds)``; only the name without arguments."""
+    """Return the call syntax of a fault with argument names: ``delay(seconds)``; only the name if it has no parameters."""
     parameters = signature(FAULTS[name]).parameters.values()
     arguments = [each.name if each.default is each.empty else f"{each.name}={each.default!r}" for each in parameters]
     return f"{name}({', '.join(arguments)})" if arguments else name

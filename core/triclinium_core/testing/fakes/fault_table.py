@@ -36,8 +36,8 @@ class Faults:
         """Queue ``fault`` for the next ``times`` commands with this opcode, after the faults that are already queued.
 
         Args:
-            opcode: opcode of the commands; None for any of ``DATA_OPCODES``. An HTTP service such as ``Service.QUERY``
-                makes the fault strike requests to that service.
+            opcode: opcode of the commands; None for any of ``DATA_OPCODES``, or for a refusal. An HTTP service such as
+                ``Service.QUERY`` makes the fault strike requests to that service.
 
         Raises:
             InvalidArgumentException: ``fault`` is not a fault, or cannot strike the target; ``opcode`` is not a byte,

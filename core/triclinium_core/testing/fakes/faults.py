@@ -1,8 +1,8 @@
 """Faults between a client and a node, as values.
 
 A fault strikes one KV command or one HTTP request to a service, before or after the node has applied it; one fault
-strikes a connection. Each constructor describes the effect, and the client defect that it finds. Faults that apply only
-to HTTP are in ``fakes.services.faults``.
+strikes a connection. The function that creates a fault describes its effect, and the client defect that it finds.
+Faults that apply only to HTTP are in ``fakes.services.faults``.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def wrong_length(*, announced: int = UINT32_MAX) -> Fault:
 
 
 def refuse_connection() -> Fault:
-    """Refuse a connection; each ``FakeNode.accepts`` is one attempt. Requires the opcode None.
+    """Refuse a connection; each call of ``FakeNode.accepts`` is one attempt. Requires the opcode None.
 
     Finds a client that reconnects without backing off, or fails operations that have time left.
     """

@@ -13,7 +13,8 @@ E = TypeVar("E")
 LOG_SIZE_BYTES_MAX = 16 * 1024 * 1024
 """Maximum size of the keys, bodies and texts of a log: a few thousand large requests.
 
-A larger log keeps the newest half, and always the newest entry. This bounds the memory of a node that runs for days.
+A larger log keeps the newest entries up to half of this size, and always the newest entry. This bounds the memory of a
+node that runs for days.
 """
 
 

@@ -90,7 +90,7 @@ class FakeNodeOptions:
     tokens: tuple[str, ...] = field(default=(), repr=False)
     """JSON Web Tokens that the node accepts from any client; with tokens, the node offers OAUTHBEARER."""
     certificate_users: tuple[str, ...] | None = None
-    """User names. If TLS requests a certificate, it must contain one of these names; None accepts any name."""
+    """Users that a client certificate can authenticate; None accepts a certificate with any name."""
     buckets: tuple[str, ...] = ("default",)
     memcached_buckets: tuple[str, ...] = ()
     """Memcached buckets: they can be selected, and have no cluster config."""
@@ -110,7 +110,7 @@ class FakeNodeOptions:
     config_epoch: int = 1
     config_revision: int = 1
     collections: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: {DEFAULT_NAME: {DEFAULT_NAME: 0}})
-    """Collection ids by scope and collection, the same in every bucket."""
+    """Collection ids by scope and collection, the same in every initial bucket."""
     wall_seconds_at_zero: float = 1_750_000_000.0
     """Unix time at ``now=0``."""
 
@@ -221,7 +221,7 @@ def placed(options: FakeNodeOptions, nodes: int | Sequence[tuple[str, int]]) -> 
     """Return the options of each node.
 
     Args:
-        options: options of the first node, and of all other nodes except for their addresses.
+        options: options of all nodes, except for the addresses that ``nodes`` or the position of a node changes.
         nodes: number of nodes, or host and port of each.
 
     Raises:

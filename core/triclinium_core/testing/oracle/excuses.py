@@ -1,6 +1,6 @@
 """Valid causes of failures: the faults between clients and nodes, and their times.
 
-Without such a fault, an operation must succeed.
+Without such a cause, an operation may fail only with an error in ``ANSWERS``.
 
 A node is *out of order* while it is dead, cut off, slow, or uses an old map. A stream is *suspect* once a fault struck
 it, its bytes were withheld, or its node was out of order: the client may close the stream. A stream is *stuck* while
@@ -57,9 +57,9 @@ class Outset(NamedTuple):
 
 
 class Excuses:
-    """Excuses for failures of all clients of one cluster, derived from calls and from the bytes that nodes receive.
+    """Excuses for failures of all clients of one cluster, derived from calls and from the bytes that clients receive.
 
-    Call ``look`` after each change of nodes or map, so that no state is missed.
+    Call ``look`` after each change to nodes or map, so that no state is missed.
     """
 
     def __init__(self, nodes: FakeNodes, model: Model, ledger: Ledger, breaker: CircuitBreakerOptions) -> None:

@@ -1,8 +1,8 @@
 """Comparison of a client's reports with the frames and commands that its node saw.
 
 A frame does not name its operation. Operations that look alike on the wire, such as two gets of one key, share one
-*account*: what the client reports about these operations must agree with what the node observed of them. A write has a
-unique value, and therefore a separate account.
+*account*: what the client reports about these operations must agree with what the node observed of them. An operation
+that writes a value has a unique one, and therefore a separate account.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _Stream:
 
 
 class Ledger:
-    """Accounts of one client. A method that records an event raises ``Violation`` if the event contradicts them.
+    """Accounts of one client. A method that records an event raises ``Violation`` if the event contradicts an account.
 
     ``collection_ids`` covers all collections that operations may name.
     """
@@ -168,7 +168,7 @@ class Ledger:
         account.frames_most += report.dispatches
 
     def completed(self, submission: Submission) -> None:
-        """Record a success; the node must have applied the operation."""
+        """Record a success; the node must have applied the operation if it changes the document."""
         account = self._account_of[submission.token]
         account.completed += 1
         account.frames_least += 1

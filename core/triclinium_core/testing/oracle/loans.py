@@ -189,7 +189,7 @@ class LoanBook:
         self._touched.append(loan)
 
     def retried(self, report: ReportRetry) -> None:
-        """Record a reported retry, which the strategy must have granted unless the reason is always retried."""
+        """Record a reported retry, which the strategy must have granted, unless the reason is always retried."""
         loan = self._loans[report.token]
         if report.reason.always_retry:
             return
@@ -203,7 +203,7 @@ class LoanBook:
             raise Violation(f"{loan} waits only {report.delay:g} s of the {granted.token.retry_delay:g} s of its token")
 
     def completed(self, request: int) -> None:
-        """Record a success, which the strategy must have recorded."""
+        """Record a success, which the strategy must have recorded if it issued a token."""
         loan = self._over(request)
         if loan.issued and loan.times_recorded != 1:
             raise Violation(f"{loan} succeeded, but its strategy recorded {loan.times_recorded} successes")

@@ -80,7 +80,7 @@ class Model:
         self._histories[submission.place].submissions.append(submission)
         lock = self._locks.get(submission.place)
         if lock is not None and lock.cas == submission.cas:
-            # The holder of the lock changes or unlocks the document, which releases the lock.
+            # The holder of the lock may change or unlock the document, which releases the lock.
             del self._locks[submission.place]
         return submission
 

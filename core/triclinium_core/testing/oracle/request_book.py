@@ -66,7 +66,7 @@ class Asked:
     strikes: list[bool] = field(default_factory=list)
     """For each fault that struck the request, whether a patient client survives the fault."""
     is_forged: bool = False
-    """Whether an unsolicited response preceded the response on the connection, so that the response is meaningless."""
+    """Whether a fault struck the connection earlier, so that the response may belong to another request."""
     is_void: bool = False
     """Whether the caller was informed that the request is not applied."""
 

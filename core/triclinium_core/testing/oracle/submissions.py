@@ -104,7 +104,7 @@ class Submission:
         )
 
     def expiry(self) -> tuple[Instant, Instant] | None:
-        """Return the earliest and the latest time at which the document may expire; None if it never expires."""
+        """Return the earliest and the latest time of the expiry that the operation may have set; None without one."""
         operation = self.operation
         if (
             not isinstance(

@@ -82,7 +82,7 @@ class Chaos:
         self._happen(self._chance.weigh(self._stormy))
 
     def rearrange(self) -> None:
-        """Change the map as an administrator would, without any effect on clients."""
+        """Change the map as an administrator would, so that no operation fails."""
         self._happen(self._chance.weigh(self._peaceful))
 
     def calm_down(self) -> None:
@@ -106,7 +106,7 @@ class Chaos:
             self._simulation.note(f"-- {what}")
         self._simulation.look_around()
 
-    # Changes of the map.
+    # Changes to the map.
 
     def _changed(self, kind: str, what: str) -> str:
         self._changes[kind] += 1

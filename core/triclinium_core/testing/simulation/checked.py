@@ -6,7 +6,7 @@ often than the client reports (``ledger``). *Liveness*: no operation fails, time
 closes, without an excuse (``excuses``); no operation is open after its deadline, and time never stands still.
 
 Requests to services have similar laws (``requests``), and separate streams with their own rules. Token strategies have
-laws too (``loans``) if they are ``CheckedStrategy``.
+laws too (``loans``) if they are, or wrap, a ``CheckedStrategy``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class CheckedSimulation(Simulation):
     """A ``Simulation`` that raises ``Violation`` as soon as the client breaks a law.
 
     Only its clients may change the documents; ``collection_ids`` must contain all collections that they name. ``loans``
-    records the tokens of the clients' token strategies, each of which must be a ``CheckedStrategy``.
+    records the tokens of the clients' token strategies, each of which must be a ``CheckedStrategy`` or wrap one.
     """
 
     def __init__(
@@ -111,12 +111,12 @@ class CheckedSimulation(Simulation):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no bytes are in transit and no connect is in progress."""
+        """Whether no connect is in progress and no bytes are in transit, except to clients that have paused reading."""
         return next(self._busy_links(), None) is None
 
     @property
     def is_healthy(self) -> bool:
-        """Whether every connection is ready."""
+        """Whether nothing is in transit, every connection is ready, and every circuit breaker is closed."""
         if not self.is_quiet or any(self.excuses.is_stuck(stream) for stream in self.links):
             return False
         connections = self.machine.statistics().connections
@@ -157,7 +157,7 @@ class CheckedSimulation(Simulation):
         self.excuses.created(keyspace, (now + max(late.values(), default=0.0), count))
 
     def learn_at_once(self) -> None:
-        """Let all nodes learn of all past and future changes of collections immediately."""
+        """Let all nodes learn of all past and future changes to collections immediately."""
         for index in range(len(self.nodes)):
             self.nodes.learn_late(index, 0)
         self.excuses.learned(self.model.instant())
@@ -543,7 +543,7 @@ class CheckedSimulation(Simulation):
         return next((each.config_revision for each in connections if each.bucket is not None), None)
 
     def _ill_nodes(self) -> AbstractSet[int]:
-        """Return the nodes to which at least one connection is not ready."""
+        """Return the nodes to which a connection is not ready, or has a circuit breaker that is not closed."""
         everywhere = set(range(len(self.nodes)))
         if len(self.nodes) == 1:
             return set() if self.is_healthy else everywhere

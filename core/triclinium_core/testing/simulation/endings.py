@@ -6,7 +6,7 @@ from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 
 SHARE = 0.5
-"""Share of the histories in which clients are closed."""
+"""Share of the histories in which clients may be closed."""
 SALT = 18
 """Salt of the seed for the draws of this module.
 
@@ -22,7 +22,7 @@ def endings_chance(seed: int) -> Chance:
 
 
 def has_endings(seed: int) -> bool:
-    """Return whether clients are closed in a history."""
+    """Return whether clients may be closed in a history."""
     return endings_chance(seed).happens(SHARE)
 
 

@@ -23,7 +23,7 @@ class Figures:
     faults: Counter[str] = field(default_factory=Counter)
     """Number of faults that struck and of other problems, by the name of the kind in words."""
     changes: Counter[str] = field(default_factory=Counter)
-    """Number of changes of the map and of collections, by kind."""
+    """Number of changes, such as to the map and to collections, by kind."""
     virtual_seconds: float = 0.0
     requests: int = 0
     """Number of requests to HTTP services."""

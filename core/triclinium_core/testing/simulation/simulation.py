@@ -31,7 +31,7 @@ from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, Sen
 from triclinium_core.testing.simulation.clients import Clients
 
 STEPS_MAX = 100_000
-"""Maximum number of steps in a test; a test that takes more steps is in a livelock."""
+"""Maximum number of steps while the time stands still; more steps are a livelock."""
 READ_SIZE = 64 * 1024
 """Number of bytes that a driver reads in one call."""
 LIVELOCK = "client and node keep each other busy while the time does not pass"
@@ -75,7 +75,8 @@ class SimulatedStream:
 class Simulation:
     """Clients, nodes, and the streams between them.
 
-    ``node`` is the first of ``nodes``. A single node is reached at any address; each of several nodes only at its own.
+    ``node`` is the first of ``nodes``. A ``FakeNode`` is reached at any address. The nodes of a ``FakeNodes`` are
+    reached only at their own addresses.
 
     Args:
         node: the node, or all nodes of a cluster. Default: a new single node.
@@ -187,7 +188,7 @@ class Simulation:
         return token
 
     def abandon(self, token: neutral.Token) -> None:
-        """Abandon an operation or an inquiry, as if its caller had left."""
+        """Abandon an operation, an inquiry or a service request, as if its caller had left."""
         self.attempts.pop(token, None)
         self.feed(couchbase.OperationAbandoned(token))
 

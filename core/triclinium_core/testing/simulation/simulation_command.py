@@ -1,6 +1,6 @@
 """Command ``python -m triclinium_core.testing.simulation``, which runs many histories, or shows all steps of one.
 
-This module uses neither a clock nor a terminal; the caller passes them in.
+This module uses neither a clock nor, except for messages of ``argparse``, a terminal; the caller passes them in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Intervals between the operations of a client, and changes of the demand over time.
+"""Intervals between the operations of a client, and changes in the demand over time.
 
 Demand is measured in seconds of the fleet's usual demand. A trend converts these seconds to clock time: if the demand
 doubles, one second of usual demand takes half a second of the clock.
@@ -121,7 +121,7 @@ class Ramp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="r
 
 
 Trend = Steady | Spike | Ramp
-"""Any kind of change of the demand over time."""
+"""Any kind of change in the demand over time."""
 
 
 def corners(trend: Trend) -> Sequence[tuple[float, float]]:

@@ -83,7 +83,7 @@ class QuotaRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     name: str
     max_attempts: int = 3
     quota: int = 500
-    """Initial tokens. A retry costs 14, or 5 after a throttling error."""
+    """Initial and maximum number of tokens. A retry costs 14, or 5 after a throttling error."""
     delays: Delays = ExponentialDelays(base=0.05, most=20.0)
 
     def __post_init__(self) -> None:

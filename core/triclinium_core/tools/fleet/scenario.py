@@ -76,7 +76,7 @@ class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     arrivals: Arrivals = EvenArrivals()
     """Intervals between the operations of a client."""
     trend: Trend = Steady()
-    """Changes of the demand over time. With a closed loop, the demand must be steady."""
+    """Changes in the demand over time. With a closed loop, the demand must be steady."""
 
     def __post_init__(self) -> None:
         check_integer(self.clients, "clients", 1, CLIENTS_MAX)
@@ -235,7 +235,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 f"strategies has the same name twice: {', '.join(names)}", parameter="strategies"
             )
         operations = self.fleet.operations(self.duration)
-        # Only operations that begin within one timeout are concurrent. With a trend, all may begin at one instant.
+        # Only operations that begin within one timeout are concurrent. The estimate does not consider a trend.
         waiting = min(self.fleet.demand * self.fleet.timeout, operations)
         for parameter, value, name, most, next_step in (
             ("duration", operations, "operations", OPERATIONS_MAX, "simulate fewer clients, or less time"),

@@ -37,7 +37,7 @@ from triclinium_core.tools.fleet.service import NOT_SENT, AttemptOutcome
 class Call:
     """One operation that is sent once, without retries. Subclasses add retries.
 
-    A call ends once: with ``succeed``, with ``expire``, or when ``fail`` returns None or ``resume`` returns False.
+    A call ends once: with an answer, with ``expire``, or when ``fail`` returns None or ``resume`` returns False.
     """
 
     __slots__ = ("began", "client", "deadline", "gives_up_at")

@@ -39,7 +39,7 @@ CassandraErrorT = TypeVar("CassandraErrorT", bound=cassandra.CassandraError)
 
 
 class UnusableScript(ValueError):
-    """Exception for an unknown answer, which the text names, or for a node that has no further answer."""
+    """Exception for an unknown answer, for a node without a further answer, or for an answer to no PREPARE."""
 
 
 class AskedPolicy(Exception):
@@ -87,7 +87,7 @@ def play(request: cassandra.CassandraRequest, script: Sequence[tuple[str, str]])
             its answers in order. Answers that are left at the end are unused.
 
     Raises:
-        UnusableScript: an answer is unknown or missing.
+        UnusableScript: an answer is unknown or missing, or is to a PREPARE that was not sent.
     """
     answers: dict[str, deque[ScriptedAnswer]] = {}
     for name, text in script:

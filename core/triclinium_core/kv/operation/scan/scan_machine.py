@@ -11,7 +11,8 @@ exists only on that node, so it ends when the vbucket moves, when the node resta
 machine opens a new scan, which starts after the last delivered document. Within a vbucket, documents arrive in the
 order of their ids, so no document is delivered twice. While a vbucket moves, the client may send the request to
 continue to another node than the request to open. Therefore a growing backoff separates repeated attempts without a
-document. A sample has no position from which to continue, so the machine does not restart it, and it stays smaller.
+document. A sample has no position from which to continue, so the machine does not restart the sample of a vbucket, and
+that sample stays smaller.
 
 Source: kv_engine ``docs/range_scans``; decisions C3, C9, C10, C34, D23.
 """
@@ -43,7 +44,7 @@ PAGE_ITEMS_MAX = 8_192
 D65 has the same limit for the rows that a reader gets together."""
 
 PAGE_MS_MAX = 10_000
-"""Time after which a node ends a page, in milliseconds. It is much shorter than the timeout of the request."""
+"""Time after which a node ends a page, in milliseconds. It is much shorter than the default timeout of the request."""
 
 RESTARTS_MAX = 10
 """Maximum number of consecutive restarts of a vbucket's scan without a document."""
@@ -232,7 +233,7 @@ class ScanMachine:
 
     @property
     def is_over(self) -> bool:
-        """Whether no vbucket is left to scan."""
+        """Whether the scan has ended, or no vbucket is left to scan."""
         return self._is_ended or (self._unscanned is not None and not self._unscanned and not self._under_way)
 
     def next_operations(self, now: float, *, replicas: int | None = None) -> Sequence[Operation]:
@@ -268,7 +269,7 @@ class ScanMachine:
         scan, page = self._ready.popleft()
         self._go_on(scan)
         if len(page) >= self._missing:
-            # Cut the page: the samples of all vbuckets together are larger than the requested sample.
+            # Cut the page: the samples of all vbuckets together may be larger than the requested sample.
             page = page[: int(self._missing)]
             self._end(None)
             self.failure = None

@@ -34,7 +34,7 @@ class VBucketOperation(Operation, frozen=True, gc=False):
 
 
 class RangeScanCreate(VBucketOperation, frozen=True, gc=False):
-    """Open a scan of a collection's documents in one vbucket. If this is abandoned, the client cancels the scan.
+    """Open a scan of a collection's documents in one vbucket. If the request is abandoned, the client cancels the scan.
 
     With a ``token``, the scan includes the mutation of the token and all earlier mutations.
     """

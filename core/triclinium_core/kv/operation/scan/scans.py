@@ -44,8 +44,8 @@ class RangeScan:
     """All documents whose ids lie between two terms, in the order of their UTF-8 bytes.
 
     Args:
-        from_: start of the range. The range includes a string. None stands for the lowest id.
-        to: end of the range. The range includes a string. None stands for the highest id.
+        from_: start of the range. The range includes a start that is a plain string. None stands for the lowest id.
+        to: end of the range. The range includes an end that is a plain string. None stands for the highest id.
 
     Raises:
         InvalidArgumentException: a term is neither a string nor a ``ScanTerm``.

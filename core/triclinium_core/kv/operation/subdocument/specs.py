@@ -115,7 +115,7 @@ class EncodedMutation(msgspec.Struct, frozen=True):
     """Encoded mutation at one path. ``MutateInSpec.encode`` creates it.
 
     Raises:
-        InvalidArgumentException: the path is too long.
+        InvalidArgumentException: the path is invalid, or the value is not bytes.
         ValueTooLargeException: the value is larger than the server stores.
     """
 
@@ -266,7 +266,8 @@ def check_mutations(specs: object) -> None:
     """Check that one request can carry these mutations.
 
     Raises:
-        InvalidArgumentException: ``specs`` is not a sequence of mutations, has too many of them or contradicts itself.
+        InvalidArgumentException: ``specs`` is not a sequence of mutations, is empty, has too many mutations, or has
+            mutations that contradict each other.
         ValueTooLargeException: the request would exceed ``MUTATIONS_SIZE_MAX``.
     """
     mutations = check_specs(specs, EncodedMutation)

@@ -40,8 +40,8 @@ def read_duration(value: object, path: str, *, needs_unit: bool) -> object:
 
     Args:
         path: path of the value in the document.
-        needs_unit: whether to refuse a number without a unit. True for the driver's option names, because the driver
-            reads a number as milliseconds.
+        needs_unit: whether to refuse a number without a unit, except 0 and infinity. True for the driver's option
+            names, because the driver reads a number as milliseconds.
 
     Raises:
         ArgumentError: a text is not a duration or has no unit, or a number lacks a required unit.

@@ -73,7 +73,7 @@ def settle(
             inherits the options that it omits.
 
     Raises:
-        ArgumentError: the class is unknown, or an option is unknown or missing.
+        ArgumentError: the class is unknown, or an option is unknown, missing, given twice or nested too deeply.
     """
     name = tree.get(CLASS, base.name)
     factories = choices.factories

@@ -47,7 +47,7 @@ class Cancel:
     """Abandon this attempt, whose response is not needed.
 
     The node cannot be informed. If the request was written, keep its stream id reserved until its response arrives;
-    otherwise another request with the same id would receive that response. If the request was not written yet, the
+    otherwise another request with the same id could receive that response. If the request was not written yet, the
     driver may drop it.
     """
 

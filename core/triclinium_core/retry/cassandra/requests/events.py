@@ -16,7 +16,7 @@ from triclinium_core.shown import shown
 
 @dataclass(frozen=True, slots=True)
 class RequestStarted:
-    """The caller has submitted the request. This is the first event of every request."""
+    """The caller has submitted the request. The machine orders no attempt before this event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class AttemptAborted:
 
     @property
     def is_unsent(self) -> bool:
-        """Whether the driver had not begun to hand any byte to the socket."""
+        """Whether the driver had certainly not begun to hand any byte to the socket."""
         return self.handed_over == 0
 
 
@@ -120,7 +120,7 @@ class StatementForgotten:
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
-    """The time ``wakeup`` is reached. At any other time, this event has no effect."""
+    """The time ``wakeup`` is reached. Before that time, this event has no effect."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class QueryPlan:
         """
         if self._is_empty:
             return None
-        self._is_empty = True  # It remains True if the generator raises, because the generator has then ended.
+        self._is_empty = True  # It remains True if the generator raises or the node is invalid.
         for node in self._nodes:
             _require_node(node)
             self._is_empty = False

@@ -8,10 +8,10 @@ An idempotent request also has speculative executions if its policy starts them.
 one query plan.
 
 An execution is **SENDING** from the ``Send`` to a node until the driver reports that the request is written. It is then
-**WAITING** for the response. If the node has no connection, the write fails, or the node sends an error, the execution
-may send the request again, to the same node or to the next one: it is then SENDING again. If a node has forgotten a
-prepared statement, the execution is **PREPARING** the statement on that node before it is SENDING again. The execution
-has **ENDED** when it finds the plan empty, or when the request ends.
+**WAITING** for the response. If the node has no connection, the attempt is aborted, or the node sends an error, the
+execution may send the request again, to the same node or to the next one: it is then SENDING again. If a node has
+forgotten a prepared statement, the execution is **PREPARING** the statement on that node before it is SENDING again.
+The execution has **ENDED** when it finds the plan empty, or when the request ends.
 
 A request ends with the first result, ignored error or raised error of any execution. The machine then cancels the
 attempts of the other executions. If an execution finds the plan empty while others continue, it ends without a report.

@@ -142,7 +142,7 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
 
     Raises:
         MalformedErrorMap: the document is too large or not JSON, a value has the wrong type, a status or the revision
-            is invalid, or the version is not supported.
+            is invalid, a status is listed twice, or the version is not supported.
     """
     if not isinstance(document, bytes | str):
         raise errors.InvalidArgumentException(f"document={shown(document)} must be bytes or str", parameter="document")

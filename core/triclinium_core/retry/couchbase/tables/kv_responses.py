@@ -19,7 +19,7 @@ from triclinium_core.retry.values import lean
 
 @dataclass(frozen=True, slots=True)
 class RetryableStatus:
-    """Line of the RFC's list: a known status after which an operation is retried, unless it is excluded."""
+    """Line of the RFC's list, or one that a decision adds: a known status after which operations may be retried."""
 
     status: Status
     reason: RetryReason

@@ -21,7 +21,7 @@ class RetryReason(StrEnum):
     allows_non_idempotent_retry: bool
     """Whether the request has certainly changed nothing on the server, so that even a write may be sent again."""
     always_retry: bool
-    """Whether the request is always retried, whatever its strategy is, with the controlled backoff."""
+    """Whether the request is retried until its deadline, whatever its strategy is, with the controlled backoff."""
     meaning: str
     """Description of the failure, as part of a sentence."""
 

@@ -12,7 +12,8 @@ class AddressCycle:
 
     Args:
         addresses: the addresses to try, at least one.
-        is_seeking: whether any node of the cluster will do, so that the addresses are those of the seeds.
+        is_seeking: whether any node of the cluster will do. The addresses are then those of the seeds and of the known
+            nodes.
     """
 
     def __init__(self, addresses: Sequence[Address], *, is_seeking: bool = False) -> None:
@@ -34,7 +35,10 @@ class AddressCycle:
         return self.current
 
     def replace(self, addresses: Sequence[Address]) -> None:
-        """Replace the addresses. The next stream tries the address after the current one."""
+        """Replace the addresses.
+
+        The next stream tries the address after the current one if the list has it, else the first address.
+        """
         if addresses != self._addresses:
             self._position = addresses.index(self.current) + 1 if self.current in addresses else 0
             self._addresses = addresses

@@ -38,7 +38,7 @@ class AttemptHistory:
         self.attempts: int = 0
         """Number of streams that the client has begun."""
         self.failures: int = 0
-        """Number of consecutive streams that were lost before the node responded to a request on them."""
+        """Number of consecutive streams that were lost before the node responded to a request after the bootstrap."""
         self.losses: int = 0
         """Number of streams that were lost, or could not be opened, since the connection was last ready."""
         self.was_reached: bool = False
@@ -87,7 +87,10 @@ class AttemptHistory:
         return losses
 
     def proven(self) -> None:
-        """Record that the node has responded to a request, and reset the count of consecutive failures."""
+        """Record that the node has responded to a request after the bootstrap.
+
+        Reset the count of consecutive failures.
+        """
         self.failures = 0
 
     def map_is_corrupt(self) -> None:
@@ -112,7 +115,7 @@ class AttemptHistory:
 
         Args:
             failure: failure of the bootstrap, if it failed.
-            was_proven: whether the node responded to a request on the stream.
+            was_proven: whether the node responded to a request on the stream after the bootstrap.
             address_count: number of addresses to try in turn.
             lacks_bucket: whether the node does not have the bucket, or refuses it to the user.
             is_of_no_use: whether the type of the bucket is unsupported.

@@ -1,7 +1,8 @@
 """Bootstrap of a new stream: HELLO, error map, SASL, bucket and cluster config.
 
-One write sends the first four requests: HELLO, error map, list of mechanisms, first SASL message. The last write
-selects the bucket and requests the config. Nodes respond in order, but the client matches responses by opaque.
+With SASL and the default options, one write sends the first four requests: HELLO, error map, list of mechanisms, first
+SASL message. The last write selects the bucket and requests the config. Nodes respond in order, but the client matches
+responses by opaque.
 
 Source: kv_engine ``docs/BinaryProtocol.md``, ``docs/ErrorMap.md``; decisions C6, C7, C18, C26, C27, C35.
 """
@@ -121,7 +122,10 @@ class BootstrapFailure:
 
     @property
     def is_denial(self) -> bool:
-        """Whether the node denies the user access to the bucket, which only an administrator can change."""
+        """Whether the bucket does not exist or the user may not open it.
+
+        Only an administrator or other credentials can change this.
+        """
         return self.kind is FailureKind.BUCKET and self.status == couchbase.Status.NO_ACCESS
 
 
@@ -202,7 +206,7 @@ class Negotiated:
     config: bytes | None = None
 
     def share(self, error_map: couchbase.ErrorMap) -> None:
-        """Replace the error map by an equal error map, which other connections share."""
+        """Replace the error map with an equal error map, which other connections share."""
         self.error_map = error_map
 
     @property
@@ -217,7 +221,7 @@ class Negotiated:
 
 
 class Bootstrap:
-    """Bootstrap of one stream. Feed every frame to ``receive`` until ``is_done`` or ``failure``.
+    """Bootstrap of one stream. Feed each response that it ``awaits`` to ``receive``, until ``is_done`` or ``failure``.
 
     Args:
         move: changes the state of the connection at each step.
@@ -340,7 +344,8 @@ class Bootstrap:
         if self._is_joining:
             return b""
         self._move(ConnectionEvent.HELLO_ANSWERED)
-        # Without mechanisms, the TLS handshake has presented a certificate, and the server accepts no SASL after that.
+        # Without mechanisms, the client has presented a certificate in the TLS handshake, and the server accepts no
+        # SASL after that.
         return b"" if self._plan.mechanisms else self._join()
 
     def _on_error_map(self, frame: Frame) -> bytes:
@@ -405,7 +410,8 @@ class Bootstrap:
             )
             return self._fail(text, FailureKind.NO_CONFIG, frame.status)
         elif self._plan.bucket is not None:
-            # Fail only for a bucket: the client needs the bucket's config to locate documents, but no global config.
+            # Fail only for a bucket: the client needs the bucket's config to locate documents, but can work without a
+            # global config.
             return self._fail(f"sent no cluster config: {_named(frame.status)}", status=frame.status)
         return b""
 

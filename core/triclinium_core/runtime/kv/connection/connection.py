@@ -69,7 +69,7 @@ class Connection:
     Args:
         bucket: bucket to select; None for a connection without a bucket.
         addresses: addresses of the node.
-        dialect: dialect of a new stream. HELLO adds features to it. A plain memcached keeps it.
+        dialect: dialect of a new stream. HELLO adds features to it. On a plain memcached, it does not change.
         sending: list to which ``in_flight`` is added when the first frame of an event is ordered; shared by the
             connections of a client.
         earlier_failures: failed attempts at the bucket before the client forgot it.
@@ -99,7 +99,8 @@ class Connection:
         self.state: ConnectionState = ConnectionState.LOST
         """Current state. It changes by the table ``CONNECTION_TRANSITIONS``."""
         self.is_leaving: bool = False
-        """Whether the node has left the map. The client then sends no further operations and opens no other stream."""
+        """Whether the node has left the map. The client then sends no further operations on the connection, and opens
+        no other stream for it."""
         self.history: AttemptHistory = AttemptHistory(earlier_failures=earlier_failures)
         self.link: Link = Link(0, self.node, None)
         """Facts about the newest stream. Each operation sent on the stream keeps a reference to them."""
@@ -142,7 +143,7 @@ class Connection:
 
     @property
     def has_spoken(self) -> bool:
-        """Whether the node has responded on the current stream."""
+        """Whether the node has responded on the current stream; False only while a bootstrap has no response."""
         return self.dialect.bare or self._bootstrap is None or self._bootstrap.has_responded
 
     @property
@@ -200,11 +201,11 @@ class Connection:
     ) -> Sequence[News]:
         """Reauthenticate the ready stream with another password or token.
 
-        The server processes requests in order, so requests that were sent before run with the old credentials. A
-        request sent between the two steps of SCRAM would run without credentials. Therefore the client holds back all
-        requests until the exchange is over and the bucket is selected again. If another exchange is in progress, the
-        new exchange starts as soon as the node refuses the old one. If the old one succeeds, the client first sends the
-        queued requests.
+        The server does not reorder requests across an authentication, so requests that were sent before it run with the
+        old credentials. A request sent between the two steps of SCRAM would run without credentials. Therefore the
+        client holds back all requests until the exchange is over and the bucket is selected again. If another exchange
+        is in progress, the new exchange starts as soon as the node refuses the old one. If the old one succeeds, the
+        client first sends the queued requests.
         """
         exchange = SaslExchange(
             authenticator,
@@ -350,7 +351,7 @@ class Connection:
         if not bootstrap.awaits(frame.opaque):
             return self._on_stray(frame, news)
         if problem is not None and frame.opcode != Opcode.GET_ERROR_MAP:
-            # The connection needs the values of all responses except the error map (decision C18).
+            # Tolerate an unreadable value only in the response with the error map, which is optional (decision C18).
             return BecameUnusable(f"sent {problem}")
         had_sasl, had_bucket = bootstrap.sasl_status, bootstrap.bucket_status
         data = bootstrap.receive(frame)
@@ -381,7 +382,9 @@ class Connection:
 
 
 def _inflated(frame: Frame) -> tuple[Frame, str | None]:
-    """Return a frame with its value decompressed and None. If this fails, return it without a value, and the reason.
+    """Return a frame with its value decompressed and None.
+
+    If decompression fails, return the frame without a value, and the reason.
 
     Raises:
         DecoderFault: the decoder failed.

@@ -51,7 +51,7 @@ class ConfigAnnounced(msgspec.Struct, frozen=True, gc=False):
 
 
 class BecameUnusable(msgspec.Struct, frozen=True):
-    """The client must close the stream: the node violated the protocol, the bootstrap failed, or a decoder failed."""
+    """The client must close the stream: the protocol was violated, or the bootstrap, SASL or a decoder failed."""
 
     text: str
     failure: BootstrapFailure | None = None

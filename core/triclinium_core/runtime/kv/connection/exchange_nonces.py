@@ -18,9 +18,9 @@ base64."""
 class ExchangeNonces:
     """Nonces of one stream. No two nonces of a client are equal.
 
-    The driver provides entropy for each stream. It also provides entropy once for new credentials, and all streams
-    share that entropy. A stream may have several exchanges: with a second mechanism after the first, and with new
-    credentials. Therefore each nonce is derived from the entropy, the stream, and the number of the exchange on the
+    The driver provides entropy for each stream. It also provides entropy once for each change of credentials, and all
+    streams share that entropy. A stream may have several exchanges: with a second mechanism after the first, and with
+    new credentials. Therefore each nonce is derived from the entropy, the stream, and the number of the exchange on the
     stream.
 
     Args:

@@ -21,8 +21,8 @@ class GracePeriod:
         """Start the period unless it has started. Return whether it is over.
 
         Args:
-            read_at: time at which the driver last read all received bytes. The period is over only if it ended before
-                that time, because unread bytes may end the condition.
+            read_at: time at which the driver last read all received bytes. The period is over only if it ended by that
+                time, because unread bytes may end the condition.
         """
         self.ends = min(self.ends, now + self._seconds)
         return min(now, read_at) >= self.ends

@@ -20,9 +20,11 @@ from triclinium_core.runtime.kv.live_operation import LiveOperation
 from triclinium_core.runtime.lifecycle.measured import Measured
 
 REQUESTS_MAX = 16_384
-"""Maximum number of unanswered requests of one stream. More requests in flight would not increase the throughput."""
+"""Number of unanswered requests of one stream at which further operations start to wait. More requests in flight would
+not increase the throughput."""
 BYTES_MAX = 64 * 1024 * 1024
-"""Maximum total size in bytes of the unanswered requests of one stream: three documents of the largest size."""
+"""Total size in bytes of the unanswered requests of one stream at which further operations start to wait: about three
+documents of the largest size."""
 OPAQUE_MAX = 0xFFFF_FFFF
 
 
@@ -69,8 +71,9 @@ class AbandonedScan(msgspec.Struct, frozen=True):
 
 
 Owner = LiveOperation | Purpose | CollectionQuestion | Probe | ManifestQuestion | AbandonedScan | Measured | None
-"""Recipient of the response: an operation, or a request of the client itself. An abandoned operation leaves its
-measurements as the recipient if the client reports the late response, otherwise None."""
+"""Recipient of the response: an operation, or a request of the client itself. The heir of an abandoned operation is an
+``AbandonedScan`` if the operation opens a scan, its measurements if the client reports the late response,
+``NOT_NEEDED`` if its call did not need the result, otherwise None."""
 
 
 def is_last(opcode: int, status: int) -> bool:
@@ -113,7 +116,7 @@ class InFlightTable:
         self.stream: StreamId = StreamId(0)
         """Id of the current stream or, without one, of the last stream; 0 before the first stream."""
         self.is_full: bool = False
-        """Whether further requests must wait until the node has responded to earlier ones."""
+        """Whether further operations must wait until the node has responded to earlier requests."""
         self.outgoing: list[bytes] = []
         """Frames to send at the end of the current event."""
         self.next_opaque: int = 1
@@ -149,7 +152,7 @@ class InFlightTable:
         self.outgoing.append(frame)
 
     def send_foreign(self, frames: bytes, opaque: int) -> None:
-        """Order requests of the bootstrap, which this table does not track. ``opaque`` is the highest one of them."""
+        """Order requests of the bootstrap, which this table does not track. ``opaque`` is their highest opaque."""
         self._stream_size += len(frames)
         self.next_opaque = max(self.next_opaque, opaque + 1)
         if not self.outgoing:
@@ -157,7 +160,7 @@ class InFlightTable:
         self.outgoing.append(frames)
 
     def was_made(self, opaque: int) -> bool:
-        """Return whether any request of the connection, answered or not, had this opaque."""
+        """Return whether any request of the connection had this opaque since the opaques last wrapped around."""
         return 1 <= opaque < self.next_opaque
 
     def get(self, opaque: int) -> InFlightRequest | None:

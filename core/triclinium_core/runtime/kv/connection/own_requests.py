@@ -10,7 +10,7 @@ from triclinium_core.runtime.kv.connection.grace_period import GracePeriod
 class OwnRequests:
     """State of the requests for cluster configs and collection ids.
 
-    The node may leave a few of them unanswered, but not all of them for a whole grace period.
+    The node may leave a few of these requests unanswered, but not all of them during a complete grace period.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,8 @@ class OwnRequests:
         self._config_requested_at = -math.inf
         """Time of the last config request, answered or not."""
         self._announced: tuple[int, int] | None = None
-        """Epoch and revision of the config that the node announced; None once the client has requested that config."""
+        """Epoch and revision of the config that the node announced last; None after the next response to a config
+        request."""
         self._silence = GracePeriod()
 
     def is_config_pending(self, now: float, seconds: float) -> bool:
@@ -52,7 +53,7 @@ class OwnRequests:
         return self._announced is not None and (known is None or known < self._announced)
 
     def forget_announced(self) -> None:
-        """Drop the announcement, because the client has requested the announced config."""
+        """Drop the announcement, because the client has the announced config or has requested it again."""
         self._announced = None
 
     def answered(self) -> None:
@@ -60,7 +61,9 @@ class OwnRequests:
         self._silence.reset()
 
     def are_ignored(self, now: float, *, read_at: float) -> bool:
-        """Return whether the node responded to no request during the grace period, which starts with the first call.
+        """Return whether the node responded to no such request during the grace period.
+
+        The period starts with the first call after a response or a lost stream.
 
         Args:
             read_at: time at which the driver last read all received bytes.

@@ -66,7 +66,9 @@ class SaslRefusal:
 
 
 def mechanisms_of(authenticator: Authenticator, *, tls: bool) -> tuple[str, ...]:
-    """Return the permitted SASL mechanisms in order of preference. A certificate needs none, because TLS presents it.
+    """Return the permitted SASL mechanisms in order of preference.
+
+    A certificate needs none, because the client presents it in the TLS handshake.
 
     Args:
         tls: whether the stream has TLS that verifies the node. Unverified TLS does not protect a password.
@@ -126,7 +128,8 @@ class SaslExchange:
         self.mechanism: str | None = None
         """Mechanism of the last attempt; None before the first."""
         self.status: int | None = None
-        """Final status of the server, or 0x20 if the server refused the credentials; None before the end."""
+        """Final status of the server, or 0x20 if the server refused the credentials; None before the end, or if the
+        client ended the exchange."""
         self.refusal: SaslRefusal | None = None
         self.is_done: bool = False
 
@@ -146,8 +149,8 @@ class SaslExchange:
         goes_on = frame.status in (Status.SUCCESS, Status.AUTH_CONTINUE)
         is_unknown = bool(self.offered) and mechanism not in self.offered
         if error is not None and (goes_on or not is_unknown):
-            # Decision C6: a SCRAM message with an error refuses the credentials, whatever the status of its response.
-            # CouchbaseMock sends such a message with status 0x00.
+            # Decision C6: a SCRAM message with an error refuses the credentials, even if the status of its response is
+            # success. CouchbaseMock sends such a message with status 0x00.
             self.status = int(Status.AUTH_ERROR)
             text = f"{_refusal_text(self.authenticator, self.status)}: {mechanism}: {error}"
             return self._refuse(text, self.status)

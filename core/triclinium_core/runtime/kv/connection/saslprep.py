@@ -1,4 +1,4 @@
-"""SASLprep: it maps all spellings of the same user name or password to one.
+"""SASLprep: it maps equivalent spellings of a user name or password to one.
 
 Source: RFC 4013; RFC 3454 (stringprep).
 """
@@ -22,7 +22,7 @@ from stringprep import (
     in_table_d2,
 )
 
-# RFC 3454 requires the tables of Unicode 3.2. Newer tables would derive other bytes from the same password.
+# RFC 3454 requires the tables of Unicode 3.2. Newer tables could derive other bytes from the same password.
 from unicodedata import ucd_3_2_0
 
 _PROHIBITED: tuple[Callable[[str], bool], ...] = (

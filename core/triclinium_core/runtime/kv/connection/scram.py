@@ -119,8 +119,8 @@ class ScramClient:
         iterations_min: minimum iteration count to accept from the server.
 
     Raises:
-        ScramError: the mechanism is unknown, SASLprep refuses the user name or the password or leaves no user name, or
-            the nonce is empty or has a prohibited character.
+        ScramError: the mechanism is unknown, SASLprep refuses the user name or leaves none, the password has a lone
+            surrogate, or the nonce is empty or has a prohibited character.
     """
 
     def __init__(
@@ -205,7 +205,8 @@ class ScramServer:
         iterations: from 1 to ``ITERATIONS_MAX``.
 
     Raises:
-        ScramError: an argument is invalid, or SASLprep refuses the user name or the password.
+        ScramError: an argument is invalid, SASLprep refuses the user name or leaves none, or the password has a lone
+            surrogate.
     """
 
     def __init__(
@@ -452,5 +453,5 @@ def _prepare_password(password: str) -> bytes:
 
 
 def _shown(text: str) -> str:
-    """Return ``text`` as one short line of ASCII. The text comes from an untrusted server."""
+    """Return ``text`` as one short line of ASCII. The text may come from an untrusted server."""
     return ascii(one_line(text))

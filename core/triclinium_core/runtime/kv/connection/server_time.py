@@ -1,6 +1,6 @@
 """Time that a server spends on the requests of one connection, as the server measures it.
 
-A caller spends the rest of the waiting time on the network and in this client.
+The rest of a caller's waiting time is spent on the network and in this client.
 
 Source: kv_engine ``docs/BinaryProtocol.md`` "Server Recv->Send duration"; HELLO feature ``Tracing``.
 """

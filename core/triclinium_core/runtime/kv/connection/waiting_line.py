@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 WAITING_MAX = 131_072
 """Maximum number of operations queued for one connection or one collection id. Each takes a few hundred bytes. A node
-could not respond to more operations within their timeouts."""
+could not respond to more operations within the default timeout."""
 
 
 class WaitingLine:

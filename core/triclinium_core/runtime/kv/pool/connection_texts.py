@@ -76,7 +76,7 @@ def _hint_of_silence(connection: Connection) -> str:
 
 
 def _hint_of_protocol(connection: Connection) -> str:
-    """Return a hint about the kind of server if the server has never sent a frame of the protocol."""
+    """Return a hint about a server that has not responded on this stream, if the connection was never ready."""
     if connection.has_spoken or connection.history.was_ready:
         return ""
     return f"; {CONSOLE_PORT}" if connection.address.port in HTTP_PORTS else _MEMCACHED_HINT
@@ -91,7 +91,7 @@ def advice_on(connection: Connection, failure: BootstrapFailure | None) -> str:
 
 
 def advice_on_loss(connection: Connection, event: StreamLost, text: str) -> str:
-    """Return the advice with which ``text`` ends if the stream ended as at a web console, else an empty string.
+    """Return the advice with which ``text`` ends if the stream ended like one to a web console, else an empty string.
 
     Args:
         text: the result of ``loss_text``, which has the advice even if no server listens on the port.

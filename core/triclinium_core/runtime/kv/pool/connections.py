@@ -1,4 +1,4 @@
-"""Connections of one client: opening, bootstrap, keep-alive, loss and reconnection.
+"""Connections of one client: opening, bootstrap, reauthentication, loss and reconnection.
 
 This module passes the events of connections to the terminal states and the error maps, and lists lost connections in
 ``losses`` for the client machine.
@@ -63,8 +63,8 @@ reconnect at the same time."""
 UNUSED_BUCKET_SECONDS = 1.0
 """Interval in seconds at which the client checks whether a bucket that the nodes refuse is still in use."""
 PARTLY_REFUSED_SECONDS = 60.0
-"""Interval in seconds of that check if a connection of the bucket is ready. The client checks even then, because a dead
-connection may still seem to be ready."""
+"""Interval in seconds of the check for an unused bucket if a connection of the bucket is ready. The client checks even
+then, because a dead connection may still seem to be ready."""
 FORGOTTEN_MAX = 64
 """Maximum number of forgotten buckets whose failure count the client keeps, about 150 bytes each. Without the count,
 each new use of such a bucket would start with the shortest backoff."""
@@ -140,7 +140,7 @@ class Connections:
     def of_bucket(self, bucket: str | None, now: float) -> Connection:
         """Return a connection of a bucket to any node, preferably a ready one. Open a connection if there is none.
 
-        The first connection of a bucket tries the addresses of the connection string in turn.
+        The first connection of a bucket tries the seeds and the known nodes in turn.
         """
         connection = self.routes.any_of(bucket)
         return self._awake(connection, now) if connection is not None else self._open((bucket, None), now)
@@ -208,7 +208,8 @@ class Connections:
         self._idle_until.pop(connection, None)
         self._terminal_states.connection_removed(connection)
         if connection.is_in_use and connection.in_flight:
-            # Close the connection after this time at the latest: by then, every request on it has timed out.
+            # Close the connection after this time at the latest: by then, every request with a default timeout has
+            # timed out.
             longest = max(self._timeouts.kv, self._timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
             self._timers.schedule(connection, TimerKind.DRAIN, now + longest)
             self.losses.append(Loss(connection, connection.waiting.take_all(), LEFT_THE_MAP))
@@ -275,7 +276,11 @@ class Connections:
         *,
         failure: BootstrapFailure | None = None,
     ) -> None:
-        """Close the stream of a connection for a reason, and open another stream after a backoff."""
+        """Close the stream of a connection for a reason.
+
+        Unless the node has left the map, open another stream after a backoff. If only an administrator can fix the
+        failure, open it only when an operation needs the connection.
+        """
         fault = failure.fault if failure is not None else None
         if fault is not None:
             self._faults.report(StreamId(connection.stream_number), connection.node, fault)
@@ -288,13 +293,14 @@ class Connections:
             self.losses.append(Loss(connection, connection.waiting.take_all(), detail))
             return
         if stream is None:
-            # An earlier response in the same bytes has closed the stream.
+            # The stream is already closed, for example after an earlier response in the same bytes.
             return
         self._emit(CloseStream(stream, reason))
         connection.history.closed(after_fault=fault is not None)
         if failure is not None and failure.kind is FailureKind.TLS:
             self._terminal_states.tls_failed(connection)
-        # Only an administrator can fix these two failures, so reconnect only when an operation needs the connection.
+        # Unless the credentials change, only an administrator can fix these two failures, so reconnect only when an
+        # operation needs the connection.
         is_denied = failure is not None and failure.is_denial and not self.authentication.is_outdated(connection)
         is_of_no_use = failure is not None and self._is_of_no_use(connection.bucket, failure, now)
         on_demand = (is_denied or is_of_no_use) and not connection.is_leaving
@@ -412,7 +418,8 @@ class Connections:
 
     def _open_stream(self, connection: Connection, now: float) -> None:
         if connection.addresses.is_seeking:
-            # Take no slot: each bucket has only one such connection, and all its other connections depend on it.
+            # Do not wait for a slot: each bucket has only one such connection, and all its other connections depend on
+            # it.
             self._order_stream(connection, now)
         else:
             self._openings.wait(connection)
@@ -523,11 +530,14 @@ class Connections:
         return requests, waiting
 
     def _loudness(self, connection: Connection, *, is_turned_away: bool) -> ReportLevel:
-        """Return the level at which to report a lost connection. Only the first loss of an outage is a warning."""
+        """Return the level at which to report a lost connection.
+
+        Only the first loss of an outage, or the first refusal, is a warning.
+        """
         if not connection.is_leaving and not is_turned_away:
             return self._outages.lost(connection)
         self._outages.forget(connection)
         if connection.is_leaving:
             return ReportLevel.INFO
-        # The node is reachable, so this is not an outage: the node refuses this connection only.
+        # The node is reachable, so this is not an outage: only the bucket is unusable.
         return ReportLevel.DEBUG if connection.history.losses else ReportLevel.WARNING

@@ -48,7 +48,7 @@ class NegotiatedErrorMaps:
         return problem
 
     def share(self, connection: Connection) -> None:
-        """Replace the error map of a connection by an equal map of another node, because each map takes 100 kB."""
+        """Replace the error map of a connection with an equal map of another node, because each map takes 100 kB."""
         negotiated = connection.negotiated
         if negotiated.error_map is not None:
             negotiated.share(self._maps.shared(negotiated.error_map))

@@ -97,7 +97,7 @@ class KeepAlive:
     def refresh_config(self, connection: Connection, now: float) -> None:
         """Request the newest cluster config, now or when the minimum interval between two requests has passed.
 
-        Do nothing if a recent request is still unanswered.
+        Do nothing if a recent request is still unanswered, if the connection is not ready, or on a plain memcached.
         """
         if (
             connection.state is not ConnectionState.READY

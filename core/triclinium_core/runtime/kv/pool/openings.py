@@ -1,8 +1,9 @@
 """Limit on the number of streams that are being opened at the same time, for maps with many nodes.
 
-A connection that has chosen its address waits here for a slot. A stream that opens frees its slot immediately, so the
-client connects to responsive nodes without a delay. A stream that is refused, or gets no response, keeps its slot for
-``PLACE_SECONDS_MAX``. So attempts at unreachable nodes take turns and leave CPU time for other work.
+A connection that has chosen its address waits here for a slot, except one that seeks any node of the cluster. A stream
+that opens frees its slot immediately, so the client connects to responsive nodes without a delay. A stream that is
+refused, or gets no response, keeps its slot for ``PLACE_SECONDS_MAX``. So attempts at unreachable nodes take turns and
+leave CPU time for other work.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from triclinium_core.contract.neutral import StreamId, Timers
 from triclinium_core.runtime.kv.connection.connection import Connection
 
 PLACES_MAX = 16
-"""Maximum number of streams that are being opened at the same time. For each, a driver needs tasks and sockets, and
-about half a millisecond. More streams would delay everything else in the event loop. Most clusters have fewer nodes."""
+"""Number of slots for streams that are being opened. For each, a driver needs tasks and sockets, and about half a
+millisecond. More streams would delay everything else in the event loop. Most clusters have fewer nodes."""
 PLACE_SECONDS_MAX = 0.05
-"""Seconds for which a stream that does not open keeps its slot. So the client makes 320 attempts per second at
+"""Seconds for which a stream that does not open keeps its slot. So the client makes at most 320 attempts per second at
 unreachable nodes, which use a tenth of a core, and tries a thousand unresponsive nodes within four seconds."""
 
 

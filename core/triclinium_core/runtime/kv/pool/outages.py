@@ -2,7 +2,7 @@
 
 An outage of a node begins when a connection to the node is lost, or cannot be opened, and no other outage of the node
 is in progress. It ends when the first of the lost connections is ready again, because the node is then reachable, and
-the other connections will be ready soon.
+the other connections will be ready soon. It also ends when no connection of the outage is missing any more.
 """
 
 from __future__ import annotations

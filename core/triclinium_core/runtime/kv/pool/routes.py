@@ -111,7 +111,7 @@ class Routes:
         return found
 
     def identify(self, connection: Connection, address: Address) -> None:
-        """Record the address in the map of a connection's node, unless another connection has that address."""
+        """Record the address that a connection's node has in the map, unless another connection has that address."""
         bucket = self._buckets[connection.bucket]
         if address not in bucket.connections:
             bucket.connections = {

@@ -1,7 +1,7 @@
 """Addresses for the first connections: the hosts in the connection string, or the hosts that DNS lists for its name.
 
 A single host without a port may be the DNS name of a complete cluster. The client looks up the name before it opens the
-first connection, and again when it cannot find the cluster. Connections without an address wait for the result, but
+first connection, and again when it cannot find the cluster. Connections that seek any node wait for the result, but
 only for ``LOOKUP_SECONDS``. If DNS lists no service for the host, the client connects to the host itself.
 
 Source: SDK-RFC 0011 "SRV Records", "Additional Points".

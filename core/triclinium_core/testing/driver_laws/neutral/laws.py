@@ -38,7 +38,9 @@ SOON_SECONDS = 0.05
 """A delay in seconds that is short enough for a driver with a real clock."""
 
 MORE_THAN_BUFFERS = 16 << 20
-"""Number of bytes that no system buffers for a peer that does not read; Linux sends 4 MiB and receives 6 MiB at most.
+"""Number of bytes that systems do not buffer by default for a peer that does not read.
+
+Linux buffers at most 4 MiB at the sender and 6 MiB at the receiver.
 """
 
 LARGE = 64 * 1024

@@ -193,7 +193,7 @@ class Trial(Generic[E, A, D]):
         """Let the driver work until ``condition`` holds.
 
         Raises:
-            LawBroken: ``condition`` never holds (the message is ``otherwise``), or the driver broke its contract.
+            LawBroken: ``condition`` did not hold in time (the text is ``otherwise``), or the driver broke its contract.
         """
         for _ in range(TURNS_MAX):
             self.look()
@@ -203,7 +203,7 @@ class Trial(Generic[E, A, D]):
         raise LawBroken(otherwise)
 
     async def quiet(self) -> None:
-        """Let the driver run until it has done all pending work, including work that it must not do."""
+        """Let the driver run long enough to do all pending work, including work that it must not do."""
         for _ in range(TURNS_OF_QUIET):
             await self.driver.turn()
         self.look()
@@ -232,7 +232,7 @@ def open_stream(stream: neutral.StreamId, listener: driver_under_test.Listener) 
 
 @asynccontextmanager
 async def on_trial(bench: driver_under_test.Bench[E, A, D]) -> AsyncIterator[Trial[E, A, D]]:
-    """Yield a started driver."""
+    """Yield a trial of a started driver."""
     with ExitStack() as cleanup:
         async with bench.open() as (machine, driver):
             trial = Trial(bench, machine, driver, cleanup)

@@ -20,7 +20,8 @@ class LoggedCommand(msgspec.Struct, frozen=True, kw_only=True):
     """One command. The log is in the order in which the node takes up commands; a durable write is logged when settled.
 
     ``opcode`` is an ``Opcode`` if the protocol defines it; ``key`` excludes the collection's prefix; ``now`` is the
-    time of arrival. ``status`` is the status of a complete, readable reply, even a delayed one; None without a reply.
+    time at which the node takes the command up. ``status`` is the status of a complete, readable reply, even a delayed
+    one; None without a reply.
     ``applied`` is whether the store changed; a lock or an expiry counts.
     """
 

@@ -4,8 +4,8 @@ A node has a port for KV and one for each HTTP service; the caller that opens a 
 covers KV; ``fakes.services`` covers the HTTP services.
 
 Theory of operation. The driver identifies each connection by a number and reports its events to the node; the node
-returns actions, to be carried out in order. The node has no clock: every call passes ``now``, in monotonic seconds,
-which never goes back. The node first sends due replies, then reads the new bytes.
+returns actions, to be carried out in order. The node has no clock: calls pass ``now``, in monotonic seconds, which
+never goes back. The node first sends due replies, then reads the new bytes.
 
 The node handles a command in four steps: it parses the frame, looks for a fault, carries the command out unless the
 fault strikes before that, and sends, delays, damages or omits its reply, depending on the fault. Every command is
@@ -105,7 +105,7 @@ class FakeNode:
         self._known_drops = 0
         """Number of dropped buckets when the node last closed the connections of clients of dropped buckets."""
         self._hung_up: list[int] = []
-        """Connections that ended when the node was killed and that the driver has not been notified of yet."""
+        """Connections that the node has closed, but for which it has not returned a ``HangUp`` yet."""
         self._announced = state.map
         """Map of the last notification to clients; before the first notification, the initial map."""
         self.faults: Faults = Faults()
@@ -155,7 +155,7 @@ class FakeNode:
         """Time at which ``time_passed`` is due.
 
         That is when the next delayed reply or the next piece of a response is due, or when a durable write has taken
-        too long; ``-inf`` if the node must notify clients of a change or a cut has healed, infinity if nothing is due.
+        too long; ``-inf`` if something is due immediately, such as a notification, infinity if nothing is due.
         """
         state = self._state
         if self._hung_up or self._announced is not state.map:
@@ -206,7 +206,7 @@ class FakeNode:
     def certificate_shown(self, connection: int, names: Collection[str]) -> None:
         """Record that the client of a new connection has presented a certificate, which TLS has verified.
 
-        If the certificate contains the name of a user, the client needs no SASL and no request needs credentials.
+        If the node accepts a name in the certificate, the client needs no SASL and no request needs credentials.
         """
         known, users = self._connections.get(connection), self.options.certificate_users
         if users is not None and set(users).isdisjoint(names):
@@ -267,7 +267,7 @@ class FakeNode:
             self._hung_up.remove(connection)
 
     def time_passed(self, now: float) -> Sequence[NodeAction]:
-        """Return the delayed replies that are due, and notifications of changes."""
+        """Return all due actions, such as delayed replies and notifications of changes."""
         return self._see_and_send(now)
 
     def set_config_revision(self, revision: int, now: float, *, epoch: int | None = None) -> Sequence[NodeAction]:
@@ -294,8 +294,8 @@ class FakeNode:
         Args:
             port: port of KV.
             tls_port: port of KV over TLS; None if the node does not support TLS.
-            services: ports of the other services; unlisted ones stay unchanged. Default: none.
-            tls_services: ports of the other services over TLS. Default: none.
+            services: ports of the other services; an unlisted service has no port. Default: unchanged.
+            tls_services: ports of the other services over TLS, likewise. Default: unchanged.
 
         Raises:
             InvalidArgumentException: a port is invalid.
@@ -312,7 +312,7 @@ class FakeNode:
     def set_services(self, services: Collection[Service]) -> None:
         """Offer exactly these services. Clients of removed services lose their connections.
 
-        Configs reflect this from the next change of the map, see ``FakeNodes.set_services``.
+        Configs reflect this from the next change to the map, see ``FakeNodes.set_services``.
 
         Raises:
             InvalidArgumentException: a service is unknown.

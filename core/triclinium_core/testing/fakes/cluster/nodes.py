@@ -1,7 +1,7 @@
 """Several fake nodes with one map: a cluster without a network.
 
 Theory of operation. The nodes share documents, collections and the map, and each serves only the vbuckets that the map
-assigns to it; it answers any other request on a document with NOT_MY_VBUCKET and the newest config. A change of the map
+assigns to it; it answers any other request on a document with NOT_MY_VBUCKET and the newest config. A change to the map
 takes effect immediately and creates a config of the next revision. The clients that subscribed are notified when their
 node is next driven: its ``wakeup`` is then due. The alarm wakes a driver that sleeps. All nodes are driven by one
 clock, and connection numbers are unique in the cluster.
@@ -9,7 +9,7 @@ clock, and connection numbers are unique in the cluster.
 Documents belong to the cluster: when a node takes over vbuckets, it gets their documents, regardless of the state of
 the former node. So replicas are never behind, unless replication to their node is held back; reads from them then find
 the older documents. If that node takes over from one that is failed over, all later writes are lost. If a failed node's
-vbucket has no replica, no node has it until a rebalance.
+vbucket has no replica, no node has it until it is moved or a rebalance.
 
 A durable write becomes visible and is acknowledged when the majority of the copies of its vbucket have it: immediately,
 unless replicas are dead or replication to them is held back. Acknowledged writes survive the failover of any one node.
@@ -63,12 +63,12 @@ class FakeNodes:
     """All nodes of a cluster; ``nodes[0]`` is the first, ``len(nodes)`` their number.
 
     ``documents`` holds the stored documents, and ``collections`` their scopes and collections; ``script`` holds the
-    scripted responses of services, ``plans`` the prepared statements, ``indexes`` the query indexes. Every method
-    raises InvalidArgumentException for an invalid node, vbucket or value.
+    scripted responses of services, ``plans`` the prepared statements, ``indexes`` the query indexes. The methods
+    raise InvalidArgumentException for an invalid node, vbucket or value; ``nodes[index]`` raises IndexError.
 
     Args:
         options: options of every node; the first node uses their host and ports. Default: ``FakeNodeOptions()``.
-        nodes: number of nodes, whose ports are two apart, or the host and port of each. Default: 3.
+        nodes: number of nodes, whose KV ports are two apart, or the host and KV port of each. Default: 3.
 
     Raises:
         InvalidArgumentException: a number or an address is invalid, or two nodes have the same address.
@@ -176,7 +176,7 @@ class FakeNodes:
             addresses.append(str(Address(own if host is None else host, port)))
         return f"couchbase{'s' if tls else ''}://{','.join(addresses)}"
 
-    # Changes of the map.
+    # Changes to the map.
 
     def move(self, vbuckets: Iterable[int], to: int | None) -> None:
         """Assign vbuckets to a member node; None leaves them unassigned.
@@ -231,7 +231,7 @@ class FakeNodes:
     def announce_move(self, vbuckets: Iterable[int], to: int) -> None:
         """Announce the target node of vbuckets, as configs do during a rebalance.
 
-        The vbuckets stay where they are until ``move``; the next change of the map ends the announcement.
+        The vbuckets stay where they are until ``move``; the next change to the map ends the announcement.
         """
         forward = list(self.map.owners)
         for vbucket in vbuckets:
@@ -291,8 +291,8 @@ class FakeNodes:
     def hold_replication(self, index: int) -> None:
         """Hold back later writes from the replicas on a node.
 
-        Reads find the documents as of this call, or as of the time when the node got the replica, if that is later. The
-        call has no effect on a node whose replication is already held back.
+        Reads from a replica find the documents as of this call, or as of the time when the node got the replica, if
+        that is later. The call has no effect on a node whose replication is already held back.
         """
         self._cluster.held_replicas.setdefault(self._check(index), self.documents.snapshot())
 
@@ -319,7 +319,7 @@ class FakeNodes:
         self._nodes[self._check(index)].network.slow_down(seconds)
 
     def learn_late(self, index: int, seconds: Duration) -> None:
-        """Delay new buckets, and changes of scopes and collections, by ``seconds`` in the KV service of a node.
+        """Delay new buckets, and changes to scopes and collections, by ``seconds`` in the KV service of a node.
 
         The cluster manager and other nodes see the changes immediately. 0 removes the delay, also for pending changes.
         This finds a client that considers a new bucket or collection usable because one node knows it.

@@ -87,7 +87,10 @@ class Outbox:
         return self._delayed[0].due if self._delayed else math.inf
 
     def send(self, connection: ClientConnection, data: bytes, now: float, delay: float) -> list[NodeAction]:
-        """Send a reply now or after ``delay`` seconds, but not before an ordered reply. Return the actions due now."""
+        """Send a reply after ``delay`` seconds, and return the actions that are due now.
+
+        Without unordered execution, the reply is not sent before earlier replies.
+        """
         due = now + delay
         if not connection.has(HelloFeature.UNORDERED_EXECUTION):
             due = max(due, connection.last_due)

@@ -33,7 +33,7 @@ COMMANDS = index_commands(
 )
 
 DATA_OPCODES = frozenset(command.opcode for command in COMMANDS.values() if command.needs is Needs.DOCUMENT)
-"""Commands on one document; NOOP and the bootstrap commands are not included."""
+"""Opcodes of the commands on one document, unlike NOOP, range scans and the bootstrap commands."""
 
 CHANGING_OPCODES = DATA_OPCODES - {Opcode.GET, Opcode.GET_META, Opcode.GET_REPLICA, Opcode.SUBDOC_MULTI_LOOKUP}
-"""Commands that must not be applied twice, according to the protocol."""
+"""Opcodes of the commands that change a document, its expiry or its lock: they must not be applied twice."""

@@ -51,7 +51,7 @@ class Request(msgspec.Struct, frozen=True):
 
 @unique
 class Part(Enum):
-    """Whether a part of a request must be present."""
+    """Whether a part of a request must, may or must not be present."""
 
     ABSENT = auto()
     OPTIONAL = auto()
@@ -193,7 +193,7 @@ def _read_value(command: Command, connection: ClientConnection, frame: Frame) ->
         granted |= (
             constants.Datatype.SNAPPY if connection.has(constants.HelloFeature.SNAPPY) else constants.Datatype.RAW
         )
-    # The complement of a flag includes only the named flags.
+    # The complement of a flag lacks the bits that have no name, so complement the integer.
     if frame.datatype & ~int(granted):
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"the datatype 0x{frame.datatype:02x} was not negotiated")
     if command.takes_json and not frame.datatype & constants.Datatype.JSON:

@@ -91,7 +91,10 @@ _OPAQUE = 0xC0FF_EE00
 
 
 def encode_notification(node: NodeState, connection: ClientConnection) -> bytes | None:
-    """Return the notification of the current config, in the subscribed form; None if the client is not subscribed."""
+    """Return the notification of the current config, in the subscribed form.
+
+    Return None if the client is not subscribed or not authenticated.
+    """
     is_brief = connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
     if not (is_brief or connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION)) or not connection.is_authenticated:
         return None

@@ -84,7 +84,7 @@ def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) 
 
 def _authenticate_plain(node: NodeState, connection: ClientConnection, message: bytes) -> CommandAnswer:
     username, password = node.options.username.encode(), node.options.password.encode()
-    # The name before the first NUL is the user to act as: only the same user is accepted.
+    # The name before the first NUL is the user to act as. It must be empty, or name the same user.
     if message not in (b"\0%b\0%b" % (username, password), b"%b\0%b\0%b" % (username, username, password)):
         raise CommandRefused(Status.AUTH_ERROR, "unknown user or wrong password")
     connection.is_authenticated = True

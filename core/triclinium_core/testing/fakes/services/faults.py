@@ -1,6 +1,6 @@
 """Faults of HTTP responses, as values; ``fakes.faults`` has the faults that also apply to KV.
 
-Each constructor describes the effect, and the client defect that it finds.
+The function that creates a fault describes its effect, and the client defect that it finds.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def close_announced() -> HttpFault:
 
 
 def answer_twice(*, closes: bool = False) -> HttpFault:
-    """Carry the request out once and send its response twice; the connection stays open.
+    """Carry the request out once and send its response twice; the connection stays open, unless ``closes`` is True.
 
     Finds a client that mistakes the second response for the response to its next request.
 

@@ -15,7 +15,7 @@ REQUEST_LOG_MAX = 100_000
 class LoggedRequest(msgspec.Struct, kw_only=True):
     """One request. The log is in the order of processing; the node updates an entry while it sends the response.
 
-    ``statement`` is the key in the script, see ``FakeScript``; ``now`` is when the request was complete.
+    ``statement`` is the key in the script, see ``FakeScript``; ``now`` is when the node processed it.
     ``status`` is the HTTP status in a readable head, even if the head is still pending; None without such a head.
     """
 

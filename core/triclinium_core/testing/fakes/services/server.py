@@ -80,7 +80,7 @@ class ServiceServer:
         self._connections[number] = ServedConnection(number, service, unsent_size_max)
 
     def certificate_shown(self, number: int) -> None:
-        """Record that the client of a connection has the certificate of a user."""
+        """Record that the client of a connection has presented an accepted certificate."""
         self._connections[number].has_certificate = True
 
     def may_be_read(self, number: int) -> bool:

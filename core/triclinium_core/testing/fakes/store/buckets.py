@@ -49,7 +49,7 @@ class FakeBucket:
 
     @property
     def is_memcached(self) -> bool:
-        """Whether the bucket has neither a cluster config nor collections."""
+        """Whether this is a memcached bucket, which has no cluster config."""
         return self.settings["bucketType"] == MEMCACHED
 
 
@@ -64,7 +64,7 @@ class FakeBuckets:
     def __init__(self, options: FakeNodeOptions, documents: FakeDocuments) -> None:
         self._documents = documents
         self.lateness: Lateness = Lateness(documents)
-        """Delays of the nodes that learn late of new buckets, and of changes of scopes and collections."""
+        """Delays of the nodes that learn late of new buckets, and of changes to scopes and collections."""
         self.shared: FakeCollections = FakeCollections(
             options.collections, on_drop=self._forget_in_shared, lateness=self.lateness
         )

@@ -105,8 +105,8 @@ def failed_over(
 ) -> tuple[list[int], list[list[int]]]:
     """Return owners and replicas without a node: the later entries of each chain move up.
 
-    ``progress`` takes a node and a vbucket, and returns how far the replica has advanced; the most advanced one takes
-    over.
+    ``progress`` takes a node and a vbucket, and returns how far the replica has advanced; the most advanced replica
+    takes over.
 
     Source: ns_server src/mb_map.erl, promotion of replicas; src/failover.erl, preference for the most advanced replica.
     """

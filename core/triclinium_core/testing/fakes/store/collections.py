@@ -1,4 +1,4 @@
-"""Scopes and collections of a fake node, one manifest for all its buckets.
+"""Scopes and collections: one manifest for all initial buckets, and one for each bucket that is created later.
 
 Source: kv_engine docs/Collections.md; docs/BinaryProtocol.md, 0xba and 0xbb.
 """
@@ -111,7 +111,7 @@ class FakeCollections(FakeManifest):
                 self._add(scope, collection, collection_id)
 
     def as_of(self, instant: float) -> FakeManifest:
-        """Return the manifest that was the newest at ``instant``; the current one if that manifest was not kept."""
+        """Return the manifest that was the newest at ``instant``; if it was not kept, the next kept or current one."""
         return next((manifest for until, manifest in self._earlier if instant < until), self)
 
     def create(self, scope: str, collection: str, settings: Mapping[str, int | bool] | None = None) -> int:

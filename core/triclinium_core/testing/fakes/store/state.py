@@ -58,7 +58,7 @@ class ClientConnection:
         self._unsent_size_max = unsent_size_max
         """Number of unsent bytes at which commands wait."""
         self.last_due: float = -math.inf
-        """Time at which the last ordered reply is sent."""
+        """Latest time at which a reply so far is due."""
 
     def has(self, feature: HelloFeature) -> bool:
         """Return whether the last HELLO granted this feature."""
@@ -169,7 +169,7 @@ class ClusterStore:
         self.take_map(replace(self.map, version=version))
 
     def ring(self) -> None:
-        """Advance the durable writes that wait for a change of the cluster, and wake the driver."""
+        """Advance the durable writes that wait for a change in the cluster, and wake the driver."""
         self.review_sync_writes()
         if self.alarm is not None:
             self.alarm()
@@ -220,7 +220,7 @@ class NodeState:
         return vbucket < len(self.map.owners) and self.index in self.map.replica_holders(vbucket)
 
     def read(self, address: DocumentAddress, *, in_replica: bool, with_remains: bool = False) -> Document:
-        """Return the visible document, or its remains, from this node or its replica; raise CommandRefused for none."""
+        """Return the visible document, or its remains, from this node or its replica; raise CommandRefused if none."""
         snapshot = self.cluster.held_replicas.get(self.index) if in_replica else None
         document = self.documents.find(address, snapshot)
         if document is None and with_remains:

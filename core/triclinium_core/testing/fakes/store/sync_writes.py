@@ -2,8 +2,8 @@
 
 Theory of operation. A durable write is *prepared*: other clients still see the previous version. Every node of the
 vbucket that replication reaches has it immediately, in memory and on disk. When a majority of the copies of the vbucket
-have it, it is *committed*: it becomes visible and is acknowledged, in most cases immediately. Until then no other
-client can write the document. If the write exceeds the client's timeout, or if too few nodes are left, the write is
+have it, it is *committed*: it becomes visible and is acknowledged, in most cases immediately. Until then no client
+can write the document again. If the write exceeds the client's timeout, or if too few nodes are left, the write is
 *aborted*, and the client gets an ambiguous status, because a real node does not know the result either.
 
 If the node of a write dies or is failed over, or its vbucket moves, the next node of the vbucket completes the write,
@@ -69,7 +69,10 @@ class SyncWrites:
         self._pending: dict[DocumentAddress, SyncWrite] = {}
 
     def check_free(self, address: DocumentAddress, *, to_write: bool) -> None:
-        """Raise CommandRefused if a durable write to a document is prepared, or is to be committed again."""
+        """Raise CommandRefused for a write if a durable write to the document is pending.
+
+        Raise it for a read too if the durable write is to be committed again.
+        """
         write = self._pending.get(address)
         if write is None:
             return

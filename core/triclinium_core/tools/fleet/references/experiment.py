@@ -1,8 +1,9 @@
 """Experiment: a set-up that is run a number of times, and the figures with which it is compared.
 
-A figure agrees if its difference from the expected figure is at most its tolerance. The tolerance is four standard
-errors of the difference between the published mean and ours, plus half a unit of the last published digit. By chance,
-one figure in 16,000 differs by more than four standard errors, so another seed hardly ever fails without a cause.
+A figure agrees if its difference from the expected figure is at most its tolerance. Without a ``slack``, the tolerance
+is four standard errors of the difference between the published mean and ours, plus half a unit of the last published
+digit. By chance, one figure in 16,000 differs by more than four standard errors, so another seed hardly ever fails
+without a cause.
 """
 
 from __future__ import annotations

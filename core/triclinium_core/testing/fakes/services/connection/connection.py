@@ -27,7 +27,7 @@ HEAD_SIZE_MAX = 65_536
 BODY_SIZE_MAX = 20 * 1024 * 1024
 """Maximum size in bytes of the body of a request: the maximum size of a document."""
 UNREAD_SIZE_MAX = 262_144
-"""Number of bytes received during a request in progress at which the node stops reading from the client."""
+"""Number of bytes received during a response at which the node stops reading from the client."""
 
 
 class ServedConnection:
@@ -160,7 +160,7 @@ class ServedConnection:
         self._next, self._due = Piece(chunk), now
 
     def leave(self, now: float) -> list[NodeAction]:
-        """Return the actions that send the due pieces for which there is room, and that then close the connection."""
+        """Return the actions that send the due pieces for which there is room, and that close a finished connection."""
         data = bytearray()
         while self._next is not None and self._due <= now and self._has_room:
             data += self._next.data

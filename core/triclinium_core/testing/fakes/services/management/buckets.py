@@ -1,4 +1,4 @@
-"""Bucket requests of the cluster manager; key-value nodes see the result immediately.
+"""Bucket requests of the cluster manager; key-value nodes see the result immediately, unless ``learn_late`` is set.
 
 Source: SDK-RFC 0054, BucketManager; Couchbase Server documentation, "Buckets API".
 """

@@ -1,4 +1,6 @@
-"""Scope and collection requests of the cluster manager; key-value nodes see the result immediately.
+"""Scope and collection requests of the cluster manager.
+
+Key-value nodes see the result immediately, unless ``learn_late`` is set.
 
 Source: SDK-RFC 0054, CollectionsManager; Couchbase Server documentation, "Scopes and Collections API".
 """

@@ -1,7 +1,7 @@
 """Users and groups of a fake cluster, and the requests on them.
 
-Roles are stored but not checked: any authenticated user may do everything. KV accepts only the user of
-``FakeNodeOptions``; the services also accept the users that were created here.
+Roles are stored but not checked: any authenticated user may do everything. With a password, KV accepts only the user
+of ``FakeNodeOptions``; the services also accept the users that were created here.
 
 Source: SDK-RFC 0054, UserManager; Couchbase Server documentation, "Role Based Access Control (RBAC) API".
 """
@@ -71,7 +71,7 @@ class FakeUsers:
         self._groups: dict[str, _Entry] = {}
 
     def knows(self, credentials: bytes) -> bool:
-        """Return whether ``credentials``, a name and a password joined by a colon, belong to a created user."""
+        """Return whether ``credentials``, a name and a password joined by a colon, belong to a created local user."""
         return any(
             credentials == f"{name}:{user.password}".encode()
             for (domain, name), user in self._users.items()

@@ -190,7 +190,7 @@ class SqlReader:
         return tuple(names)
 
     def take_name_before(self, *keywords: str) -> str | None:
-        """Read a name and a keyword after it, and return the name; return None if none of ``keywords`` follows."""
+        """Read a name and one of ``keywords``, and return the name; return None if other tokens are next."""
         name, behind = [*self._tokens[self._place : self._place + 2], SqlToken("", ""), SqlToken("", "")][:2]
         if name.kind not in ("word", "escaped", "string") or behind.keyword not in keywords:
             return None
@@ -351,7 +351,7 @@ def _number(text: str) -> object:
     try:
         number: object = msgspec.json.decode(text)
     except ValueError as error:
-        # The number is too large for a float.
+        # The number is not valid in JSON, or too large for a float.
         raise NotUnderstood(text) from error
     return number
 

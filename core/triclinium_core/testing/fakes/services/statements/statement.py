@@ -39,7 +39,7 @@ class AskedStatement(msgspec.Struct, frozen=True):
 
     @property
     def statement(self) -> str | None:
-        """Statement; None if the request names a prepared statement."""
+        """Statement; None if the request has none, because it names a prepared statement or is invalid."""
         return self._text("statement")
 
     @property
