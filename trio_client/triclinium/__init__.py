@@ -94,7 +94,7 @@ _MODULES = (
     "topology",
     "views",
 )
-"""Public modules that are loaded on first use; programs must import the modules for tests and for other libraries."""
+"""Public modules that are loaded on first use; programs import those for tests and other libraries themselves."""
 
 _MODULE_OF = {
     "AbandonedOperation": "triclinium._deadlines",

@@ -106,13 +106,14 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
 
         Raises:
             InvalidArgumentException: ``report_id`` is not a valid name.
+            RuntimeError: the caller is outside of the cluster's trio run.
 
         Source: SDK-RFC 0061 "The Diagnostics Command".
         """
         return self._driver.diagnostics(named(report_id))
 
     def subscribe_topology(self) -> AbstractAsyncContextManager[TopologyChanges]:
-        """Give a block the changes of the cluster's nodes. The iteration begins with the current nodes.
+        """Give a block the changes to the cluster's nodes. The iteration begins with the current nodes.
 
         ``async with cluster.subscribe_topology() as changes: async for change in changes: ...``. A slow reader misses
         intermediate versions: each change goes from the version that the reader saw last to the newest version. Each
@@ -129,7 +130,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         """Send a NOOP over a connection of ``bucket``, or over one without a bucket, and wait for the response.
 
         Raises:
-            CouchbaseException: there is no such connection, and a retry was refused or would start after the deadline.
+            CouchbaseException: the NOOP failed, and a retry was refused or would start after the deadline.
             trio.ClosedResourceError: the cluster is closed.
 
         Cancellation: harmless.

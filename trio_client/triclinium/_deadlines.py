@@ -30,7 +30,7 @@ class AbandonedOperation:
     """Operation that was abandoned before its response arrived. Equality ignores the context."""
 
     operation: str
-    """Name of the method, such as ``upsert``."""
+    """Name of the operation, such as ``upsert``."""
     key: str | None
     ambiguous: bool
     """Whether the operation may have been or may still be applied."""
@@ -61,7 +61,7 @@ class _BlockTimeout(errors.TimeoutException, trio.TooSlowError):
 class AmbiguousTooSlowError(
     errors.AmbiguousTimeoutException, _BlockTimeout, rfc_class=errors.AmbiguousTimeoutException
 ):
-    """A ``fail_after`` block ran out of time, and one of its operations may or may not have been applied.
+    """A ``fail_after`` block ran out of time, and at least one of its operations may have been applied.
 
     Also a ``trio.TooSlowError``. ``operations`` lists the abandoned operations in order, at most 256 of them;
     ``ambiguous_count`` and ``unambiguous_count`` count all operations.
@@ -158,7 +158,7 @@ def fail_after(seconds: Duration) -> AbstractContextManager[trio.CancelScope]:
 
     Both are also ``trio.TooSlowError``. Their ``operations`` lists the newest 256 abandoned operations, each with its
     context. Older operations are dropped, unambiguous ones first; the counts and the class of the error include them.
-    The error's own ``context`` is that of a single operation; for several operations it has the values that all of them
+    The error's own ``context`` has the timeout of the block. Its other values are those that all listed operations
     share. Operations that an inner scope abandoned earlier count too. The slower reads of ``get_any_replica`` do not
     count.
     """
@@ -245,8 +245,9 @@ def reports_of(task: trio.lowlevel.Task) -> Sequence[Report]:
 def abandon_reason(task: trio.lowlevel.Task) -> AbandonReason:
     """Return the reason why an operation of ``task``, which is being cancelled, is abandoned. Never raises.
 
-    The reason is a timeout if the time limit of a scope that can cancel the task has passed. Trio does not report which
-    of several scopes cancelled a call, so a passed limit counts even if another scope was cancelled at the same time.
+    The reason is the one that the client itself has set, if any. Otherwise it is a timeout if the time limit of a scope
+    that can cancel the task has passed. Trio does not report which of several scopes cancelled a call, so a passed
+    limit counts even if another scope was cancelled at the same time.
     """
     now = trio.current_time()
     late: list[trio.CancelScope] = []
@@ -326,7 +327,7 @@ def _name(abandoned: AbandonedOperation) -> str:
 
 
 def _stories(operations: tuple[AbandonedOperation, ...]) -> str:
-    """Return the last response and the retries of each operation as text, without duplicate texts."""
+    """Return the last response and the retries of the operations as text: the first ``SHOWN`` different texts."""
     stories = dict.fromkeys(_story(abandoned.context) for abandoned in operations)
     return "".join(list(stories)[:SHOWN])
 
@@ -337,7 +338,7 @@ def _story(context: ErrorContext) -> str:
 
 
 def _context(seconds: float, operations: tuple[AbandonedOperation, ...]) -> ErrorContext:
-    """Return the context of a single operation, or the values that several operations share."""
+    """Return a context with the timeout of the block, and with the values that all operations share."""
     timeout = seconds if math.isfinite(seconds) else None
     if not operations:
         return ErrorContext(timeout=timeout)

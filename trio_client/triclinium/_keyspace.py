@@ -19,7 +19,7 @@ from triclinium_core.shown import total_repr
 
 
 class Bucket(Watched, ViewQueries):
-    """Bucket of the cluster. If the bucket does not exist, its first operation fails."""
+    """Bucket of the cluster. If the bucket does not exist, its operations fail."""
 
     def __init__(self, driver: ClusterDriver, name: str) -> None:
         super().__init__(driver, check_name(name, "bucket"))
@@ -65,7 +65,7 @@ class Bucket(Watched, ViewQueries):
 
 
 class Scope(Queries, AnalyticsQueries, Searches):
-    """Scope of a bucket. If the scope does not exist, its first operation fails."""
+    """Scope of a bucket. If the scope does not exist, its operations fail."""
 
     def __init__(self, driver: ClusterDriver, bucket: str, name: str) -> None:
         self._driver = driver

@@ -85,9 +85,9 @@ def open_cluster(
         network: which addresses of the nodes to use: ``"default"``, ``"external"`` or another network's name.
             ``"auto"``, the default, uses the network of the seed address.
         enable_dns_srv: allow a single host without a port to be the DNS name of a cluster. Default: True.
-        dns_srv_domains: further domains at or below which a target of an SRV record may be. Always accepted are targets
-            at or below the host of the connection string, or at or below its parent if the host has four labels or
-            more. Default: no further domains.
+        dns_srv_domains: further domains at or below which a target of an SRV record may be. Targets at or below
+            the host of the connection string are always accepted. If the host has four labels or more, so are targets
+            at or below its parent. Default: no further domains.
         max_http_connections: maximum number of connections to each service of each node; 0 for no limit. Default: 64.
         redact_logs: mark user data as ``<ud>…</ud>`` in the log. Default: False.
         tracer: a ``RequestTracer`` gets a span for each operation. The default logs slow operations instead. None

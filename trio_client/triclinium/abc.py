@@ -68,7 +68,7 @@ class Resolver(Protocol):
                 one.
 
         Raises:
-            OSError: no name server responded.
+            OSError: the look-up failed, for example because no name server responded.
 
         Cancellation: the client is closed; there is nothing to undo.
         """

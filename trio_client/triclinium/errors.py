@@ -1,9 +1,9 @@
-"""Every exception that triclinium raises; ``triclinium_core.errors`` draws the tree.
+"""Exceptions of the client; ``triclinium_core.errors`` draws their tree.
 
 The two exceptions of ``fail_after``, ``AmbiguousTooSlowError`` and ``UnambiguousTooSlowError``, are also
 ``trio.TooSlowError``; catching ``AmbiguousTimeoutException`` or ``UnambiguousTimeoutException`` catches them too.
-``RowsNotReadError`` is a mistake of the caller, not a failure of a request, and a ``RuntimeError``. ``ArgumentError``,
-a ``ValueError``, is raised for wrong arguments that have nothing to do with Couchbase.
+``RowsNotReadError``, a ``RuntimeError``, reports a mistake of the caller, not a failed request. ``ArgumentError``, a
+``ValueError``, is raised for wrong arguments that have nothing to do with Couchbase.
 """
 
 from __future__ import annotations

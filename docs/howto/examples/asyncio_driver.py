@@ -85,7 +85,7 @@ class Caller(NamedTuple):
 
 
 class Rows:
-    """Rows of one request. The caller reads them in pieces, and the service sends a piece only on demand."""
+    """Rows of one request. The caller reads them in pieces, and the machine delivers a piece only on demand."""
 
     def __init__(
         self, client: AsyncioClient, name: str, token: neutral.Token, first: ServiceResult | couchbase.RowsReceived
@@ -434,7 +434,7 @@ class Stream(asyncio.Protocol):
         return bool(self._unsent)
 
     def send(self, data: bytes, *, unless_readable: bool = False) -> None:
-        """Write ``data`` after all earlier data. One write joins all data of this pass of the event loop.
+        """Write ``data`` after all earlier data. A write joins the data of this pass of the event loop, up to a limit.
 
         Args:
             unless_readable: whether to end the stream, instead of writing, if unread data has arrived.
@@ -448,7 +448,7 @@ class Stream(asyncio.Protocol):
             self._call_soon(self._flush)
 
     def _check(self, passes: int) -> None:
-        """Let asyncio read for some passes of the event loop, then write. Data that arrives before ends the stream."""
+        """Let asyncio read for some passes of the event loop, then write. Data that arrives first ends the stream."""
         if passes:
             self._call_soon(self._check, passes - 1)
         else:

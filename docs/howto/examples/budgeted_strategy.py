@@ -62,7 +62,7 @@ def as_a_table() -> None:
 
 
 async def in_a_client() -> None:
-    """Use the strategy in a block, against a node that is always busy."""
+    """Use each strategy in a block, against a node that is always busy."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         people = cluster.bucket("default").default_collection()
         fake.node.faults.always(None, temporary_failure())

@@ -111,7 +111,7 @@ def read_driver_names() -> None:
 
 
 def mistakes(profiles: ExecutionProfiles) -> None:
-    """Show that an error names its position in the document, and that it is raised before a policy is created."""
+    """Show that an error in a document names its position, and that an unknown profile is an error."""
     for text in ("profiles.slow.request_timeout = nan", 'profiles.slow.retry_policy.class = "Patient"'):
         try:
             ExecutionProfiles.from_toml(text)
@@ -124,7 +124,7 @@ def mistakes(profiles: ExecutionProfiles) -> None:
 
 
 def replicas_are_missing(level: ConsistencyLevel | None) -> CoordinatorError | None:
-    """Return the response of every node while one replica of three is alive."""
+    """Return the error of every node while one replica of three is alive; None at the level ONE."""
     asked = level or QUORUM
     return None if asked is ConsistencyLevel.ONE else Unavailable(consistency=asked, required=2, alive=1)
 

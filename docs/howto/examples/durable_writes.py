@@ -28,7 +28,7 @@ async def pay(orders: Collection, order: str, payment: str, cas: Cas) -> str:
 
 
 async def main() -> None:
-    """Pay under normal conditions, while replication is stopped, and while a node is down."""
+    """Pay under normal conditions, while replication is stopped, after a failover, and after a rebalance."""
     async with open_fake_cluster(nodes=3, replicas=1) as fake, fake.open_client() as cluster:
         orders = cluster.bucket("default").default_collection()
         opened = await orders.insert("order-1", {"state": "open"})

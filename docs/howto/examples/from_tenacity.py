@@ -16,7 +16,7 @@ from triclinium.retries import attempts_of
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 
 quota = StandardRetryStrategy(rng=random.Random(0))
-"""Quota that all calls to one service share; the other libraries have no quotas."""
+"""Strategy whose quota all calls to one service share; the other libraries have no quotas."""
 
 
 class Service:
@@ -35,7 +35,7 @@ class Service:
 
 
 async def decorated_tenacity(service: Service) -> str:
-    """Make three attempts, with delays that double."""
+    """Make at most three attempts, with random delays whose upper limit doubles."""
 
     @tenacity.retry(
         stop=tenacity.stop_after_attempt(3),
@@ -50,7 +50,7 @@ async def decorated_tenacity(service: Service) -> str:
 
 
 async def decorated_stamina(service: Service) -> str:
-    """Make three attempts, with the library's delays."""
+    """Make at most three attempts, with the library's delays."""
 
     @stamina.retry(on=ConnectionError, attempts=3)
     async def ask() -> str:
@@ -60,7 +60,7 @@ async def decorated_stamina(service: Service) -> str:
 
 
 async def decorated(service: Service) -> str:
-    """Make three attempts, with the delays of the strategy."""
+    """Make at most three attempts, with the delays of the strategy."""
 
     @retried(strategy=quota, on=ConnectionError)
     async def ask() -> str:
@@ -70,7 +70,7 @@ async def decorated(service: Service) -> str:
 
 
 async def block_tenacity(service: Service) -> str:
-    """Retry a block while it raises."""
+    """Retry a block while it raises, up to three attempts."""
     answer = "none"
     retrying = tenacity.AsyncRetrying(
         stop=tenacity.stop_after_attempt(3),

@@ -44,7 +44,7 @@ async def index(hotels: Collection) -> None:
 
 
 async def let_in(cluster: Cluster) -> None:
-    """Create a group, and a user who has the rights of the group."""
+    """Create a group and a user who has the rights of the group, and remove both."""
     users = cluster.users()
     await users.upsert_group(Group(name="readers", roles={Role("data_reader", "travel", "inventory")}))
     await users.upsert_user(User(username="ada", groups={"readers"}, password=token_urlsafe()))

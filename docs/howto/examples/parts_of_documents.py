@@ -54,7 +54,7 @@ async def claim(people: Collection, name: str) -> None:
 
 
 async def leave_a_note(people: Collection) -> None:
-    """Write an extended attribute, which is not part of the content. The server replaces the macro by its value."""
+    """Write an extended attribute, which is not part of the content. The server replaces the macro with its value."""
     await people.mutate_in("ada", [MutateInSpec.upsert("audit.seqno", MutationMacro.SEQ_NO, create_parents=True)])
     found = await people.lookup_in(
         "ada", [LookupInSpec.get("audit.seqno", xattr=True), LookupInSpec.get(LookupInMacro.SEQ_NO, xattr=True)]

@@ -1,4 +1,4 @@
-"""Read a document whose node is down, and look at all of its copies."""
+"""Read a document whose node is down, and compare two of its copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two concurrent writes may be applied in either order; two that are awaited in turn may not."""
+"""Two concurrent writes may be applied in either order; two that are awaited in turn are applied in that order."""
 
 from __future__ import annotations
 

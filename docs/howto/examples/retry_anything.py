@@ -60,7 +60,7 @@ async def when_it_does_not_help() -> None:
 
 
 async def before_the_deadline() -> None:
-    """Show that the last error is raised immediately if the service requests a delay beyond the deadline."""
+    """Show that the last error is raised immediately if the service requests a delay that ends after the deadline."""
 
     def busy(_: Exception) -> triclinium.retries.ErrorInfo:
         return triclinium.retries.ErrorInfo(is_retry_safe=True, is_throttling_error=True, retry_after=30.0)

@@ -35,7 +35,10 @@ async def overloaded(strategy: AnyRetryStrategy) -> int:
 
 
 async def emptied_and_filled() -> None:
-    """Print the budget after failures, the error of a write without a budget, and the budget after successes."""
+    """Print the budget after failures, the error of a write without a budget, and the budget after successes.
+
+    Then print the budget of another scope.
+    """
     budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=30)
     async with open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
         people = cluster.bucket("default").default_collection()

@@ -23,7 +23,7 @@ class Shop:
         self.script = list(script)
 
     async def __call__(self, request: httpx.Request) -> httpx.Response:
-        """Return a response."""
+        """Return the next response of the script, or raise its next error."""
         await trio.lowlevel.checkpoint()
         step = self.script.pop(0) if self.script else 200
         print(f"  {trio.current_time():7.3f} s: {request.method}, {step!r}")

@@ -15,7 +15,7 @@ FIRST, SECOND, THIRD = (f"eyJhbGciOiJFUzI1NiJ9.e30.{name}" for name in ("first",
 
 
 async def main() -> None:
-    """Replace a token by a second one, then by one that the nodes refuse, then by the second one again."""
+    """Replace a token with a second one, then with one that the nodes refuse, then with the second one again."""
     authority = trustme.CA()
     of_the_nodes = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(of_the_nodes)

@@ -1,4 +1,4 @@
-"""Scans of documents by id, one of which stops early."""
+"""Scans of a collection by prefix, range and sample, one of which stops early."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ async def outage(numbers: AwsRetryNumbers) -> None:
 
 
 async def adapt() -> None:
-    """Print the delays of four requests after a service has throttled one, and the rate later."""
+    """Print the allowed rate after a service has throttled, the time of 200 requests after that, and the new rate."""
     strategy = AdaptiveRetryStrategy(rng=random.Random(0), clock=trio.current_time)
 
     async def throttle() -> str:

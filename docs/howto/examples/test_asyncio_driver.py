@@ -93,7 +93,7 @@ class AsyncioDriver:
         return socket.create_server(("127.0.0.1", 0))
 
     async def turn(self) -> None:
-        """Run the event loop once."""
+        """Run a few passes of the event loop."""
         time.sleep(0.001)  # noqa: ASYNC251  # the system's turn; the loop's clock does not move
         for _ in range(5):
             await asyncio.sleep(0)

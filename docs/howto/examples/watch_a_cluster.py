@@ -13,7 +13,7 @@ from triclinium.testing import FakeCluster, open_fake_cluster
 
 
 async def report(cluster: Cluster) -> None:
-    """Ping every connection of the bucket, and print the result."""
+    """Ping the bucket, and print the result of each key-value connection."""
     result = await cluster.bucket("travel").ping()
     for endpoint in result.endpoints[triclinium.Service.KV]:
         what_is_wrong = f" ({endpoint.error})" if endpoint.error else ""

@@ -14,7 +14,7 @@ from triclinium_core.options import SECONDS_MAX
 T = TypeVar("T")
 
 LISTED_MAX = 12
-"""Maximum number of choices in an error message: more do not fit one line."""
+"""Maximum number of choices in an error message: more do not fit on one line."""
 HELP_LISTS_THEM = "--help lists them"
 
 

@@ -50,7 +50,7 @@ class _Descriptor(io.FileIO):
         """Write as much as possible.
 
         Raises:
-            OutputLost: the first write failed.
+            OutputLost: this is the first write that fails.
         """
         if not self._is_lost:
             try:

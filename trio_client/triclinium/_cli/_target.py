@@ -1,4 +1,4 @@
-"""Connection options of commands: address, credentials and trusted certificates."""
+"""Connection options of commands: credentials and trusted certificates."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def ssl_context_for(target: ConnectionString, ca_file: str | None) -> ssl.SSLCon
     """Return a context that trusts the certificates in ``ca_file``; None, for those of the system, without a file.
 
     Raises:
-        WrongInput: the file has no certificates, or the scheme has no TLS.
+        WrongInput: the file cannot be read or has no valid certificates, or the scheme does not use TLS.
     """
     if ca_file is None:
         return None

@@ -1,4 +1,4 @@
-"""Command group ``triclinium``, which imports only the command that runs."""
+"""Command group ``triclinium``, which imports each command on demand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMANDS: Mapping[str, str] = {
 
 
 CLICK_WRITES = (click.MissingParameter, click.NoSuchOption, click.BadOptionUsage)
-"""Errors whose messages click writes. These messages name no next step."""
+"""Errors whose messages click writes. Most of these messages name no next step."""
 
 
 class LazyGroup(click.Group):

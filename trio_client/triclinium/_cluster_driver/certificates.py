@@ -44,7 +44,7 @@ def _load(context: ssl.SSLContext, authenticator: CertificateAuthenticator) -> N
     path, key_path = authenticator.cert_path, authenticator.key_path
     assert path is not None
     try:
-        # Without a password argument, OpenSSL prompts for one on the terminal.
+        # Without a password argument, OpenSSL prompts on the terminal if the key is encrypted.
         context.load_cert_chain(path, key_path, password=authenticator.key_password or "")
     except (OSError, ValueError) as error:
         files = path if key_path is None else f"{path} and {key_path}"

@@ -187,10 +187,10 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         """Submit the operation, inquiry, or request without rows that ``make`` returns, and return its result.
 
         If no other task waits, the operation is sent immediately, otherwise with all those of one pass of trio's loop.
-        Always a checkpoint. If ``make`` raises or the operation ends during submission, the call cannot be cancelled.
+        A checkpoint, unless noted below. It is shielded if ``make`` raises or the operation ends during submission.
 
         Args:
-            make: builds the operation from ``args`` and ``kwargs``, even if a cancellation is pending.
+            make: builds the operation. If other tasks wait, it is called even when a cancellation is pending.
             strategy: strategy of the call; None for that of the block or the cluster. Ignored for an inquiry.
             parent: parent span of the call, or its shared call; None for the tracer's choice.
 

@@ -25,7 +25,7 @@ class BackgroundWork(Protocol):
     """Set when the block may begin."""
 
     async def run(self) -> None:
-        """Work until ``close``, shielded from the cancel scopes around it. Any exception it raises is a defect."""
+        """Work until ``close``, shielded from the cancel scopes around it. Any ``Exception`` it raises is a defect."""
         ...
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
     __aexit__ = _Leaving()
 
     async def _end(self, body_error: BaseException | None) -> None:
-        """End the service, and raise an exception that replaces that of the block."""
+        """End the service, and raise the exception that replaces the exception of the block, if there is one."""
         assert self._nursery is not None
         self._service.close()
         if body_error is not None:

@@ -2,8 +2,9 @@
 
 ``triclinium.retry`` logs retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), and at ERROR the exception of
 a token strategy that cannot record a success. ``triclinium.connection`` logs events of connections: at WARNING the loss
-of a node, at DEBUG further failures until the node is back, at INFO everything else. It also logs the options of a new
-client at DEBUG, and each kind of decoder defect once at ERROR, with its traceback.
+of a node and risks such as TLS without verification, at DEBUG further failures until the node is back, at INFO all
+other events. It also logs the options of a new client at DEBUG, and each kind of decoder defect once at ERROR, with
+its traceback.
 
 The numbers and names in the messages of ``triclinium.retry`` are also attributes of the record: ``operation``, ``key``,
 ``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; for a retry also ``delay`` in seconds and
@@ -12,14 +13,15 @@ The numbers and names in the messages of ``triclinium.retry`` are also attribute
 The client writes records of retries, refusals and timeouts in the context of the task that waits for the operation, and
 in the span of its call if the tracer has a current span, so that they carry the trace of the caller.
 
-``triclinium.timeout`` logs each timeout once at WARNING: of an operation, or of a ``fail_after`` block with all its
-abandoned operations. The contexts of the operations are JSON.
+``triclinium.timeout`` logs each timeout once at WARNING: of an operation, of a call that makes several requests, or
+of a ``fail_after`` block that abandoned operations. A message has the contexts of up to ten operations as JSON.
 
 ``triclinium.threshold`` logs slow operations at WARNING, ``triclinium.orphan`` logs responses without a waiting
 operation at WARNING, ``triclinium.meter`` logs durations of operations at INFO. Each line is the JSON of SDK-RFC 0067
 and nothing else.
 
-Every line is printable, has no line break and has a bounded length, whatever text a node, a caller or a key contains.
+Every message is printable, has no line break and has a bounded length, whatever text a node, a caller or a key
+contains.
 With ``redact``, user data is inside ``<ud>…</ud>``: document ids, sub-document paths, statements and names of their
 parameters, user names, HTTP paths, and texts of a server, which may quote all of these. Names of buckets, scopes,
 collections, indexes and views are metadata, addresses are system data, and a client context id is an identifier; none
@@ -51,8 +53,8 @@ CONTEXTS_MAX = 10
 """Maximum number of operations in the line of one timeout; the exception may have more."""
 
 USERS_MAX = 8
-"""Maximum number of user names that are marked in texts. They are the names of the newest authenticators, because open
-connections may still use an earlier one."""
+"""Maximum number of user names that are marked in texts. The newest names are kept, not only the last one,
+because open connections may still use an earlier authenticator."""
 
 _OPEN, _CLOSE = "<ud>", "</ud>"
 _MARK = re.compile(r"<(?=/?(?:ud|md|sd)>)", re.IGNORECASE)

@@ -33,9 +33,9 @@ class DnsResolver:
         """Return host and port of each SRV record; empty without records.
 
         Raises:
-            OSError: no name server responded, or none is configured.
+            OSError: the look-up failed, for example because no name server responded or none is configured.
         """
-        # Most clients need no look-up, and the import takes longer than the rest of the client.
+        # Most clients need no look-up, and this import takes longer than importing the rest of the client.
         import dns.asyncresolver  # noqa: PLC0415
         from dns.rdtypes.IN.SRV import SRV  # noqa: PLC0415
 

@@ -18,7 +18,7 @@ from triclinium_core.shown import total_repr
 
 
 class TopologyChanges:
-    """Asynchronous iterator of ``Cluster.subscribe_topology``. The iteration ends when the cluster is closed.
+    """Asynchronous iterator of ``Cluster.subscribe_topology``. It ends when the cluster is closed or the block is left.
 
     Several tasks may read from the iterator; each change goes to one of them.
     """

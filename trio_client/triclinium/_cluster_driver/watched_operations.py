@@ -73,7 +73,7 @@ class WatchedOperations:
         _report(waiter, RetryGivenUp(watched.name, number, ending, error, None, watched.reason), watched.hooks)
 
     def forget(self, token: Token) -> None:
-        """Forget an operation whose task was cancelled. Hooks get no report of the operation."""
+        """Forget an operation whose task was cancelled. Hooks get no further report of the operation."""
         self.open.pop(token, None)
 
     def _watch(self, report: ReportRetry | ReportRefusal, waiter: Waiter[Q, R] | None) -> WatchedOperation | None:

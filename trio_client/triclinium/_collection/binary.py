@@ -17,7 +17,7 @@ class BinaryCollection(CollectionBase):
     """Collection as a store of bytes and counters; ``Collection.binary`` returns it.
 
     Exceptions, locks, checkpoints and cancellation are those of ``Collection``. None of these operations is idempotent,
-    so none is sent again after the server may have received it.
+    so none is sent again while it is unknown whether the server has applied it.
 
     Source: SDK-RFC 0053 "The IBinaryCollection Interface".
     """

@@ -42,7 +42,7 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
         trio.ClosedResourceError: the cluster's block was left.
         CouchbaseException: any other error response. All of the above derive from it, except Trio's own.
 
-    Under the default strategy, an operation on a locked document is retried until the lock ends or the timeout passes.
+    Under the default strategy, an operation that a lock prevents is retried until the lock ends or the timeout passes.
     After the timeout, the operation raises UnambiguousTimeoutException. DocumentLockedException occurs with strategies
     that refuse to wait.
 
@@ -58,11 +58,11 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
     writes to the same document. DurableWriteInProgressException and DurableWriteReCommitInProgressException occur with
     strategies that refuse to wait.
 
-    Every coroutine is a checkpoint, also when it raises.
+    Every coroutine is a checkpoint, even when it raises.
 
     Cancellation: a cancellation that is pending at the call takes effect before anything is sent. A later cancellation
     abandons only the operation: the connection stays, and a write may have been applied; ``fail_after`` reports
-    whether.
+    such writes.
 
     Source: SDK-RFC 0053.
     """

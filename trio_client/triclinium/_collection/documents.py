@@ -128,8 +128,8 @@ class DocumentOperations(CollectionBase):
         """Read a document and lock it: until the lock ends, only calls with the returned CAS can write or unlock it.
 
         Args:
-            lock_time: time until the server releases the lock, in seconds or as a ``timedelta``: at most 30 s, rounded
-                up to whole seconds.
+            lock_time: time until the server releases the lock, in seconds or as a ``timedelta``: above 0 and at most
+                30 s. Rounded up to whole seconds.
 
         Raises:
             DocumentNotFoundException: the document does not exist.

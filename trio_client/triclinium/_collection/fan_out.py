@@ -50,10 +50,10 @@ class FanOutTasks:
         """Parent of the operations. It has no span before ``run`` has begun the span of the call."""
         self._scope = trio.CancelScope(shield=True)
         self._report = Report()
-        """Report of the shielded operations: the reason why they are abandoned, and the ambiguous operations."""
+        """Report of the shielded operations: the reason why they are abandoned, and the abandoned ones."""
 
     async def run(self) -> None:
-        """Submit the operations of the fan-out. A cancellation reaches the block, and leaving it stops this task."""
+        """Submit the operations of the fan-out. A cancellation reaches only the block; leaving it stops this task."""
         began_at = trio.current_time()
         spans = self._wrapping.begin(self._driver.telemetry, is_measured=True)
         self._call = SharedCall(spans)
@@ -97,8 +97,8 @@ class FanOutTasks:
         try:
             result = await self._driver.perform(object, lambda: operation, self._strategy, self._call)
         except (errors.CouchbaseException, trio.ClosedResourceError) as error:
-            # The fan-out keeps the error. Its traceback refers to this task, and so to the fan-out, which would form a
-            # cycle.
+            # The fan-out keeps the error. The error's traceback refers to this task, which refers to the fan-out:
+            # together they would form a cycle.
             self._settle(operation, error.with_traceback(None))
         else:
             self._settle(operation, result)

@@ -44,7 +44,7 @@ class ReplicaResults(FanOutResults[R_co]):
 
     @property
     def errors(self) -> tuple[CouchbaseException, ...]:
-        """Errors of copies that could not be read so far, the active copy first.
+        """Errors of the copies that could not be read so far, the active copy first.
 
         A configured replica that no node has counts as an error; a replica that the bucket does not configure does not.
         """

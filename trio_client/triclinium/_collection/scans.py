@@ -1,4 +1,4 @@
-"""Operation that finds documents by their ids."""
+"""Operation that scans a collection for a range of ids, a prefix, or a sample."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ScanOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[ScanResults]:
-        """Give a block the documents with certain ids, in no particular order::
+        """Give a block the documents that ``scan_type`` selects, in no particular order::
 
             async with people.scan(PrefixScan("person-")) as found:
                 async for item in found:
@@ -61,7 +61,8 @@ class ScanOperations(CollectionBase):
 
         Each vbucket is scanned separately, in its state at the start of its scan. A scan is for few callers that read
         many documents: for known ids, ``get`` is faster; for frequent searches, use an index. During the block, the
-        scan survives the failure of a node or the move of a vbucket: it continues after the last document.
+        scan survives the failure of a node or the move of a vbucket: it continues after the last document. A sample
+        cannot continue, and has fewer documents then.
 
         Args:
             scan_type: a range of ids, a prefix, or a sample.

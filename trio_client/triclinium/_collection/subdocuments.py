@@ -78,7 +78,7 @@ class SubdocumentOperations(CollectionBase):
         Args:
             specs: 1 to 16 changes, applied in this order, except that extended attributes come first.
             preserve_expiry: whether an existing document keeps its expiry; ``expiry`` then applies only to a new
-                document.
+                document, and cannot be given with REPLACE.
             store_semantics: whether the document must exist (the default), may exist, or must not. If the document is
                 created, so are the objects along each path.
             access_deleted: whether to change the extended attributes of a removed document.

@@ -1,4 +1,4 @@
-"""Alarm of a machine: it feeds ``TimePassed`` at ``wakeup``, after all bytes that had arrived by then.
+"""Alarm of a machine: it feeds ``TimePassed`` at ``wakeup``, after the bytes that had arrived by then, up to a limit.
 
 A response that waits in a socket because the program was busy must not become a timeout. So each alarm first lets the
 readers feed the bytes that arrived before it. The work on these bytes is bounded, because a node that never stops
@@ -91,9 +91,8 @@ class Alarm(Generic[E, A, Q, R]):
         """Feed an event of a stream during an alarm, and record whether more bytes from before the alarm may follow.
 
         More bytes may follow after a response to a token that is older than the alarm, and after bytes that complete no
-        response, such as a part of one: TLS records may be small. Bytes of responses to younger tokens only arrived
-            after
-        the alarm. If such bytes counted, the alarm of a client that is always busy would never end.
+        response, such as a part of one: TLS records may be small. Bytes of responses to younger tokens arrived
+        only after the alarm. If such bytes counted, the alarm of a client that is always busy would never end.
         """
         waiters = self._waiters
         waiting, old = len(waiters.open), waiters.old_settled

@@ -69,7 +69,7 @@ class TcpConnector:
         """Return a stream to the first of the host's addresses that accepts a connection.
 
         Raises:
-            OSError: no address accepts a connection, or the host has no address.
+            OSError: no address accepts a connection, the host has no address, or TLS does not support its name.
             trio.BrokenResourceError: the TLS handshake failed.
         """
         stream: trio.abc.Stream = (tcp := await _open_tcp(host, port))

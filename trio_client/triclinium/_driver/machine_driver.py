@@ -147,7 +147,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         The caller's cancel scopes have no effect before ``close``.
 
         Raises:
-            BaseExceptionGroup: a background task crashed, which is a defect.
+            BaseExceptionGroup: a background task crashed, which is a defect, or raised KeyboardInterrupt or SystemExit.
         """
         self._run, self._thread = TrioRun(), get_ident()
         try:
@@ -201,7 +201,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
 
     @trio.lowlevel.enable_ki_protection
     async def _perform(self, asked: Q, submission: Callable[[Token], E]) -> R:
-        """Feed a submission with a new token, and return its result. Always a checkpoint.
+        """Feed a submission with a new token, and return its result. A checkpoint, unless noted below.
 
         Raises:
             trio.ClosedResourceError: the driver is closed, or was closed meanwhile.
@@ -223,7 +223,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
     async def _outcome(self, waiter: Waiter[Q, R]) -> R:
         """Return the result of a waiter whose submission was fed, or raise its error. Always a checkpoint.
 
-        A token that ended during its submission cannot be cancelled.
+        If the token ended during its submission, the call cannot be cancelled.
         """
         if waiter.token in self._waiters.open:
             waiter.is_parked = True

@@ -25,7 +25,7 @@ class Pace:
         self._pass = 0
 
     def note(self, work: int) -> None:
-        """Record that the work of the machine has exceeded ``limit``."""
+        """Record that the work of the machine has reached ``limit``."""
         self.is_over, self.limit = True, work + WORK_OF_A_PASS_MAX
 
     @trio.lowlevel.enable_ki_protection

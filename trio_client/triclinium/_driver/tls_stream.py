@@ -2,8 +2,8 @@
 
 ``trio.SSLStream`` works over any stream, so it can neither send before the next turn of trio's loop nor receive the
 data of a socket in one turn. Here all encryption is synchronous; only the waits for the socket are not. Encrypted
-records stay in this object until the system accepts them, so a cancelled send leaves the stream intact. It uses only
-methods of ``SSLObject``, because contexts of other packages verify certificates in them.
+records stay in this object until the system accepts them, so a cancelled send leaves the stream intact. The
+stream uses only the methods of ``SSLObject``, because contexts of other packages verify certificates in them.
 """
 
 from __future__ import annotations

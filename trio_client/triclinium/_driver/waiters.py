@@ -24,7 +24,7 @@ class Abandons(Protocol[Q, R]):
 
 
 class Waiter(msgspec.Struct, Generic[Q, R], eq=False, gc=False):
-    """Task that waits for its outcome, from its submission on.
+    """Task that waits for the outcome of its submission.
 
     The driver resumes the task with its waiter as the value, because trio only calls the value's ``unwrap``. With an
     ``outcome.Value`` instead, a get takes 7 % more instructions: 108100 instead of 100600, measured with
@@ -60,7 +60,10 @@ class Waiter(msgspec.Struct, Generic[Q, R], eq=False, gc=False):
             del error
 
     def release(self) -> None:
-        """Drop all references: a traceback may keep the waiter alive, and the garbage collector skips it."""
+        """Drop the task, its submission and the driver.
+
+        A traceback may keep the waiter alive, and the garbage collector skips the waiter.
+        """
         del self.task, self.asked, self.owner
 
 
@@ -77,7 +80,7 @@ class Waiters(Generic[Q, R]):
     def settle(self, token: Token, result: R | None, error: Exception | None) -> Waiter[Q, R] | None:
         """Resume the waiting task with its outcome, and return its waiter.
 
-        Return None if the token has no waiter: the machine was handling this event when the task was cancelled, and the
+        Return None if the token has no waiter: the machine was handling an event when the task was cancelled, and the
         event of the cancellation is still queued.
         """
         waiter = self.open.pop(token, None)

@@ -32,7 +32,8 @@ class BucketManager(Manager):
     ) -> None:
         """Create a bucket, and wait until all its nodes are healthy and can store documents.
 
-        If the user may create buckets but not use them, the method waits only until the nodes are healthy.
+        For a memcached bucket, or if the user may create buckets but not use them, the method waits only until the
+        nodes are healthy.
 
         Args:
             settings: ``CreateBucketSettings`` to choose the conflict resolution.

@@ -38,7 +38,7 @@ async def carry_out(
     Args:
         make: builds the call.
         strategy: strategy of each operation and request; None for that of the block or the cluster.
-        wrapping: parent span of the steps.
+        wrapping: describes the span of the call, which is the parent of the spans of its steps.
         is_limited: whether ``ClusterDriver.call_timeout`` limits the whole call.
 
     Raises:

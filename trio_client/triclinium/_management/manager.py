@@ -9,13 +9,13 @@ from triclinium_core.shown import total_repr
 class Manager:
     """Base class of all managers.
 
-    Each method takes ``retry_strategy`` for this call, instead of the block's or the cluster's.
+    The ``retry_strategy`` of a method call replaces the strategy of the block or the cluster.
     ``TimeoutOptions.management``, or the timeout of the service, limits a method with a single request. In a method
     with several requests, or one that waits until its result is usable, the first request has its own timeout. After
-    its response, ``TimeoutOptions.management`` limits the whole method. Only ``watch_indexes`` continues until the
-    caller's cancel scope ends it.
+    its response, ``TimeoutOptions.management`` limits the whole method. Only ``watch_indexes`` has no such limit;
+    use a cancel scope.
 
-    In addition to its own exceptions, each method raises:
+    In addition to its own exceptions, each method may raise:
 
     * ``AuthenticationFailureException``: the credentials are wrong, or do not permit the call.
     * ``AmbiguousTimeoutException``, ``UnambiguousTimeoutException``: no response in time; or the change is made, and

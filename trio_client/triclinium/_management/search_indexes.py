@@ -19,8 +19,8 @@ class SearchIndexManager(Manager):
     The reference describes the common parts of all managers under "Managing a cluster".
 
     Indexes of a scope have short names, without bucket and scope. On a cluster before server 7.6, methods for such
-    indexes raise ``FeatureNotAvailableException``. Each method about one index raises ``IndexNotFoundException`` if the
-    index does not exist, and ``InvalidArgumentException`` if its name is not valid.
+    indexes raise ``FeatureNotAvailableException``. Each method for one index raises ``InvalidArgumentException`` if the
+    name of the index is not valid, and, except for ``upsert_index``, ``IndexNotFoundException`` if it does not exist.
 
     Source: SDK-RFC 0054 "SearchIndexManager", "ScopeSearchIndexManager".
     """

@@ -57,7 +57,7 @@ class UserManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Create a user, or give an existing user the roles and groups of ``user``.
+        """Create a user, or give an existing user the display name, roles and groups of ``user``.
 
         The password changes only if ``user`` has one; a new local user needs a password.
 
@@ -92,8 +92,8 @@ class UserManager(Manager):
     ) -> None:
         """Change the password of the client's user.
 
-        Afterwards new connections are refused, and requests fail with ``AuthenticationFailureException``, until the
-        client gets the new password: ``cluster.set_authenticator(PasswordAuthenticator(username, new_password))``.
+        Afterwards new connections are refused, and HTTP requests fail with ``AuthenticationFailureException``, until
+        the client gets the new password: ``cluster.set_authenticator(PasswordAuthenticator(username, new_password))``.
 
         Raises:
             InvalidArgumentException: the server refuses the password.

@@ -28,8 +28,8 @@ def attempts(
 
     The ``with`` block suppresses an error that is to be retried, and the loop continues with the next attempt when
     ``strategy`` permits it. Any other error, and the error of the last attempt, leaves the loop unchanged. A block
-    without an error is a success and ends the loop, also by ``return`` or ``break``. Code after the block runs after
-    failures as well.
+    without an error is a success and ends the loop, also by ``return`` or ``break``. Code after the block also runs
+    after suppressed errors.
 
     The arguments are those of ``retry``; its rules for errors, cancellation and checkpoints apply here too. To retry
     because of a result, call ``attempt.retry()`` in the block. An asynchronous strategy needs ``async with attempt:``.

@@ -58,7 +58,7 @@ async def call(
 
 
 def _is_of_the_call(error: Exception, made: object) -> bool:
-    """Return whether the error is a caller's mistake: calling the function, or awaiting its result, raised it.
+    """Return whether the error is a caller's mistake: wrong arguments, or a result that cannot be awaited.
 
     Args:
         made: result of the function; None if it raised. An awaitable result may raise TypeError itself, whether it is
@@ -107,7 +107,7 @@ class RetriedCall:
 
     @property
     def records(self) -> tuple[AttemptRecord, ...]:
-        """Failed attempts that were retried, oldest first; empty after the call has ended."""
+        """Newest failed attempts that were retried, oldest first; empty after the call has ended."""
         return () if self._machine is None else self._machine.records
 
     @property

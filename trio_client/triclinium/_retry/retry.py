@@ -36,17 +36,18 @@ async def retry(
     Args:
         strategy: decides about retries. Usually many calls share it, because it has the quota. A Couchbase strategy
             sees each failed attempt as a request without a service. The request is idempotent if the error is
-            retry-safe. The reason is ``SERVICE_RESPONSE_CODE_INDICATED``, or the reason for which an operation of this
-            client was refused. ``retrying`` does not apply here: it concerns the operations of this client.
+            retry-safe. The reason is that for which an operation of this client was refused. For other errors, it is
+            ``SERVICE_RESPONSE_CODE_INDICATED``, or ``UNKNOWN`` if the error is not retry-safe. ``retrying`` does
+            not apply here: it concerns the operations of this client.
         on: errors to retry: a type or a tuple of types, a function that returns True, False or an ``ErrorInfo``, or
-            None for errors with the attribute ``is_retry_safe``. An error that declares itself unsafe is not retried,
+            None for errors whose ``is_retry_safe`` is True. An error that declares itself unsafe is not retried,
             even if its type matches. A group of exceptions matches only a type of groups.
         retry_result: returns whether a result is to be retried, as a bool or as an ``ErrorInfo``. None, the default,
             retries no result.
         token_scope: scope of the call; each scope has its own quota in the strategy. None, the default, is a scope as
             well.
         name: name of the call in logs and reports; default: that of ``fn``.
-        hooks: functions that receive each retry and its end. Default: none.
+        hooks: functions that receive a report of each retry and of the end of the call. Default: none.
 
     Returns:
         The result of ``fn``; after the last attempt also a result that is to be retried.
@@ -56,13 +57,14 @@ async def retry(
             value, with the error of the attempt as its cause.
         TypeError: ``fn`` is not async.
         RuntimeError: the call is not awaited on trio; neither ``fn`` nor ``strategy`` was called.
-        Exception: the error of the last attempt, as the object that ``fn`` raised; ``attempts_of`` returns all
-            attempts, and its notes list them. If the next attempt could not begin before the deadline of the
-            surrounding cancel scopes, the error is raised immediately.
+        Exception: the error of the last attempt, as the object that ``fn`` raised. ``attempts_of`` returns up to a
+            hundred attempts before it and the last one; the notes of the error list up to 20. If the next attempt could
+            not begin before the deadline of the surrounding cancel scopes, the error is raised immediately.
 
     Cancellation: never retried. The strategy gets no report of the attempt, as after a final failure.
 
-    If the first attempt succeeds, the only checkpoints are those of ``fn``. Each retry adds one.
+    If the first attempt succeeds, the only checkpoints are those of ``fn`` and of ``strategy``, which may delay the
+    first attempt. Each retry adds one.
     """
     if not callable(fn):
         raise _not_async(fn, "it is not a function")

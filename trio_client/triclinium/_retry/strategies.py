@@ -53,7 +53,7 @@ def _values() -> Mapping[str, object]:
 
 
 class StandardRetryStrategy(CoreStandardRetryStrategy):
-    """Strategy that retries everything that is safe to retry while the quota lasts.
+    """Strategy that retries everything that is safe to retry, up to ``max_attempts`` and while the quota lasts.
 
     When a service is down, all its clients together send it little more than first attempts. Share one strategy among
     all calls to a service.
@@ -102,7 +102,7 @@ class SimpleRetryStrategy(CoreSimpleRetryStrategy):
 
     Args:
         rng: source of randomness for the backoff; a new generator if None.
-        max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
+        max_attempts: attempts of one call, including the first; 0 means 1, because the first is never refused.
             Default: 5.
         backoff: default: 25 ms, doubled up to 20 s, half of it random.
 

@@ -23,7 +23,7 @@ from triclinium_core.shown import shown, total_repr
 from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 
 if TYPE_CHECKING:
-    # The default type of a row is object. Before 3.13, Python has no defaults of type variables.
+    # The default type of a row is object. Before 3.13, Python has no defaults for type variables.
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     Row = TypeVarWithDefault("Row", default=object)
@@ -94,7 +94,7 @@ class RowResult(Generic[MetaData, Row]):
             StopAsyncIteration: there are no more rows.
             DecodingFailureException: the row is not of the requested type, has a lone surrogate, which only ``bytes``
                 can hold, or has so many parts that decoding it would delay the event loop, which ``bytes`` avoids. The
-                next call returns the following row.
+                next call returns the following row, unless a defect in the client's own decoder ended the request.
             CouchbaseException: the reason why no more rows arrive.
             trio.ClosedResourceError: the block was left, the cluster is closed, or an earlier call failed or was
                 cancelled.
@@ -159,7 +159,7 @@ class RowResult(Generic[MetaData, Row]):
         return cast("MetaData", result)
 
     async def _wait_rows(self) -> bool:
-        """Wait for more rows or for their end, and return whether there are more rows. Always a checkpoint."""
+        """Wait for more rows or for their end, and return whether there are more rows. A checkpoint if it returns."""
         if get_ident() != self._thread:
             self._driver.check_caller()
         self._check_block()
@@ -254,8 +254,8 @@ Result = TypeVar("Result", bound=RowResult[Any, Any])
 class RowsBlock(AbstractAsyncContextManager[Result]):
     """Context manager that gives a block the rows of a request, once. Use without a block raises an error with a hint.
 
-    Entering waits for the first rows or the end, and raises the error of a request that fails before. Leaving abandons
-    the remaining rows.
+    Entering waits for the first rows or the end, and raises the error of a request that fails before that. Leaving
+    abandons the remaining rows.
 
     Args:
         made: returns the object that the block gets.

@@ -1,7 +1,7 @@
 """Spans and duration of a call: an outer span, and inside it a span for the encoding and for each attempt.
 
-The spans of a call begin in the task of the caller, so that a tracer finds the parent in that task's context. The
-driver's own tasks end the spans.
+The outer span begins in the task of the caller, so that a tracer finds the parent in that task's context. The driver's
+own tasks may end it.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ class CallSpans:
     Args:
         telemetry: receives the spans and durations.
         parent: parent of the outer span; None for the tracer's choice.
-        is_measured: whether the meter records the call. False for a call that makes several operations, because the
-            meter records each operation.
+        is_measured: whether the meter records the call. False for a call whose operations the meter records instead.
     """
 
     def __init__(self, telemetry: Telemetry, parent: RequestSpan | None, *, is_measured: bool = True) -> None:

@@ -21,7 +21,7 @@ V = TypeVar("V")
 
 
 class Calls:
-    """Open calls by token. Unknown tokens are ignored: their calls are not observed, or their callers have left.
+    """Open calls by token. Unknown tokens are ignored: their calls are not observed, or have ended.
 
     Args:
         telemetry: receives spans and durations; None without a tracer and a meter.
@@ -36,14 +36,14 @@ class Calls:
     ) -> Callable[P, Asked]:
         """Return a function that builds an operation or a request like ``make``, and begins its call.
 
-        A call with a wrong argument creates neither an operation nor a span. If encoding fails, the function
-        ends the spans that it has begun.
+        If ``make`` raises before it encodes a value, there is no span. If it raises later, the function ends the spans
+        that it has begun.
 
         Args:
             parent: parent of the outer span, None for the tracer's choice, or the call whose span the operation shares.
 
         Raises:
-            InvalidArgumentException: the returned function raises it if ``parent`` is not a span, also without a
+            InvalidArgumentException: the returned function raises it if ``parent`` is not a span, even without a
                 tracer.
         """
 
@@ -113,7 +113,7 @@ class Calls:
             call.answered(action.stream, action.attributes)
 
     def ended(self, action: couchbase.ReportEnd) -> None:
-        """Record the end of a request whose rows may not be read yet."""
+        """Record the end of a request whose rows may not have been read yet."""
         self.end(action.token, action.error)
 
     def end(self, token: Token, error: BaseException | None) -> None:

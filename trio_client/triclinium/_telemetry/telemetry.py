@@ -66,7 +66,7 @@ class Telemetry:
         attributes: Mapping[str, AttributeValue] | None = None,
         status: StatusCode = StatusCode.UNSET,
     ) -> None:
-        """End a span, after its last attributes and its status."""
+        """Set the last attributes and the status of a span, and end the span."""
         if span is None:
             return
         self.set_attributes(span, attributes or {})

@@ -21,7 +21,7 @@ from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, check
 
 
 class SharedCall(NamedTuple):
-    """Call whose operations share one span and one duration. Passed as ``parent`` of each operation."""
+    """Call whose operations share one span and one duration. It is passed as the ``parent`` of each operation."""
 
     spans: CallSpans | None
     """Spans of the call; None without a tracer and a meter."""
@@ -50,7 +50,7 @@ class Wrapping(NamedTuple):
     async def around(self, telemetry: Telemetry | None) -> AsyncIterator[RequestSpan | None]:
         """Begin the span of the call, yield it as the parent of the operations, and end it after the block.
 
-        This is a checkpoint only if it raises.
+        Entering is a checkpoint only if it raises.
 
         Raises:
             InvalidArgumentException: the parent is not a span.

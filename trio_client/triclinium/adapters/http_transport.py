@@ -147,9 +147,9 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
     """Transport that sends requests through another transport, and retries if this is safe and the strategy permits it.
 
     The transport retries idempotent requests after 408, 425, 429, 502, 503 and 504 and after failures of the transport,
-    and any request of which nothing was sent. A body that is a stream or a form with files can be sent only once; to
-    retry it, read it into memory first (``await request.aread()``). The transport does not retry an error while the
-    body of a response is read. The reader can, with :py:func:`triclinium.retry` around the request.
+    and any request of which nothing was sent. It sends a body that is a stream or a form with files only once; to make
+    it repeatable, read it into memory first (``await request.aread()``). The transport does not retry an error while
+    the body of a response is read. The reader can, with :py:func:`triclinium.retry` around the request.
 
     The result is that of the library without retries: the last response, whatever its status, or the last error. The
     attempts are in ``response.extensions["triclinium_attempts"]`` or ``triclinium.retries.attempts_of(error)``. If the
@@ -168,7 +168,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
             ``StandardRetryStrategy``, with three attempts.
         rules: which requests, responses and delays qualify for retries.
         token_scope: returns the quota scope of a request, for separate quotas in one strategy; default: ``host_of``.
-        hooks: functions that receive each retry and its end.
+        hooks: functions that receive a report of each retry and of the end of the request.
         wall_clock: seconds since 1970-01-01 UTC, for a ``Retry-After`` that is a date; default: ``time.time``.
 
     Raises:
@@ -274,7 +274,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
             await _let_go(response, error)
             raise
         try:
-            # Close it unread: a body may be endless. Another connection costs little, and may lead to another server.
+            # Close it unread: a body may be endless. Another connection costs little, and may reach another server.
             await _let_go(response, answer)
         except BaseException:
             call.abandon()

@@ -17,7 +17,7 @@ __all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryRules", "RetryTransport", "host
 
 
 class RetryTransport(HttpRetryTransport[httpx2.Request, httpx2.Response], httpx2.AsyncBaseTransport):
-    """Transport of ``httpx2`` that retries requests where this is safe and the strategy permits it.
+    """Transport of ``httpx2`` that retries requests if this is safe and the strategy permits it.
 
     :py:class:`triclinium.adapters.http_transport.HttpRetryTransport` describes the arguments, retries and results.
     """

@@ -1,6 +1,7 @@
-"""Fake cluster for tests, with faults on demand. It runs inside the process with virtual time, or on local ports.
+"""Fake cluster for tests, with faults on demand. It runs in memory with Trio's clock, or on local ports.
 
-The tests of an application need no other import; ``triclinium_core.testing`` has more details of the node.
+This module has everything that the tests of an application need; ``triclinium_core.testing`` has further details of
+the node.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class FakeCluster:
         Args:
             authenticator: credentials; default: those that the nodes accept.
             seed: seed of the client's randomness. Clients that must not act in step need different seeds. Default: 0.
-            arguments: those of ``open_cluster``.
+            arguments: options of ``open_cluster``, except ``ssl_context``, ``connector`` and ``resolver``.
 
         Raises:
             InvalidArgumentException: an argument is wrong.

@@ -218,7 +218,7 @@ class NodeServer:
             with trio.CancelScope(deadline=self._zero + self.nodes.wakeup) as self._alarm:
                 await trio.sleep_forever()
             if trio.current_time() >= self._zero + self.nodes.wakeup:
-                # Rounding may keep the nodes' time slightly below ``wakeup``, so that this loop would never end.
+                # Rounding may keep the nodes' time slightly below ``wakeup``. Then this loop would never sleep.
                 self._now = max(self._now, self.nodes.wakeup)
             for node in self.nodes:
                 self._carry_out(node.time_passed(self._see_time()))

@@ -27,7 +27,7 @@ TLS_ALERT = bytes.fromhex("15 0301 0002 02 46")
 async def welcome_to_tls(
     tcp: trio.SocketStream, ssl_context: ssl.SSLContext
 ) -> trio.SSLStream[trio.SocketStream] | None:
-    """Return a stream after its handshake. If it fails, send the reason to the client, disconnect, and return None."""
+    """Return a stream after its handshake. If that fails, send the client the reason, disconnect, and return None."""
     noting = _NotingContext(ssl_context)
     stream = trio.SSLStream(tcp, cast(ssl.SSLContext, noting), server_side=True, https_compatible=True)
     alert = TLS_ALERT
@@ -62,7 +62,7 @@ class _NotingContext:
 
 
 async def _let_go(tcp: trio.SocketStream, alert: bytes) -> None:
-    """Close a connection after the client has read the alert. An immediate close would cause a reset instead."""
+    """Send an alert; close when the client has, or after a second. An immediate close could reset the connection."""
     with trio.move_on_after(LAST_WORDS_SECONDS):
         try:
             await tcp.send_all(alert)

@@ -75,11 +75,11 @@ class Recorder(logging.Handler):
         super().__init__()
         self.entries: list[Entry] = []
         self.client_has_decided = trio.Event()
-        """Set at the client's first decision."""
+        """Set at the client's first decision, or when the first operation ends."""
         self._news = trio.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Record a log record. Read a retry or a refusal from the documented attributes of ``triclinium.retry``."""
+        """Record a log record; for ``triclinium.retry``, read its documented attributes."""
         at = trio.current_time()
         if record.name != retry_logger.name:
             self.entries.append(ConnectionReported(at, _news(record)))
@@ -160,7 +160,7 @@ class Play:
         return sum(frame.applied for frame in self.frames)
 
     def is_about(self, command: LoggedCommand | LoggedRequest) -> bool:
-        """Return whether ``command`` is the operation of the scenario."""
+        """Return whether ``command`` belongs to the scenario's operation."""
         scenario = self.scenario
         if isinstance(command, LoggedRequest):
             return command.service is scenario.operation.travels_as

@@ -72,7 +72,7 @@ class DemoScenario:
     frames: int
     """Number of times the request reaches the node."""
     applied: int
-    """Number of times it changes the document, or executes the statement."""
+    """Number of times the node changes the document, or executes the statement."""
     prepared: int = 0
     """Number of times the node plans the statement."""
     clause: str

@@ -1,6 +1,7 @@
 """Runner of the scenarios: a fake node on a port of this machine, and the trio client, which uses it over TCP.
 
-All scenarios run one after the other on the same node and client, so each begins in the state after the previous one.
+The scenarios run one after the other on the same node, so each begins in the state that the previous one left. They
+also share one client, except that the scenario with the wrong password opens its own.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def rows_of(play: Play) -> list[TimelineRow]:
     strategy = "" if scenario.strategy is None else f", with {type(scenario.strategy).__name__}"
     rows = [TimelineRow(_ms(play.ended - play.began), Source.CALLER, _outcome(play))]
     for row in reversed([*_rows_between(play)]):
-        # The cause of a decision has the time of its record, which may be later than the time of the decision.
+        # The event that caused a decision has the time at which it was recorded, which may be later than the decision.
         rows.append(replace(row, at_ms=min(row.at_ms, rows[-1].at_ms)))
     rows.append(TimelineRow(0.0, Source.CALLER, f"{scenario.operation.name} {scenario.key!r}{strategy}"))
     return rows[::-1]
@@ -69,7 +69,7 @@ def _rows_between(play: Play) -> Iterator[TimelineRow]:
                 yield TimelineRow(at_ms, Source.NODE, _deed(command))
             case ConnectionReported(_, text) if text not in reported:
                 reported.add(text)
-                # Leave out the system's error text, which is in brackets.
+                # Leave out the system's error text, which is in parentheses.
                 yield TimelineRow(at_ms, Source.NETWORK, text.partition(" (")[0])
             case ClientDecided(_, key, age, reason, delay) if key == play.scenario.logged_key:
                 if delay is None:

@@ -52,13 +52,13 @@ def family_command(family: str) -> click.Command:
 
 
 class QuestionFile(click.File):
-    """Parameter type for a file, or - for standard input, which may be closed."""
+    """Parameter type for a file, or - for standard input. A closed standard input is refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the open file.
 
         Raises:
-            click.BadParameter: the file cannot be opened.
+            click.BadParameter: the file cannot be opened, or standard input is closed.
         """
         if value == "-" and sys.stdin is None:
             self.fail("standard input is closed.", param, ctx)
@@ -148,7 +148,7 @@ def explain(
 
 
 def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:
-    """Answer questions line by line. Exit with status 2 if a question is invalid.
+    """Answer questions line by line. At the end, exit with status 2 if a question was invalid.
 
     Each answer is flushed immediately, because the caller may wait for it before it sends the next question.
 

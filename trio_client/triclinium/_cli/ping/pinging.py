@@ -57,13 +57,13 @@ class PingedConnection:
 
 @dataclass(frozen=True, slots=True)
 class PingedNode:
-    """Result of one node: its ready connections, and the problem of a connection that did not become ready."""
+    """Result of one node: the connections that answered, and the problem that ended the ping, if any."""
 
     node: str
     connections: tuple[PingedConnection, ...]
     problem: str | None
     itself: Address | None = None
-    """Address of the node in its config, which may have another host name."""
+    """Address of the node in its config. The host name may differ from the one that was pinged."""
     cluster: Sequence[Address] = ()
     """Addresses of all nodes in the node's config."""
 
@@ -91,7 +91,7 @@ class PingedCluster:
 
 
 def written(target: connection_string.ConnectionString) -> str | None:
-    """Return ``target`` as text. None if the text would mean something else, because a config has an unusual host."""
+    """Return ``target`` as text. None if a host from a config makes the text invalid or changes its meaning."""
     text = f"{target.scheme}://{','.join(map(str, target.addresses))}?{urlencode(target.options)}".removesuffix("?")
     try:
         read = connection_string.parse_connection_string(text)
@@ -101,7 +101,7 @@ def written(target: connection_string.ConnectionString) -> str | None:
 
 
 async def ping_node(target: connection_string.ConnectionString, plan: Plan) -> PingedNode:
-    """Ping the only node of ``target``. Return its negotiated features, or its problem instead of an exception."""
+    """Ping the only node of ``target``. Return its negotiated features, and a problem instead of an exception."""
     text = written(target)
     if text is None:
         node = printable(str(target.addresses[0]))
@@ -122,7 +122,7 @@ async def ping_node(target: connection_string.ConnectionString, plan: Plan) -> P
             try:
                 buckets = [None] if plan.bucket is None else [None, plan.bucket]
                 for bucket in buckets:
-                    # Connect one by one, so that the report has the results before a problem.
+                    # Connect one by one, so that the report has the results that precede a problem.
                     connections += [await _ping_connection(cluster, bucket, connector)]
             except errors.TimeoutException as error:
                 # The timeout is not that of the plan if the connection string sets one.

@@ -97,7 +97,7 @@ def read_value(text: str) -> object:
     Raises:
         WrongInput: the input is not text in UTF-8.
     """
-    # Bytes that the terminal could not decode are surrogates, which cannot be sent.
+    # Python turns the bytes of an argument that it cannot decode into surrogates, which UTF-8 cannot encode.
     if any("\ud800" <= sign <= "\udfff" for sign in text):
         raise WrongInput(f"{shown(text)} is not UTF-8 text")
     try:

@@ -88,8 +88,8 @@ class ServeLog:
 def line(node: int, logged: Logged) -> str:
     """Return a command or request and its response as a line for people.
 
-    Shape: ``seconds node N connection N: COMMAND 'key' -> ANSWER``, followed by the fault, if there was one, and
-    whether the command was applied.
+    Shape: ``seconds node N connection N: COMMAND 'key' -> ANSWER``. If a fault affected the
+    command, the line ends with whether the node applied the command, and with the fault.
     """
     where = f"{logged.now:.3f} node {node} connection {logged.connection}:"
     if isinstance(logged, LoggedCommand):

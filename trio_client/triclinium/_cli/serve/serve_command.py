@@ -204,7 +204,7 @@ def server_context(options: ServeOptions) -> ssl.SSLContext | None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # Without a password argument, OpenSSL prompts for one on the terminal.
+        # Without a password argument, OpenSSL prompts on the terminal if the key is encrypted.
         context.load_cert_chain(cert, key, password="")
     except (OSError, ValueError) as error:
         files = cert if key is None else f"{cert} and {key}"

@@ -75,7 +75,7 @@ def _praise(scenario: Scenario, chosen: FleetFigures, *, is_last_resort: bool) -
 
 
 def _beyond(scenario: Scenario, found: FleetFigures) -> str:
-    """Return by how much a load exceeds the capacity of the service, as text; empty if it does not."""
+    """Return the peak load as a multiple of the service's capacity, as text; empty below 1.05."""
     capacity = capacity_of(scenario)
     if capacity is None or found.peak_sent < 1.05 * capacity:
         return ""

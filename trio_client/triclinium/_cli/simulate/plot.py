@@ -71,8 +71,8 @@ class Theme:
     load: str
     goodput: str
     amplification: str
-    """Colour of amplification. It and the two colours above are from the palette of Okabe and Ito, which colour-blind
-    readers can distinguish. The dark theme has lighter versions."""
+    """Colour of amplification. It and the two colours above are based on the palette of Okabe and Ito, which
+    colour-blind readers can distinguish. The dark theme has lighter versions."""
     filled: float
     """Opacity of the area under a line."""
 
@@ -226,7 +226,7 @@ def _add_legend(figure: Figure, scenario: Scenario, theme: Theme) -> None:
 
 
 def _lines(text: str, length: int) -> list[str]:
-    """Return the text in lines of at most ``length``. A number and its unit stay together."""
+    """Return the text in lines of at most ``length``. A number of seconds and its unit stay together."""
     return textwrap.wrap(re.sub(r"(?<=\d) s\b", "\N{NO-BREAK SPACE}s", text), length)
 
 

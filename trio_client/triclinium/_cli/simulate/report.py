@@ -202,7 +202,7 @@ def _over_time(scenario: Scenario, figures: FleetFigures, *, is_narrow: bool) ->
 
 
 def _joined(buckets: Sequence[TimeStep], count_max: int) -> Sequence[TimeStep]:
-    """Return at most ``count_max`` buckets, each the sum of the same number of consecutive buckets."""
+    """Return at most ``count_max`` buckets. Each merges the same number of ``buckets``, the last perhaps fewer."""
     size = -(-len(buckets) // count_max)
     return [_sum(buckets[first : first + size]) for first in range(0, len(buckets), size)]
 

@@ -1,4 +1,4 @@
-"""Simulation of a scenario with several strategies, in parallel processes if there are processors for them."""
+"""Simulation of a scenario with several strategies, in several processes by default if there are several processors."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ COPIED_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "duration": ("duration",),
     "step": ("bucket",),
 }
-"""Path in ``Scenario`` of each option that sets a single value. ``_change`` converts the other options."""
+"""Path in ``Scenario`` of each option whose value is copied unchanged. ``_change`` converts the other options."""
 
 Table = dict[str, Any]
 

@@ -31,8 +31,8 @@ def read_scenario(path: Path) -> Scenario:
     """Return the scenario in a file.
 
     Raises:
-        WrongInput: the file cannot be read, is not TOML, or has a wrong key or value; the line names file, key and
-            value.
+        WrongInput: the file cannot be read, is not TOML, or has a wrong key or value; the line names the
+            file, and the key and the value if there are any.
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -80,7 +80,7 @@ def _chosen(kinds: Sequence[Any], table: Mapping[str, object]) -> Any:
 
 
 def _problem_of_keys(place: Place, kinds: Sequence[Any], table: Mapping[str, object]) -> str | None:
-    """Return the problem of a table: a wrong key, or a name that is not among the permitted names."""
+    """Return the problem of a table: an unknown or missing key, or a name that is not among the permitted names."""
     chosen = _chosen(kinds, table)
     if chosen is None:
         key, tags = kinds[0].tag_field, ", ".join(str(kind.tag) for kind in kinds)

@@ -187,7 +187,7 @@ def drawing_to(path: Path, themes: Sequence[str], module: str = "plot", function
     """Return a function that draws into one file for each theme, with a function of a module that uses matplotlib.
 
     Raises:
-        WrongInput: the name of the file has no known suffix, or its folder or matplotlib is missing.
+        WrongInput: the file name has no known suffix, its folder does not exist, or matplotlib cannot be imported.
     """
     if path.suffix.lower() not in PLOTS:
         raise WrongInput(f"--plot {str(path)!r} must end in {' or '.join(PLOTS)}")
