@@ -1,7 +1,7 @@
 """Choice of the header decoder and the Hypothesis profile, which the header of a run shows.
 
 Only this file reads ``TRICLINIUM_IMPL`` (``c`` or ``python``). The workspace always builds the C module, so a plain run
-tests it, and fails if it cannot be loaded.
+tests the module, and fails if it cannot be loaded.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection() -> None:
-    """Pause the garbage collector, because collection creates almost no garbage."""
+    """Pause the garbage collector, because the collection of tests creates almost no garbage."""
     gc.disable()
 
 

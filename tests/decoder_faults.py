@@ -1,4 +1,4 @@
-"""Handling of decoder faults in tests, which raises them unless a test checks how the client contains them."""
+"""Handling of decoder faults in tests: they are raised, unless a test checks how the client contains them."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ CONTAIN = decoder_faults.unexpected
 
 
 def reraise(decoder: decoder_faults.Decoder, error: Exception) -> NoReturn:
-    """Raise the exception of a decoder, in place of the guard that contains it."""
+    """Raise the exception of a decoder, instead of containing it as the guard does."""
     raise error

@@ -16,7 +16,7 @@ IN_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 NEEDS_PYTHON: Mapping[str, tuple[int, int]] = {
     "core/adapters/test_smithy_core.py": (3, 12),
 }
-"""Tests of packages that need a newer Python than the oldest supported one, by path, with their oldest version.
+"""Oldest Python version of tests whose packages need a newer one than triclinium does, by path.
 
 An older Python does not collect them, and the header of the run lists them. ``tests/wasm/run`` always collects them:
 its Python is newer, and a missing package there is a failure.

@@ -277,4 +277,4 @@ FULL_ROWS: Mapping[str, Callable[[], bytes]] = {
     ),
     "a million keys, refused": lambda: keys(1_000_000),
 }
-"""Functions that return a row that is decoded into objects, full up to their limits or just above them, by name."""
+"""Functions that return a row, by name. The row is as full as the limits of decoded rows permit, or exceeds them."""

@@ -1,6 +1,6 @@
-"""Architecture of the sources, which is permitted imports, names that the core must not use, and the shape of files.
+"""Architecture of the sources: permitted imports, names that the core must not use, and the shape of files.
 
-The rules are in ``tests/architecture``, each with a planted violation; their data are in ``policy.py``.
+The rules are in ``tests/architecture``, where each is tested with a planted violation; their data are in ``policy.py``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def project_of(distribution: policy.Distribution) -> dict[str, Any]:
 
 
 def test_core_imports_no_environment() -> None:
-    """The core imports no event loop, socket, clock, randomness or logging."""
+    """Except for programs and listed imports, the core imports no event loop, socket, clock, randomness or logging."""
     assert [] == import_rules.refused_imports(PURE, policy.REFUSED_IN_CORE, policy.MAY_IMPORT)
 
 
@@ -74,12 +74,12 @@ def test_programs_are_run_and_not_imported() -> None:
 
 
 def test_core_uses_no_environment() -> None:
-    """The core does not use the environment through permitted modules or builtins either."""
+    """Except for its programs, the core does not use the environment through permitted modules or builtins either."""
     assert [] == import_rules.refused_uses(PURE, policy.REFUSED_NAMES_IN_CORE)
 
 
 def test_core_runs_without_environment() -> None:
-    """Every module of the core can be imported while refused imports raise."""
+    """Except for the programs, every module of the core for this Python can be imported while refused imports raise."""
     refused = ",".join(sorted(policy.REFUSED_IN_CORE))
     excused = ",".join(f"{importer}:{imported}" for importer, imported in policy.MAY_IMPORT)
     too_new = {module for module, oldest in policy.NEEDS_PYTHON.items() if sys.version_info < oldest}
@@ -202,7 +202,7 @@ def test_client_uses_public_names() -> None:
 
 
 def test_driver_decides_nothing() -> None:
-    """Except in the commands, the client imports only permitted names of the deciding packages."""
+    """Except in the commands, the client imports only permitted names from the packages that make decisions."""
     assert [] == [
         finding
         for package in policy.DECIDES
@@ -230,7 +230,7 @@ def test_dependencies_are_declared(distribution: policy.Distribution) -> None:
 
 @each_distribution
 def test_dependencies_are_used(distribution: policy.Distribution) -> None:
-    """Every dependency in the pyproject is imported."""
+    """Every dependency in the pyproject is imported, unless the policy excuses it."""
     declared = import_rules.requirement_names(project_of(distribution).get("dependencies", ()), policy.IMPORTED_AS)
     excused = [name for package, name in policy.NOT_IMPORTED if package == distribution.package]
 
@@ -265,12 +265,12 @@ def test_exports_are_correct() -> None:
 
 @pytest.mark.parametrize("owner", policy.WRITTEN_BY_THEMSELVES)
 def test_some_classes_own_their_attributes(owner: str) -> None:
-    """Only the module of a class that the policy lists writes the attributes of the class."""
+    """If the policy lists a class, only the module of the class writes its attributes."""
     assert [] == shape_rules.foreign_writes(SOURCES[policy.CORE], owner)
 
 
 def test_packages_have_no_code() -> None:
-    """A package's own file has only a docstring, imports and exports."""
+    """An ``__init__.py`` has only a docstring, imports and exports, unless the policy lists its package."""
     assert [] == shape_rules.packages_with_code(ALL_SOURCES, policy.INIT_WITH_CODE)
 
 

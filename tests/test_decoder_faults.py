@@ -18,7 +18,7 @@ def test_defects_are_raised_by_default() -> None:
 
 @pytest.mark.usefixtures("contain_decoder_faults")
 def test_defects_are_contained_on_demand() -> None:
-    """If a test contains decoder faults, it gets the fault that programs get, with the exception's traceback."""
+    """If a test contains decoder faults, it gets the fault that programs get."""
     fault = decoder_faults.unexpected(decoder_faults.Decoder.ROWS, KeyError("planted"))
 
     assert isinstance(fault, decoder_faults.DecoderFault)

@@ -1,6 +1,6 @@
-"""Baseline that exchanges the same frames over one trio socket, without a client.
+"""Baseline that exchanges the same frames over one trio stream, without a client.
 
-Nothing is checked, retried, bounded or cancelled here. The baseline shows the minimum that trio itself costs.
+It checks no response, retries nothing, and limits nothing. The baseline shows the minimum that trio itself costs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def frame_of(opcode: int, key: bytes, value: bytes, opaque: int, vbuckets: int) 
 
 
 class _Stream:
-    """One stream for one task, which sends a request and waits for the response."""
+    """Stream for a single task, which waits for the response to each request before it sends the next one."""
 
     def __init__(self, stream: trio.abc.Stream, vbuckets: int) -> None:
         self._stream = stream
@@ -51,7 +51,7 @@ class _Stream:
 
 
 class _Loop:
-    """One stream for any number of tasks. One task sends their requests, another wakes them with the responses."""
+    """Stream for any number of tasks: one task writes their requests, another wakes them with the responses."""
 
     def __init__(self, stream: trio.abc.Stream, vbuckets: int) -> None:
         self._stream = stream

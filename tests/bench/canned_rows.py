@@ -52,7 +52,7 @@ def block(rows: int) -> bytes:
 
 @cache
 def pieces(rows: int) -> tuple[bytes, ...]:
-    """Return the pieces of a body with ``rows`` rows. Most pieces are the same object, to save memory."""
+    """Return the pieces of a body with ``rows`` rows. Equal pieces of a long body are one object."""
     whole, rest = divmod(rows, BLOCK_ROWS)
     blocks = [block(BLOCK_ROWS) + SEPARATOR] * whole + [block(rest)]
     if whole and not rest:

@@ -50,7 +50,7 @@ OpenBlocking = Callable[[Job], AbstractContextManager[Callable[[str], object]]]
 
 @asynccontextmanager
 async def triclinium(job: Job, **arguments: Unpack[ClusterArguments]) -> AsyncIterator[Operate]:
-    """Yield operations of triclinium without JSON, which the other clients do not have."""
+    """Yield operations of triclinium on plain bytes, because not every other client encodes JSON."""
     as_bytes, server, value = RawBinaryTranscoder(), job.server, job.value
     authenticator = PasswordAuthenticator(server.username, server.password) if server.bucket else None
     async with open_cluster(server.connection_string, authenticator, **arguments) as cluster:
@@ -122,7 +122,7 @@ async def of_emcache(job: Job) -> AsyncIterator[Operate]:
     """Yield operations of emcache, with its pool."""
     emcache, value = import_module("emcache"), job.value
     address = emcache.MemcachedHostAddress("127.0.0.1", job.server.port)
-    # Turn off its timeout, because with it operations fail when the machine is busy.
+    # Turn off emcache's timeout, because operations would exceed it when the machine is busy.
     client = await emcache.create_client([address], timeout=None)
 
     async def get(key: str) -> None:
@@ -173,7 +173,7 @@ def of_pylibmc(job: Job) -> Iterator[Callable[[str], object]]:
 
 @contextmanager
 def official_blocking(job: Job) -> Iterator[Callable[[str], object]]:
-    """Yield operations of the official client, whose C++ threads count as processor time."""
+    """Yield operations of the official client. The processor time includes that of its C++ threads."""
     server, value = job.server, job.value
     cluster = import_module("couchbase.cluster").Cluster.connect(server.connection_string, _official_options(server))
     collection = cluster.bucket(server.bucket).default_collection()
@@ -222,7 +222,7 @@ class Client(NamedTuple):
     """Client that takes part in the benchmark."""
 
     needs: str
-    """Package that must be installed for it."""
+    """Package that must be installed to measure the client."""
     turn: Callable[[Job, int, int], Turn]
     """Function of the job, the number of concurrent tasks, and the number of operations that the tasks share."""
 

@@ -36,7 +36,7 @@ def memory_of_connections(count: int) -> Mapping[str, Turn]:
 
 
 def weigh(count: int, *, tls: bool) -> float:
-    """Return the memory of each of ``count`` connections, measured in a separate process."""
+    """Return the average memory of ``count`` connections in KiB, measured in a separate process."""
     with tempfile.TemporaryDirectory() as folder, _echo(Path(folder), tls=tls) as port:
         command = [sys.executable, "-m", "tests.bench.connection_memory", str(port), str(count), folder * tls]
         return float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
@@ -76,7 +76,7 @@ def _resident() -> int:
 
 
 async def _exchange(port: int, count: int, folder: str) -> float:
-    """Open connections, use them one after the other, and return the memory that each has added, in KiB."""
+    """Open connections, use them one after the other, and return the average memory that one adds, in KiB."""
     context = ssl.create_default_context(cafile=f"{folder}/ca.pem") if folder else None
     connector = TcpConnector(context)
     before = 0

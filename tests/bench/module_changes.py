@@ -14,7 +14,7 @@ RUNS = 7
 
 
 class Changes:
-    """Number of calls of a function in another module than the previous one."""
+    """Number of calls of a function in a different module from the function that was called before."""
 
     def __init__(self) -> None:
         self.count: int = 0

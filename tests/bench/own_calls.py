@@ -1,4 +1,4 @@
-"""Number of triclinium's Python function calls for one get, or for the rows of one query."""
+"""Number of triclinium's Python function calls for many gets, or for the rows of one query."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PIECE_SIZE = 65_536
 """Number of bytes that a driver reads in one call."""
 
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""Timeouts that are long enough while calls are counted, which slows a get down, and for a busy machine."""
+"""Timeouts that are long enough for gets on a busy machine, even though counting calls slows the gets down."""
 
 
 class OwnCalls:
@@ -36,7 +36,7 @@ class OwnCalls:
     def __init__(self) -> None:
         self.of: Counter[str] = Counter()
         self.module_changes: int = 0
-        """Number of calls of a function in another module than the previous one."""
+        """Number of calls of a function in a different module from the function that was called before."""
         self._path = ""
 
     def count(self, frame: FrameType, event: str, _: object) -> None:

@@ -1,7 +1,8 @@
 """``python -m tests.bench.row_clients CLIENT SERVER STATEMENT ROWS``: one client reads the rows of one query, and ends.
 
-Each client runs in a separate process on one core, so that its cost and memory can be measured alone. Connecting and a
-first small query are not measured. The output is JSON with the cost of a row by unit.
+Each client runs in a separate process, so that its cost and memory can be measured alone; on Linux, it runs on one
+core. Connecting and a first small query are not measured. The output is JSON with the cost of a row by unit and, on
+Linux, the memory of the query.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Servers that run on loopback for the duration of a block. Each block yields None if its server is not installed."""
+"""Servers that run on loopback for the duration of a block. The block of an external server yields None without it."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class TlsServer(msgspec.Struct, frozen=True):
 
     port: int
     authority: str
-    """Certificate of the authority that has signed the server's, as PEM."""
+    """Certificate of the authority that has signed the server's certificate, as PEM."""
 
     def client_context(self) -> ssl.SSLContext:
-        """Return a context that trusts it."""
+        """Return a context that trusts the authority."""
         return ssl.create_default_context(cadata=self.authority)
 
 

@@ -1,6 +1,7 @@
 """Measurement of contenders that take turns, so that other load on the machine affects all of them.
 
-The result is a ratio within each round, because rounds differ more than contenders do. Less is better in all units.
+Contenders are compared by their ratio within each round, because rounds differ more than contenders do. Less is better
+in all units.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def measure(table: str, what: str, contenders: Mapping[str, Turn | None], effort
 
 
 def take_turns(turns: Mapping[str, Turn], rounds: int) -> Mapping[str, Sequence[Mapping[str, float]]]:
-    """Return the costs of each contender in each round. Every round starts with a different contender."""
+    """Return the costs of each contender in each round. Each round starts with the next contender in turn."""
     names = list(turns)
     found: dict[str, list[Mapping[str, float]]] = {name: [] for name in names}
     for number in range(rounds):

@@ -62,7 +62,7 @@ def documents() -> FakeDocuments:
 
 
 def lock(value: Any) -> object:
-    """Lock a document for ``value``, and return it."""
+    """Lock a document for ``value``, and return the document."""
     locked = documents()
     locked.lock("default", "key", seconds=value)
     return locked.find(locked.address("default", "key"))

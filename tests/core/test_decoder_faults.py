@@ -37,7 +37,7 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer
 pytestmark = pytest.mark.usefixtures("contain_decoder_faults")
 
 SLOW_SECONDS = 100.0
-"""Seconds that are longer than any timeout of these tests."""
+"""Time in seconds that is longer than any timeout of these tests."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def boom_in_steps(*args: object) -> Iterator[int]:
 
 
 def begin() -> Asking:
-    """Return a client that has not started, and whose node has a document and a response of each service."""
+    """Return a client that has not started, and whose node has a response of each service."""
     simulation = Asking()
     row = {"id": "a", "index": "hotels", "key": None, "value": 1}
     for service, (said, _) in ASKED.items():
@@ -175,7 +175,7 @@ def test_a_defect_costs_one_connection(plant: Plant, monkeypatch: pytest.MonkeyP
     """A defect in a decoder closes the connection, is reported once with its traceback, and fails only its own call."""
     simulation = begin()
     if not plant.breaks_bootstrap:
-        # Write the compressed document before the defect, so that the test inflates it in its own call first.
+        # Write the compressed document before the defect, so that it is first inflated in the call under test.
         outcome(simulation, simulation.submit(LONG))
     with monkeypatch.context() as planted:
         planted.setattr(plant.target, boom_in_steps if plant.target.endswith("_in_steps") else boom)

@@ -134,7 +134,7 @@ def test_full() -> None:
 
 
 def test_empty() -> None:
-    """The JSON omits unknown fields, but always has the number of retries."""
+    """The JSON omits unknown fields, but always has the service and the number of retries."""
     assert '{"service": "kv", "retry_attempts": 0}' == ErrorContext().to_json()
 
 
@@ -185,7 +185,7 @@ def test_survives_copying() -> None:
 
 @rows("name", [field.name for field in dataclasses.fields(ErrorContext)])
 def test_frozen(name: str) -> None:
-    """Setting a field of a context raises."""
+    """Setting a field of a context raises ``FrozenInstanceError``."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(FULL, name, None)
 

@@ -269,6 +269,6 @@ def test_the_parameter_survives_pickling(protocol: int) -> None:
 
 
 def test_the_parameter_is_named_by_keyword_only() -> None:
-    """A third positional argument raises, because only this class has a parameter."""
+    """A third positional argument raises ``TypeError``, because only this class has a parameter."""
     with pytest.raises(TypeError):
         InvalidArgumentException("expiry=-1", CONTEXT, "expiry")  # type: ignore[call-arg]

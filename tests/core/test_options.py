@@ -274,7 +274,7 @@ def test_polls_without_time(name: str, value: float) -> None:
 
 
 def test_timeouts_are_keyword_only() -> None:
-    """Positional timeouts raise."""
+    """Positional timeouts raise ``TypeError``."""
     with pytest.raises(TypeError):
         make_timeouts(2.5)
 
@@ -331,7 +331,7 @@ class NoStrategy:
     ],
 )
 def test_wrong_option(name: str, value: object) -> None:
-    """An invalid option raises in the constructor, before any connection is opened."""
+    """The constructor rejects an invalid option, before any connection is opened."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_options(**{"connection_string": CONNECTION_STRING, name: value})
 
@@ -348,7 +348,7 @@ def test_wrong_authenticator_is_not_quoted() -> None:
 
 
 def test_options_are_immutable() -> None:
-    """Setting an option raises."""
+    """Setting an option raises ``FrozenInstanceError``."""
     options = make_options(connection_string=CONNECTION_STRING)
 
     with pytest.raises(FrozenInstanceError):

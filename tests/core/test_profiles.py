@@ -49,6 +49,6 @@ def test_an_unknown_profile(name: str) -> None:
 
 
 def test_a_class_instead_of_options() -> None:
-    """A class in place of options raises."""
+    """A class in place of options is rejected."""
     with pytest.raises(errors.InvalidArgumentException, match="options"):
         apply_profile(TimeoutOptions, "wan_development")  # type: ignore[type-var]

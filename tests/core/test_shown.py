@@ -1,4 +1,4 @@
-"""Texts and values from outside in messages: they become printable and bounded, and never raise."""
+"""Texts and values from outside in messages: they become printable and bounded text, whatever they are."""
 
 from __future__ import annotations
 

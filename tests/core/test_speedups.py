@@ -96,7 +96,7 @@ def test_new_scanners_use_the_chosen_implementation() -> None:
 
 @pytest.mark.usefixtures("no_c_module")
 def test_choosing_a_missing_c_module() -> None:
-    """If the C module cannot be loaded, choosing it raises with cause and advice, and the choice stays unchanged."""
+    """If the C module cannot be loaded, choosing it fails with cause and advice, and the choice stays unchanged."""
     use_implementation("python")
 
     with pytest.raises(ImportError, match=r"triclinium_c cannot be loaded .*c_ext") as caught:
@@ -106,7 +106,7 @@ def test_choosing_a_missing_c_module() -> None:
 
 
 def test_refuses_another_name() -> None:
-    """An unknown name raises, and the choice stays unchanged."""
+    """An unknown name is rejected, and the choice stays unchanged."""
     use_implementation("python")
 
     with pytest.raises(ValueError, match='name=\'rust\' must be "python" or "c"'):
@@ -115,7 +115,7 @@ def test_refuses_another_name() -> None:
 
 
 def test_python_scanner_finds_frames() -> None:
-    """The Python scanner reads the current content of its buffer, and raises after the release."""
+    """The Python scanner reads the current content of its buffer, and raises an error after the release."""
     case = FRAME_CASES[0]
     buffer = bytearray(len(case.wire))
     scanner = PythonScanner(buffer)

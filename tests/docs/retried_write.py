@@ -103,7 +103,7 @@ def _decision(entry: ClientDecided) -> list[Step]:
 
 @dataclass(frozen=True, slots=True)
 class Colours:
-    """Colours of a picture, which are those of text on GitHub's pages."""
+    """Colours of a picture, taken from GitHub's pages."""
 
     paper: str
     ink: str

@@ -125,7 +125,7 @@ def test_the_strategy_of_a_call_is_awaited(node: Mapping[str, str]) -> None:
 
 
 def test_pings_and_new_authenticators_work(node: Mapping[str, str]) -> None:
-    """After a new authenticator with the correct password, the same client is served."""
+    """After a client gets an authenticator with the correct password, its operations and pings succeed."""
 
     async def main() -> PingResult:
         with closing(client_of(node["connection_string"], PasswordAuthenticator("app", "wrong"))) as client:

@@ -70,7 +70,7 @@ def node() -> Iterator[str]:
     ids=lambda path: path.stem,
 )
 def test_an_example_prints_the_output_on_its_page(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A program prints the text file next to it, which the page quotes, and no warnings."""
+    """A program prints the contents of the text file next to it, which the page quotes, and no warnings."""
     runpy.run_path(str(program), run_name="__main__")
 
     assert (program.with_suffix(".txt").read_text(encoding="utf-8"), "") == capsys.readouterr()
@@ -130,7 +130,7 @@ def test_the_tutorial_prints_its_output(node: str, tmp_path: Path, capsys: pytes
 
 @pytest.mark.parametrize("page", [README, INDEX], ids=lambda page: page.stem)
 def test_the_first_page_program_works(page: Path) -> None:
-    """The first page's program works unchanged, given its user and bucket."""
+    """The first page's program works on a node with its user and bucket; only its connection string is replaced."""
     (program,) = [block.text for block in blocks_of(page) if block.language == "python"]
     with served("--username", "app", "--password", "secret", "--bucket", "travel") as node:
         output = run("-", text=program.replace(README_NODE, f'"{node}"'))

@@ -33,7 +33,7 @@ def words_of(picture: str) -> list[str]:
 
 
 def test_the_picture_is_current(drawn: dict[str, str]) -> None:
-    """Both pictures are byte-identical to a new one; ``uv run python -m tests.docs.retried_write`` draws them."""
+    """Both pictures are byte-identical to new ones; ``uv run python -m tests.docs.retried_write`` draws them."""
     assert drawn == {theme: path.read_text(encoding="utf-8") for theme, path in PICTURES.items()}
 
 
@@ -70,7 +70,7 @@ def test_links_of_the_readme_exist() -> None:
 
 @pytest.mark.long
 def test_the_installation_commands_work(tmp_path: Path) -> None:
-    """The commands with ``git+URL`` work in an empty folder with this repository as the URL, and the demo succeeds."""
+    """The commands with ``git+URL`` work in a new project with this repository as the URL, and the demo succeeds."""
     lines = [line for block in blocks_of(README) for line in block.text.splitlines() if "git+URL" in line]
     demo, add, install = (shlex.split(line.replace("URL", ROOT.as_uri()), comments=True) for line in lines)
     (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
@@ -95,7 +95,7 @@ VERDICT = "all as RFC 0049 demands"
 
 def run_in(folder: Path, *words: str) -> str:
     """Return the last output of a command, without its duration."""
-    # The environment of the tests differs from that of a reader.
+    # Remove the variables of the test run, which a reader's environment does not have.
     environment = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "PYTHONPATH"}}
     run = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert 0 == run.returncode, run.stderr

@@ -37,7 +37,7 @@ HERE = " ".join(row[1] for row in ROWS)
 
 MANAGERS = (BucketManager, CollectionManager, QueryIndexManager, SearchIndexManager, UserManager)
 NOT_MANAGED = {"bucket_describe", "get_index_stats", "get_all_index_stats"}
-"""Methods of the official managers that triclinium's lack."""
+"""Methods of the official managers that triclinium's managers lack."""
 
 
 def names_of(thing: object) -> set[str]:
@@ -46,7 +46,7 @@ def names_of(thing: object) -> set[str]:
 
 
 def options() -> Iterator[str]:
-    """Yield the arguments of the official option classes, except those of transactions and plain numbers."""
+    """Yield the arguments of the official option classes, except the classes for transactions and numbers."""
     path = Path(couchbase.__path__[0], "logic", "options.py")
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ClassDef) and node.name.endswith("OptionsBase"):

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.native
 ARCHITECTURE, HACKING = DOCS / "internals" / "architecture.md", DOCS / "internals" / "hacking.md"
 LINES_MAX = 250
 BASES = (CORE.sources, CLIENT.sources, ROOT, ROOT / "docs" / "_ext")
-"""Base folders of paths on these pages. ``hacking.md`` names some files of the last one alone."""
+"""Base folders of paths on these pages. ``hacking.md`` gives only the names of some files in the last folder."""
 
 
 def spans_of(page: Path) -> list[str]:
@@ -84,12 +84,12 @@ def test_names_in_the_architecture_page_exist() -> None:
     named = {span for span in spans_of(ARCHITECTURE) if re.fullmatch(r"[A-Z]\w*[a-z]\w*(\.\w+)?", span)}
 
     assert len(named) > 30
-    # Exceptions of the standard library have no file here.
+    # KeyboardInterrupt is a class of Python.
     assert set() == {name for name in drawn | named if not is_defined(name)} - {"KeyboardInterrupt"}
 
 
 def test_the_architecture_page_is_short() -> None:
-    """The page has no lists that grow with the tree."""
+    """The page has a maximum number of lines, so that no list on it grows with the tree."""
     assert len(ARCHITECTURE.read_text(encoding="utf-8").splitlines()) <= LINES_MAX
 
 

@@ -66,7 +66,7 @@ def test_every_name_of_a_layer_is_a_path() -> None:
 
 
 def test_a_package_may_import_lower_layers() -> None:
-    """The picture permits ``kv`` to import its neighbours and the layers below, and nothing above."""
+    """The page permits ``kv`` to import its neighbours and the layers below, and nothing above."""
     allowed = allowed_to("triclinium_core.kv")
 
     assert {"`_speedups.py`", "`retry`", "`shown.py`"} <= set(allowed.split(", "))
@@ -88,7 +88,7 @@ def test_every_machine_has_a_note() -> None:
     ],
 )
 def test_the_summary_is_the_first_sentence(tmp_path: Path, docstring: str, expected: str) -> None:
-    """The summary ends at the first full stop or with the paragraph, and its code is Markdown."""
+    """The summary ends with the first sentence or with the paragraph, and its code is Markdown."""
     module = tmp_path / "module.py"
     module.write_text(f'"""{docstring}\n"""\n', encoding="utf-8")
 

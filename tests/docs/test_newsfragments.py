@@ -49,13 +49,13 @@ def is_there(name: str) -> bool:
 
 @rows("page", [ROOT / "CHANGELOG.md", *FRAGMENTS])
 def test_names_on_the_page_exist(page: Path) -> None:
-    """Every fully qualified name of a release can be imported."""
+    """Every fully qualified Python name on the page exists."""
     assert [] == [name for name in names_in(page) if not is_there(name)]
 
 
 @rows("page", [*(DOCS / "newsfragments").glob("*.*.md")])
 def test_fragments_are_plain_markdown(page: Path) -> None:
-    """The changelog has no Sphinx roles, because it is read outside of Sphinx."""
+    """Newsfragments have no Sphinx roles, because the changelog is also read outside of Sphinx."""
     assert [] == re.findall(r"\{\w+(?::\w+)?\}`", page.read_text(encoding="utf-8"))
 
 

@@ -22,7 +22,7 @@ def test_the_picture_is_current() -> None:
 
 
 def test_the_page_shows_the_picture_for_both_themes() -> None:
-    """The page has an image and its text for each theme, and each picture has the colours of its theme."""
+    """The page has an image with an alternative text for each theme, and each picture has the colours of its theme."""
     page = PAGE.read_text(encoding="utf-8")
 
     assert len(PICTURES) == page.count(f":alt: {ALT_TEXT}\n")

@@ -90,7 +90,7 @@ def test_sources_and_tests_of_a_row_exist(row: list[str]) -> None:
 
 @rows("row", ROWS)
 def test_a_row_links_user_pages(row: list[str]) -> None:
-    """A row with sources links at least one page for users, and every linked page exists."""
+    """A row with sources links to at least one page for users, and every linked page exists."""
     _, sources, _, pages, _ = row
     linked = re.findall(r"\{doc\}`/([^`]+)`", pages)
 

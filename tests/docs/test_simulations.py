@@ -47,7 +47,7 @@ CASES: list[Any] = [
 
 @pytest.mark.parametrize("number", CASES)
 def test_commands_print_the_figures_of_the_page(number: int, tmp_path: Path) -> None:
-    """Each command prints the figures of the page to the last digit, and draws the same plot."""
+    """Each command prints the figures of the page to the last digit, and draws a plot with the same text."""
     arguments, figures = commands()[number]
     picture = ROOT / arguments[arguments.index("--plot") + 1]
     drawn = tmp_path / picture.name

@@ -35,7 +35,7 @@ DOCUMENTS: Sequence[tuple[str, bytes]] = (
     ("results", b'{"errors":[{"code":3000,"msg":"syntax error"}],"results":null,"re\\u0073ult":[1],"a":[[[[[[]]]]]]}'),
     ("rows", b"<html><body>502 Bad Gateway</body></html>"),
 )
-"""Keys of rows, and valid documents with rows."""
+"""Documents, each with the key of its rows. The last document is not JSON."""
 
 SPOKEN = b'{}[],:"\\ \n\t0123456789-+.eEnultrfas/bu'
 IN_JSON = bytes(SPOKEN[byte % len(SPOKEN)] if byte < 0x80 else byte for byte in range(256))

@@ -117,7 +117,7 @@ def changed(value: object, path: Path, change: Change) -> object:
         if rest or change not in (DELETE, REPEAT, RENAME):
             return [*value[:step], changed(value[step], rest, change), *value[step + 1 :]]
         return [*value[:step], *([] if change == DELETE else [value[step]] * WIDTH), *value[step + 1 :]]
-    # An earlier change has removed the value at the path.
+    # The path no longer exists, because an earlier change has removed, renamed or replaced a part of it.
     return value
 
 
@@ -154,7 +154,7 @@ def draw(rng: random.Random, document: object) -> bytes:
 
 
 def single_changes(document: object) -> Iterator[object]:
-    """Yield unencoded documents: for each path, one for each replacement of the same kind."""
+    """Yield unencoded documents: for each path, each replacement of the same kind and each change of its container."""
     for path in paths(document):
         for change in (*of_its_kind(part(document, path)), DELETE, REPEAT, RENAME):
             yield changed(document, path, change)

@@ -1,7 +1,7 @@
 """JSON documents that nodes send, and a client that waits for each of them.
 
-``play`` feeds a document to the complete client: ``handle`` raises no exception and returns only documented actions,
-and every caller gets exactly one result or exception of the library.
+Each ``play_...`` function feeds a document to the complete client: ``handle`` raises no exception and returns only
+documented actions, and every caller gets exactly one result or exception of the library.
 """
 
 from __future__ import annotations

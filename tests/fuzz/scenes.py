@@ -107,7 +107,7 @@ OPCODES = (
     Opcode.RANGE_SCAN_CANCEL,
     Opcode.GET_COLLECTION_ID,
 )
-"""Opcodes of ``OPERATION_REPLIES``, in order."""
+"""Opcodes of the requests to which ``OPERATION_REPLIES`` respond, in order."""
 
 _FLAGS = b"\x02\x00\x00\x00"
 _MUTATION = struct.pack(">QQ", 7, 8)

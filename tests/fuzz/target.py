@@ -1,4 +1,4 @@
-"""Two fuzzing targets: change valid bytes, cut them anywhere, and check the invariants.
+"""Two fuzzing targets, which change valid bytes, cut them anywhere, and check the invariants.
 
 ``play_node`` is one connection with decoder and bootstrap: it never raises, returns only documented events, and loses
 no request. ``play`` is the complete client: ``handle`` never raises; it returns only documented actions; every
@@ -29,7 +29,7 @@ STEPS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change of the bytes: ``replacement`` replaces ``length`` bytes from ``position``, both modulo the size."""
+    """One change of the bytes: ``replacement`` replaces up to ``length`` bytes from ``position``, modulo the size."""
 
     position: int
     length: int

@@ -16,7 +16,7 @@ def test_any_document(attack: Attack) -> None:
 
 
 def test_valid_documents() -> None:
-    """The valid documents, complete and byte by byte, are accepted."""
+    """For unchanged documents, complete and byte by byte, splitter and parser agree."""
     for scene in range(len(DOCUMENTS)):
         play_rows(Attack(scene, (), b"", ()))
         play_rows(Attack(scene, (), b"", tuple(range(4096))))

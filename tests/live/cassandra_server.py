@@ -1,7 +1,7 @@
 """Apache Cassandra 5.0: real nodes on free local ports, started from the Maven artifact.
 
 The jars are fetched once and cached. A node listens on loopback only and has neither passwords nor a connection for
-administrators; its data are in a folder that is removed with it.
+administrators; its data are in a folder that is removed when it ends.
 """
 
 from __future__ import annotations

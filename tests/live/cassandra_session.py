@@ -34,10 +34,10 @@ SELECTION = "SELECT name FROM travel.people WHERE id = %s"
 
 @contextmanager
 def open_session(server: CassandraServer, *, replicas: int) -> Iterator[Session]:
-    """Return a session without retries and with consistency ONE, unless a statement overrides them.
+    """Yield a session without retries and with consistency ONE, unless a statement overrides them.
 
     Args:
-        server: its only node, even if the cluster has more.
+        server: only node of the session, even if the cluster has more.
         replicas: number of replicas of the keyspaces.
     """
     replication = f"replication = {{'class': 'SimpleStrategy', 'replication_factor': {replicas}}}"

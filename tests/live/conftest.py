@@ -1,4 +1,8 @@
-"""Servers and clients of other projects. If one is missing, its tests are skipped locally and fail in CI."""
+"""Servers and clients of other projects.
+
+If one is missing, its tests are skipped locally and fail in CI. If Maven's repository does not respond, the tests that
+need a server from it are skipped everywhere.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +71,7 @@ def mortal_memcached(memcached_program: str) -> Iterator[Memcached]:
 
 @pytest.fixture(scope="session")
 def mock_program() -> MockProgram:
-    """Return the path of CouchbaseMock."""
+    """Return the paths of Java and CouchbaseMock."""
     return find_program()
 
 
@@ -94,7 +98,7 @@ def mortal_mock(mock_program: MockProgram) -> Iterator[CouchbaseMock]:
 
 @pytest.fixture(scope="session")
 def cassandra_program() -> CassandraProgram:
-    """Return the path of Cassandra."""
+    """Return the paths of Java and Cassandra."""
     return find_cassandra()
 
 

@@ -1,9 +1,9 @@
 """CouchbaseMock: the Java test server of Couchbase's own clients, started locally and ended with its test.
 
 It comes from Maven and is cached by the gate, or in ``.cache`` next to the sources. Its nodes listen on loopback; each
-bucket has its own nodes, and its name is the user. Commands use a connection that it opens to the test, and it ends
-with that connection. It also has an HTTP side, of which the query service and the views are used here; that side cannot
-be bound to an address, so it listens on all.
+bucket has its own nodes, and the name of the bucket is the user name. Commands use a connection that the mock opens to
+the test, and the mock ends some time after that connection is lost. The mock also has an HTTP side, of which the tests
+use the query service and the views; that side cannot be bound to an address, so it listens on all addresses.
 
 Limits: no collections, no durability, no pushed configs, no GET_META. A failed node keeps its connections open and does
 not respond.
@@ -98,7 +98,7 @@ class CouchbaseMock:
         self.authenticator: PasswordAuthenticator = PasswordAuthenticator(bucket, password)
         with zipfile.ZipFile(program.jar) as archive:
             self.error_map: ErrorMap = parse_error_map(archive.read(ERROR_MAP_IN_JAR))
-            """Error map of the mock, read from its own file."""
+            """Error map of the mock, read from its jar."""
 
     def __enter__(self) -> Self:
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -117,7 +117,7 @@ class CouchbaseMock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # End the process: without this, it would end only some time after this connection is lost.
+        # Kill the process, because it would end only some time after this connection is lost.
         self._control.close()
         self._end()
 
@@ -190,7 +190,7 @@ class CouchbaseMock:
         self.do("SET_QUERY_ERROR_STATE", code=code, message=message, fail_prepared=prepared, fail_regular=not prepared)
 
     def drop_indexes(self) -> None:
-        """Make every plan miss its index, which was created before."""
+        """Make every existing plan miss its index."""
         self.do("RESET_QUERYSTATE")
 
     def hiccup(self, milliseconds: int) -> None:
@@ -243,7 +243,7 @@ class CouchbaseMock:
         return [sum(entry["opcode"] == opcode for entry in log) for log in logs]
 
     def restore(self) -> None:
-        """Reset all faults."""
+        """Reset all faults, settings and logs."""
         self.fail(0, count=0)
         self.truncate(0)
         self.hiccup(0)

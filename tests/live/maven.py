@@ -29,7 +29,7 @@ def find_java() -> str:
 
 @contextmanager
 def folder_beside(target: Path) -> Iterator[Path]:
-    """Yield a folder for building ``target``, which is then moved, so that ``target`` is always complete."""
+    """Yield a folder in which the caller builds ``target`` and then moves it, so that ``target`` is always complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         yield Path(folder)

@@ -1,4 +1,4 @@
-"""Real memcached on a free local port, started and ended by its own process id."""
+"""Real memcached on a local port, in a process that the tests start and kill."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WAIT_SECONDS = 20.0
 """Seconds after which a server that has not started or ended has failed."""
 
 OPTIONS = ("-l", "127.0.0.1", "-U", "0", "-m", "64", "-I", str(VALUE_SIZE_MAX))
-"""Options: listen on loopback, no UDP, 64 MiB of memory."""
+"""Options: listen on loopback, no UDP, 64 MiB of memory, and the maximum size of a document."""
 
 ANY_PORT = -1
 """Port number with which memcached chooses a free port, and writes it to the file in ``MEMCACHED_PORT_FILENAME``."""
@@ -59,7 +59,7 @@ class Memcached:
         return f"memcached://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start it without documents, on its previous port if it had one."""
+        """Start the server without documents, on its previous port if it had one."""
         port_file = self._folder / "port"
         port_file.unlink(missing_ok=True)
         user = ["-u", "nobody"] if os.geteuid() == 0 else []
@@ -86,5 +86,5 @@ class Memcached:
         """Stop the process until ``end`` kills it. Requests of clients wait in the kernel."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
-        # Wait until the process has stopped: until then, threads other than the one with the signal continue.
+        # Wait until the process has stopped: until then, threads other than the one that handles the signal continue.
         os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)

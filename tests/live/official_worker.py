@@ -1,8 +1,8 @@
 """Driver of the official client: one command per line on stdin, one result per line on stdout, as JSON.
 
 It is a separate process, because the client's C++ core ends the process if it refuses a cluster config. A command is
-``{"do": name, "key": key, ...}``, with ``"path": "scope.collection"`` unless it is the default one; a result is
-``{"result": ...}`` or ``{"error": name of the exception class}``.
+``{"do": name, "key": key, ...}``, with ``"path": "scope.collection"`` unless the collection is the default one; a
+result is ``{"result": ...}`` or ``{"error": name of the exception class}``.
 
 Bytes are encoded as ``{"bytes": hexadecimal}``.
 """
@@ -89,7 +89,7 @@ def _value(command: Command) -> Any:
 
 
 def _counter(options: Any, command: Command) -> Any:
-    # Pass a negative initial value by default, because the client creates a counter for any other.
+    # Pass a negative initial value by default, because the client creates a counter for any other value.
     return options(
         delta=DeltaValue(command.get("delta", 1)), initial=SignedInt64(command.get("initial", -1)), **_durable(command)
     )

@@ -7,7 +7,7 @@ import socket
 from itertools import chain, islice
 
 NEVER_GIVEN_PORTS = range(20_000, 32_000)
-"""Ports outside the ephemeral range of all systems."""
+"""Ports outside the default ephemeral ranges of Linux, macOS and Windows."""
 
 
 def quiet_ports(count: int) -> list[int]:

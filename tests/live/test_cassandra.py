@@ -111,7 +111,7 @@ def test_transactions_are_not_downgraded(
     serial: ConsistencyLevel,
     named: ConsistencyLevel,
 ) -> None:
-    """A transaction without a quorum fails with level QUORUM; its retry at ONE keeps the serial level and fails."""
+    """A transaction without a quorum fails with the quorum's level; a retry at ONE keeps the serial level and fails."""
     future = start(
         cassandra_session, downgrading, INSERTION + " IF NOT EXISTS", row_id, serial_consistency_level=serial.value
     )
@@ -139,7 +139,7 @@ def test_serial_reads_are_downgraded(cassandra_session: Session, downgrading: Wa
 def test_default_retries_transactions_on_the_next_node(
     cassandra_session: Session, default: WatchedPolicy, row_id: int
 ) -> None:
-    """Under the default policy, a transaction is retried on the next node; as there is only one, it fails."""
+    """Under the default policy, a transaction is retried on the next node; without a next node, it fails."""
     with pytest.raises(NoHostAvailable):
         start(cassandra_session, default, INSERTION + " IF NOT EXISTS", row_id).result()
 

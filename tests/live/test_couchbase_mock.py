@@ -55,7 +55,7 @@ async def attempt(
 
 
 def ready(cluster: triclinium.Cluster) -> list[triclinium.health.ConnectionStatistics]:
-    """Return the connections that have completed their bootstrap, which must exist."""
+    """Return the connections that have completed their bootstrap. There must be at least one."""
     found = [connection for connection in cluster.statistics().connections if connection.state == "READY"]
     assert found
     return found
@@ -184,7 +184,7 @@ async def test_hello_after_authentication(safety_net: None, couchbase_mock: Couc
 
 
 async def test_nodes_without_a_cluster_config(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
-    """Without a cluster config, nothing is sent to a bucket, and the error gives the reason."""
+    """Without a cluster config, no write is sent to the bucket, and the error gives the reason."""
     couchbase_mock.do("SET_CCCP", enabled=False)
     couchbase_mock.log_commands()
     with pytest.raises(errors.UnambiguousTimeoutException, match="no cluster config"):
@@ -253,7 +253,7 @@ async def test_locks_of_a_missing_document(store: triclinium.Collection, key: st
 
 
 async def test_counters(store: triclinium.Collection, key: str) -> None:
-    """The client creates a counter with its initial value, and counts up and down; other documents raise."""
+    """The client creates a counter with its initial value, and counts up and down; counting in a text raises."""
     created = await store.binary.increment(key, delta=7, initial=5)
     up = await store.binary.increment(key, delta=7, initial=5)
     down = await store.binary.decrement(key)
@@ -284,7 +284,7 @@ async def test_expiry(couchbase_mock: CouchbaseMock, store: triclinium.Collectio
 async def test_a_lock_blocks_other_writers(
     couchbase_mock: CouchbaseMock, store: triclinium.Collection, key: str
 ) -> None:
-    """A lock blocks other writers; its holder may unlock the document or write with the CAS, and it expires."""
+    """A lock blocks other writers; its holder may unlock the document or write with the CAS, and the lock expires."""
     await store.upsert(key, 1)
     lock = await store.get_and_lock(key, timedelta(seconds=25))
     with pytest.raises(errors.DocumentLockedException):
@@ -373,7 +373,7 @@ async def test_tasks_share_the_nodes(couchbase_mock: CouchbaseMock, store: tricl
 
 
 async def test_unsupported_collections_are_refused(couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster) -> None:
-    """A named collection raises before anything is sent."""
+    """A write to a named collection raises before it is sent."""
     people = cluster.bucket(couchbase_mock.bucket).scope("inventory").collection("people")
     couchbase_mock.log_commands()
     with pytest.raises(errors.FeatureNotAvailableException, match="inventory.people"):

@@ -40,7 +40,7 @@ STATUSES = [*range(0x08), 0x09, 0x20, 0x21, 0x24, *range(0x81, 0x87), *range(0xC
 
 
 class Operated(NamedTuple):
-    """Operation on an existing document, except for an insert; ``cas`` is that of its lock if it needs one."""
+    """Operation on an existing document, or an insert. If the operation needs a lock, it gets the CAS of the lock."""
 
     opcode: Opcode
     perform: Callable[[Collection, str, Any, couchbase.AnyRetryStrategy], Awaitable[object]]
@@ -111,7 +111,7 @@ def store(couchbase_mock: CouchbaseMock, cluster: Cluster) -> Collection:
 def explained(
     operation: str, status: int, entry: couchbase.ErrorMapEntry | None, strategy: couchbase.AnyRetryStrategy
 ) -> Explanation:
-    """Return the explanation of the first response to an operation."""
+    """Return the explanation of a status in the first response to an operation."""
     return explain(
         CouchbaseCase(
             service=couchbase.Service.KV, operation=operation, happened=KvAnswer(int(status), entry), strategy=strategy
@@ -161,7 +161,7 @@ async def check(
 async def test_the_client_follows_explain(
     couchbase_mock: CouchbaseMock, cluster: Cluster, key: str, status: int, strategy: type[couchbase.AnyRetryStrategy]
 ) -> None:
-    """The client fails or retries every operation with every status of the server as `triclinium explain` describes."""
+    """For each injected status, every operation completes, fails or is retried as `triclinium explain` describes."""
     entry = couchbase_mock.error_map.entries.get(status)
     for name in OPERATIONS:
         expected = explained(name, status, entry, strategy())
@@ -274,7 +274,7 @@ async def test_late_and_lost_responses(safety_net: None, couchbase_mock: Couchba
         assert 3 == (await persist(partial(store.get, key))).content
         assert late == cluster.statistics().orphans
         assert connections <= ready_connections(cluster)
-        # Requests without a response stay in flight until their connection ends, so that a late response finds its own.
+        # Requests without a response stay in flight until their connection ends, so that late responses find them.
         assert (3 if lost else 0, 0) == (cluster.statistics().in_flight, cluster.statistics().open_operations)
 
 
@@ -409,7 +409,7 @@ async def test_requests_in_flight_to_a_failed_node(safety_net: None, mortal_mock
             if ended["lost"]:
                 break
             mock.respawn(2)
-            # Read until the client has the map with the node, because only then it sends writes to the node.
+            # Read all keys, so that the client gets the map with the node, and then sends writes to the node.
             for key in KEYS:
                 await store.get(key)
 

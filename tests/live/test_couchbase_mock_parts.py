@@ -139,7 +139,7 @@ async def test_extended_attributes(store: Collection, key: str) -> None:
 async def test_the_client_follows_explain(
     couchbase_mock: CouchbaseMock, store: Collection, key: str, name: str, status: int
 ) -> None:
-    """The client fails or retries subdocument operations as `triclinium explain` describes."""
+    """Without retries, subdocument operations fail with the error that `triclinium explain` gives for the status."""
     await store.upsert(key, ADA)
     entry = couchbase_mock.error_map.entries.get(status)
     strategy = NeverRetry()

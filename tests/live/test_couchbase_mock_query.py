@@ -25,7 +25,7 @@ async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncItera
     async with triclinium.open_cluster(
         mock.connection_string, mock.authenticator, timeouts=triclinium.TimeoutOptions(query=60.0)
     ) as opened:
-        # Open the bucket, because only then the client receives the addresses of services.
+        # Open the bucket, because its connections bring the addresses of the services.
         await opened.bucket(mock.bucket).wait_until_ready()
         yield opened
 

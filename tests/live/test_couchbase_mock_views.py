@@ -42,7 +42,7 @@ async def found(bucket: Bucket, **options: Any) -> list[ViewRow]:
 
 
 async def test_rows(bucket: Bucket) -> None:
-    """Rows are ordered by key and have their documents, and the metadata has the total number."""
+    """Rows are ordered by key and have id and value, and the metadata has the total number of rows."""
     async with bucket.view_query("people", "by_place", reduce=False, limit=2) as result:
         rows = await result.rows()
         metadata = await result.metadata()
@@ -67,7 +67,7 @@ async def test_rows_are_selected_by_options(bucket: Bucket) -> None:
 
 
 async def test_reductions(bucket: Bucket) -> None:
-    """A reduction returns one row for all rows or for each group, without a document."""
+    """A reduction returns one row for all rows or for each group, without a document id."""
     total = await found(bucket)
     by_country = await found(bucket, group_level=1)
 

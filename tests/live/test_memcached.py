@@ -151,7 +151,7 @@ async def test_touch_changes_only_the_expiry(memcached: Memcached, store: tricli
 
 
 async def test_counters(store: triclinium.Collection, key: str) -> None:
-    """The client creates a counter with its initial value; it counts up, and down to 0 but not below."""
+    """The client creates a counter with its initial value; the counter counts up, and down to 0 but not below."""
     created = await store.binary.increment(key, delta=7, initial=5)
     up = await store.binary.increment(key, delta=7, initial=5)
     down = await store.binary.decrement(key)
@@ -170,7 +170,7 @@ async def test_a_counter_has_64_bits(store: triclinium.Collection, key: str) -> 
 
 
 async def test_expiry_of_a_counter(memcached: Memcached, store: triclinium.Collection, key: str) -> None:
-    """The expiry of a counter is set when it is created, and counting does not change it."""
+    """The operation that creates a counter sets its expiry; counting does not change the expiry."""
     await store.binary.increment(key, initial=1, expiry=timedelta(hours=1))
     await store.binary.increment(key, initial=1, expiry=timedelta(days=1))
 
@@ -265,7 +265,7 @@ class WatchedConnector(TcpConnector):
 
 
 class WatchedSendStream(trio.abc.SendStream):
-    """Stream that forwards everything."""
+    """Stream that counts the bytes and forwards them."""
 
     def __init__(self, stream: trio.abc.SendStream, watcher: WatchedConnector) -> None:
         self._stream = stream
@@ -277,7 +277,7 @@ class WatchedSendStream(trio.abc.SendStream):
         await self._stream.send_all(data)
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Wait like the stream."""
+        """Wait until the inner stream can send."""
         await self._stream.wait_send_all_might_not_block()
 
     async def aclose(self) -> None:

@@ -27,7 +27,7 @@ RACERS = 4
 KEYS = 30
 """Number of counters that all racers create at the same time."""
 ROUNDS_MAX = 3_000
-"""Maximum number of rounds. On two cores, some dozen rounds have one loser; if all have none, memcached has changed."""
+"""Maximum number of rounds. On two cores, some dozen rounds suffice; if no round has a loser, memcached has changed."""
 
 
 def connected(memcached: Memcached) -> socket.socket:

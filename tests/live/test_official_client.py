@@ -105,7 +105,7 @@ def test_locks(official: LineProcess, key: str) -> None:
 
 
 def test_counters(official: LineProcess, key: str) -> None:
-    """The client creates a counter with its initial value; it counts up, and down to 0 but not below."""
+    """The client creates a counter with its initial value; the counter counts up, and down to 0 but not below."""
     ask = partial(official.ask, key=key)
 
     assert {"result": 5} == ask(do="increment", initial=5, delta=7)
@@ -186,7 +186,7 @@ async def test_both_clients_use_the_same_locks(official: LineProcess, ours: Coll
 
 
 async def test_both_clients_use_the_same_counters(official: LineProcess, ours: Collection, key: str) -> None:
-    """Both clients count in the same document, and either client can remove it."""
+    """Both clients count in the same document. After one client has removed it, the other does not find it."""
     await ours.binary.increment(key, initial=10)
 
     assert {"result": 11} == official.ask(do="increment", key=key)

@@ -63,7 +63,7 @@ def test_lookups(official: LineProcess, key: str) -> None:
 
 
 def test_a_missing_document(official: LineProcess, key: str) -> None:
-    """A missing document has no parts, and is not created by default."""
+    """By default, lookups and changes of a missing document raise an exception, and do not create the document."""
     ask = partial(official.ask, key=key)
 
     assert NOT_FOUND == ask(do="lookup_in", specs=[spec("get", "a")])

@@ -21,7 +21,7 @@ def test_a_durable_hour(seed: int) -> None:
 
 
 def find_a_liar(first: int) -> None:
-    """Run histories from seed ``first`` until one raises a Violation; earlier seeds do not reveal the fault."""
+    """Run histories with seeds from ``first`` until one raises a Violation. Smaller seeds do not reveal the fault."""
     for seed in range(first, SEEDS_TO_FIND):
         DurableHour(seed).run()
 

@@ -13,7 +13,7 @@ from triclinium_core.testing.state_machine import KVStateMachine, TokenStateMach
 PASSWORD = PasswordAuthenticator("Administrator", "password")
 TOKEN = JwtAuthenticator("a.b.c", allow_unencrypted=True)
 EXAMPLES = settings().max_examples
-"""Number of examples of the profile. ``TestKV`` runs twice as many, because one history covers many choices."""
+"""Number of examples of the profile. ``TestKV`` runs twice as many, and each of the other machines fewer."""
 
 
 class LockedDocuments(KVStateMachine):

@@ -1,8 +1,8 @@
 """Scripts of errors, results and cancellations for each form of retry, compared with a model.
 
 Safety: a call has no more attempts than permitted, no attempt after an error that is not retry-safe or after a
-cancellation, and none that would start at the deadline; its quota is that of the model. Liveness: if the strategy
-permits an attempt that would succeed, the caller gets the result.
+cancellation, and none that would start at or after the deadline; its quota is that of the model. Liveness: if the
+strategy permits an attempt that would succeed, the caller gets the result.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ async def _in_form(
     return result
 
 
-# Times at which no attempt starts or ends, so that no two events have the same time.
+# Times at which no attempt starts or ends, so that a cancellation or a deadline never coincides with one.
 MOMENTS = st.one_of(st.just(math.inf), st.integers(0, 30).map(lambda third: third / 2 + 0.25))
 FINAL: st.SearchStrategy[Step] = st.sampled_from(["ok", "unsafe"])
 FAILED: st.SearchStrategy[Step] = st.sampled_from(["safe", "throttled", "rejected"])

@@ -39,7 +39,7 @@ async def operate(chance: random.Random, people: Collection, key: str, strategy:
 
 
 def attempts_seen(fake: testing.FakeCluster) -> tuple[Counter[str], Counter[str]]:
-    """Return two counts of attempts by key: those that the node has received, and those sent to the wrong node."""
+    """Return two counts of attempts by key: those without the status NOT_MY_VBUCKET, and those with it."""
     commands = [command for command in fake.node.command_log if command.opcode in (AnyOpcode.GET, AnyOpcode.SET)]
     misled = [command for command in commands if command.status == Status.NOT_MY_VBUCKET]
     keys, wrong = (Counter(command.key.decode() for command in each) for each in (commands, misled))
@@ -48,7 +48,7 @@ def attempts_seen(fake: testing.FakeCluster) -> tuple[Counter[str], Counter[str]
 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_every_attempt_has_a_token(seed: int) -> None:
-    """Each attempt has a token and each token has one end, for sync and async strategies and any cancellation."""
+    """Each attempt has a token and no token has two ends, for sync and async strategies and any cancellation."""
     chance = random.Random(seed)
     book = TokenBook(
         retries=chance.randrange(12), delay=chance.choice([0.0, 0.05, 1.0]), first_delay=chance.choice([0.0, 0.1, 3.0])

@@ -39,7 +39,7 @@ PHRASES = (
     Phrase(
         "idiom",
         re.compile(
-            r"\b(?:are none\b|as well as none|what becomes? of|comes? to nothing|has the last word|is of no use|"
+            r"\b(?:(?-i:are none)\b|as well as none|what becomes? of|comes? to nothing|has the last word|is of no use|"
             r"by turns|said aloud|is said once|stands? (?:in|on|beside) (?:the|its|their|a)\b|as it were|"
             r"it is said that|those who|none of its own)\b",
             re.IGNORECASE,

@@ -26,7 +26,7 @@ They are the resident bytes of this process, the memory blocks that Python's all
 the garbage collector tracks, tasks, open operations, and the resident bytes of the nodes' process.
 """
 MEMORY = ("resident", "blocks", "objects", "nodes_resident")
-"""Figures that must not grow."""
+"""Figures that must not grow by more than ``GROWTH_MAX``."""
 
 
 class Samples:
@@ -79,7 +79,7 @@ class Trend:
     first: float
     """Median of the first quarter of the samples after the warm-up."""
     last: float
-    """Median of the last quarter of the samples."""
+    """Median of the last quarter of the same samples."""
     slope_per_hour: float
     """Change of the figure per hour, by least squares."""
 

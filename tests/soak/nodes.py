@@ -1,8 +1,8 @@
 """Three fake nodes on loopback in a separate process, with continuous faults.
 
-It prints its connection data as one line of JSON, and then answers each line of JSON with another: ``{"do": "tally"}``
-returns the counts of commands and faults so far, ``{"do": "calm"}`` stops the faults for the rest and returns the
-counts. It ends with its input.
+The process prints its connection data as one line of JSON, and then answers each line of JSON with another:
+``{"do": "tally"}`` returns the counts of commands and faults so far, ``{"do": "calm"}`` stops the faults for the rest
+of the run and returns the counts. The process ends when its input ends.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Disruptions:
         }
 
     async def happen(self) -> None:
-        """Cause faults until ``calm``."""
+        """Cause faults and changes until ``calm`` is called."""
         with self._scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._strike)

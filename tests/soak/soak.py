@@ -20,14 +20,14 @@ from triclinium_core.contract.couchbase import TimerKind
 MEMORY_SECONDS_MIN = 120.0
 """Duration in seconds of a run below which its memory is not checked."""
 SETTLE_SECONDS = 20.0
-"""Seconds after the last fault in which everything must complete."""
+"""Seconds after the final reads in which the client must become idle."""
 ATTEMPTS = 4
 """Number of attempts to read a document after the faults, because on a busy machine reconnecting takes time."""
 READ_SECONDS = 200.0
 """Safety net in seconds; every read also has its own timeout."""
 POLL_SECONDS = 0.05
 MANY = 100
-"""Number of operations of which some must succeed."""
+"""Number of operations of one kind, of which at least one must succeed."""
 ROUTINE_TIMERS = {
     TimerKind.KEEP_ALIVE,
     TimerKind.CONFIG_POLL,
@@ -53,7 +53,7 @@ class SoakReport:
     counters: dict[str, int] = field(default_factory=dict)
     documents: dict[str, object] = field(default_factory=dict)
     unreachable: list[str] = field(default_factory=list)
-    """Documents that could not be read after the faults."""
+    """Exceptions of the documents that could not be read after the faults."""
 
     def complaints(self) -> list[str]:
         """Return all complaints."""
@@ -127,7 +127,7 @@ class Soak:
         self._process = LineProcess([sys.executable, "-m", "tests.soak.nodes", str(seed)])
 
     def run(self) -> SoakReport:
-        """Return its results."""
+        """Run the soak, and return its results."""
         with self._process:
             return trio.run(self._run, self._process.hear())
 
@@ -187,7 +187,7 @@ class Soak:
                 nursery.start_soon(read, key, report.documents)
 
     async def _settle(self, report: SoakReport, cluster: Cluster) -> None:
-        """Wait until the client is idle or the time is up, and record the timers, waiters and tasks that are left."""
+        """Wait until the client is idle or the time is up, and record statistics, waiters and timers that are left."""
         driver: Any = cluster._driver
         timers = driver._machine._timers
 

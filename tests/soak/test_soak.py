@@ -66,7 +66,7 @@ def break_statistics(report: SoakReport) -> None:
 
 
 def grow(report: SoakReport) -> None:
-    """Let the number of memory blocks grow by some per second after the warm-up."""
+    """Let the number of memory blocks grow by a hundred per second."""
     report.samples = samples(lambda second: 10**6 + 100 * second)
 
 

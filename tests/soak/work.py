@@ -91,7 +91,7 @@ class Known:
     )
     own: dict[str, Own] = field(default_factory=dict)
     strangers: list[BaseException] = field(default_factory=list)
-    """Exceptions of classes that do not belong to triclinium."""
+    """Exceptions other than CouchbaseException."""
 
     @property
     def begun(self) -> int:
@@ -132,7 +132,7 @@ class Work:
         }
 
     async def prepare(self) -> None:
-        """Create the counters; if a lost insert was applied, they already exist."""
+        """Create the counters. An insert that fails may have created its counter nevertheless."""
         rng = random.Random(self._seed)
         for key in self.known.counters:
             done = False
@@ -148,7 +148,7 @@ class Work:
             await trio.sleep(rng.expovariate(1 / self._pause))
 
     async def perform(self, rng: random.Random, kind: str, call: Callable[[], Awaitable[object]]) -> tuple[bool, bool]:
-        """Perform an operation and record its result; return whether it succeeded, and whether it may be applied."""
+        """Perform and record an operation. Return whether it succeeded, and whether it may have been applied."""
         reported = self.known.reported[kind]
         reported.begun += 1
         limit = rng.uniform(0.0, 0.05) if rng.random() < CANCEL_SHARE else float("inf")

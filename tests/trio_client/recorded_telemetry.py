@@ -93,7 +93,7 @@ class RecordingTracer:
 
     @property
     def broken_rules(self) -> list[str]:
-        """Names of spans that are open, ended more than once, or were used after their end."""
+        """Names of spans that are open, ended more than once, or broke a rule of ``reported_late``."""
         return [span.name for span in self.spans if span.ends != 1 or span.reported_late]
 
 

@@ -78,7 +78,7 @@ async def test_an_abandonment_has_the_reason_of_its_scopes(
     with_another: bool,
     depth: int,
 ) -> None:
-    """An operation in an expired ``fail_after`` block is abandoned with reason timeout, any other with cancelled."""
+    """The reason is timeout if an expired ``fail_after`` block is around, without a shield between; else cancelled."""
     machine = silent_machine()
     async with open_driver(machine) as driver, trio.open_nursery() as others:
         if with_another:

@@ -350,7 +350,7 @@ def report(record_property: Record, situation: str, what: str, runs: Runs[T]) ->
 
 
 def test_no_operation_is_left_out() -> None:
-    """Every public coroutine of every public class is in the tables above, or in those of health and services."""
+    """Every public coroutine of these classes is in the tables above, or in those of health, services or replicas."""
     found = {
         f"{kind.__name__}.{name}"
         for kind in (
@@ -530,7 +530,7 @@ async def run_until_cancelled(moments: Moments) -> tuple[Ending, Mapping[str, in
 
 
 def test_a_running_cluster_cancelled_at_every_moment(record_property: Record) -> None:
-    """The nursery of a cancelled cluster ends immediately with all its tasks."""
+    """A nursery with a running cluster that is cancelled at any moment ends with all tasks of the cluster."""
     runs = at_every_moment(run_until_cancelled)
     report(record_property, "running", "run_cluster", runs)
 

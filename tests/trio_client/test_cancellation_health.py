@@ -100,7 +100,7 @@ SHORT = {
     ("Bucket.wait_until_ready", "slow"),
     ("CollectionManager.get_all_scopes", "slow"),
 }
-"""Cases of a short run: every kind of call once. The core decides how long a call waits."""
+"""Cases of a short run: every kind of call at least once. The core decides how long a call waits."""
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ SHORT = {
     ],
 )
 def test_a_call_cancelled_at_every_moment(name: str, trouble: str, record_property: Record) -> None:
-    """A cancelled call completes or is cancelled, and the client's state is the same in either case."""
+    """A call in a cancelled scope completes or raises Cancelled, and the client's state is the same in either case."""
     runs = at_every_moment(partial(live, CALLS[name], TROUBLES[trouble]))
     record_property("cancelled", (trouble, name, runs.moments, runs.checkpoints))
     undisturbed, first = runs.undisturbed, runs.cancelled[0]

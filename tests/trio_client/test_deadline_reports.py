@@ -49,7 +49,7 @@ async def test_a_timeout_is_logged_once(autojump_clock: MockClock, caplog: pytes
 async def test_a_burst_makes_a_line_of_limited_length(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log line of a burst of operations has a maximum length and counts the rest."""
+    """The log line of a burst has the contexts of a limited number of operations and counts the rest."""
     async with open_driver(silent_machine()) as driver:
         with pytest.raises(UnambiguousTooSlowError), fail_after(1):  # noqa: PT012 - the block itself expires
             async with trio.open_nursery() as nursery:
@@ -172,7 +172,7 @@ async def test_a_long_block_keeps_the_newest_operations(
     after: Callable[[str], Operation],
     ambiguous: int,
 ) -> None:
-    """After many cancellations, the error lists the newest operations, ambiguous ones before others, and counts all."""
+    """After many cancellations, the error counts all operations and keeps ambiguous ones first, then the newest."""
     first = [before(f"old-{number}") for number in range(REMEMBERED_MAX)]
     second = [after(f"new-{number}") for number in range(REMEMBERED_MAX)]
 
@@ -193,7 +193,7 @@ async def test_a_long_block_keeps_the_newest_operations(
 
 
 async def test_dropped_operations_do_not_change_the_class(autojump_clock: MockClock) -> None:
-    """One ambiguous operation before any number of others makes the timeout ambiguous, and stays in the list."""
+    """One ambiguous operation before many others makes the timeout ambiguous, and stays in the list."""
 
     async def body(driver: ClusterDriver) -> None:
         await abandon(driver, [write("ada"), *(read(f"k{number}") for number in range(2 * REMEMBERED_MAX))])

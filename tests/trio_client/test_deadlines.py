@@ -251,7 +251,7 @@ async def cancel(scope: trio.CancelScope) -> None:
 
 
 async def test_unsent_operations_are_unambiguous(mock_clock: MockClock) -> None:
-    """A write cancelled in the pass of the event loop in which it was requested is ambiguous only if it was sent."""
+    """A write cancelled in the pass of the event loop in which it was requested is ambiguous exactly if it was sent."""
     ambiguous = list[bool]()
     async with open_pair() as (fake, _, people), trio.open_nursery() as nursery:
         await people.upsert("ada", 0)

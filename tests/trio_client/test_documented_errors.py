@@ -69,13 +69,13 @@ async def entered(block: AbstractAsyncContextManager[object]) -> None:
 
 
 async def twice(call: Callable[[], Awaitable[object]]) -> None:
-    """Make a call that succeeds, and return the result of repeating it."""
+    """Make a call that succeeds, and repeat it."""
     await call()
     await call()
 
 
 def struck(opcode: testing.Opcode, fault: Any, call: Callable[[Stage], Awaitable[object]]) -> Trigger:
-    """Return a call whose next requests with ``opcode`` meet a fault."""
+    """Return a trigger that makes a call while all requests with ``opcode`` meet a fault."""
 
     def trigger(stage: Stage) -> object:
         stage.fake.node.faults.always(opcode, fault)

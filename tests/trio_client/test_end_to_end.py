@@ -41,7 +41,7 @@ async def test_the_first_program(autojump_clock: MockClock) -> None:
 
 
 async def test_reading_into_a_type(autojump_clock: MockClock) -> None:
-    """``get`` decodes a document into the requested type, or raises an error with the reason."""
+    """``content_as`` decodes a document into the requested type, or raises DecodingFailureException."""
     async with open_pair() as (_, _, people):
         await people.upsert("ada", {"born": 1815, "tags": ["poet"]})
         await people.upsert("bob", {"born": "yesterday"})
@@ -54,7 +54,7 @@ async def test_reading_into_a_type(autojump_clock: MockClock) -> None:
 
 
 async def test_a_missing_document(autojump_clock: MockClock) -> None:
-    """``get_or_none`` returns None for a missing document, ``exists`` returns false, and ``get`` raises."""
+    """``get_or_none`` returns None for a missing document, ``exists`` reports its absence, and ``get`` raises."""
     async with open_pair() as (_, _, people):
         assert await people.get_or_none("bob") is None
         assert not (await people.exists("bob")).exists

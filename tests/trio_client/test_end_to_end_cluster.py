@@ -80,7 +80,7 @@ async def test_a_rebalance_is_transparent(autojump_clock: MockClock) -> None:
 
 
 async def test_a_dead_node_and_its_failover(autojump_clock: MockClock) -> None:
-    """Until the failover, reads of a dead node's documents time out and name the node; afterwards they succeed."""
+    """Until the failover, a write to a document of a dead node times out; afterwards, writes and reads succeed."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         people = people_of(cluster)
         await write_all(people, 1)

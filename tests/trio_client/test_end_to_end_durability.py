@@ -33,7 +33,7 @@ WRITES: Sequence[Callable[[triclinium.Collection, triclinium.DurabilityLevel], A
 
 
 class Trio(NamedTuple):
-    """Cluster, client, and the replicas of the document that most tests use."""
+    """Cluster, collection, and the owner and replicas of the document that most tests use."""
 
     fake: FakeCluster
     people: triclinium.Collection

@@ -82,7 +82,7 @@ async def test_an_inner_nurserys_group_is_raised_unchanged(autojump_clock: MockC
 
 
 async def test_calls_after_the_block_are_refused(autojump_clock: MockClock) -> None:
-    """After the block, every call immediately raises ClosedResourceError, and the node receives nothing."""
+    """After the block, a collection's calls immediately raise ClosedResourceError, and the node receives nothing."""
     async with open_fake_cluster(options=OPTIONS) as fake:
         async with fake.open_client() as cluster:
             people = cluster.bucket("travel").default_collection()
@@ -130,7 +130,7 @@ async def test_a_cancelled_block_can_still_write(autojump_clock: MockClock) -> N
 
 
 async def test_a_cluster_in_the_callers_nursery(autojump_clock: MockClock) -> None:
-    """``run_cluster`` works until its nursery is cancelled, and is then closed."""
+    """The cluster of ``run_cluster`` works until its nursery is cancelled, and is then closed."""
     async with open_fake_cluster(options=OPTIONS) as fake:
         async with trio.open_nursery() as nursery:
             run = partial(run_cluster, connector=fake.connector)

@@ -212,7 +212,7 @@ async def test_a_port_of_the_web_console(
     port: int,
     peer: Callable[[trio.abc.Stream], Awaitable[None]] | Exception,
 ) -> None:
-    """If a cluster's ports respond like a web console, one warning lists the ports to use, and errors repeat it."""
+    """If the seeds have ports of the web console, one warning lists the ports to use, and errors repeat it."""
     caplog.set_level(logging.DEBUG, "triclinium")
     async with trio.open_nursery() as nursery:
         authenticator = triclinium.PasswordAuthenticator("app", "secret")

@@ -54,7 +54,7 @@ async def test_a_ping_of_a_bucket(autojump_clock: MockClock) -> None:
 
 
 async def test_a_ping_of_the_cluster(autojump_clock: MockClock) -> None:
-    """A ping of the cluster covers all nodes without a bucket, and the connections of open buckets."""
+    """A ping of the cluster covers connections without a bucket to all nodes, and the connections of open buckets."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         alone = await cluster.ping()
         await cluster.bucket("travel").wait_until_ready()
@@ -311,7 +311,7 @@ async def test_waiting_with_a_wrong_password(autojump_clock: MockClock) -> None:
 
 
 async def test_waiting_for_a_missing_bucket(autojump_clock: MockClock) -> None:
-    """Waiting for a missing bucket raises immediately, and the cluster is ready nevertheless."""
+    """Waiting for a missing bucket raises BucketAccessException, and the cluster is ready nevertheless."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         with (
             trio.fail_after(PATIENCE),

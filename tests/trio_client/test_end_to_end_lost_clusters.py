@@ -32,7 +32,7 @@ class Listing:
 
 
 def replace_all(fake: FakeCluster) -> None:
-    """Replace all nodes by new ones, before the old ones can send a config with them."""
+    """Replace all nodes with new ones before an old node can send a config that has the new ones."""
     for place in NEW:
         fake.nodes.add_node(place)
     for place in OLD:

@@ -57,7 +57,7 @@ async def query(cluster: triclinium.Cluster) -> None:
 async def test_no_node_is_in_the_network(
     autojump_clock: MockClock, call: Callable[[triclinium.Cluster], Awaitable[object]], reported: str
 ) -> None:
-    """If no node is in the network, errors name network, nodes, available networks and next step; nothing is sent."""
+    """If no node is in the network, errors name it, the available ones and the next step; services receive nothing."""
     timeouts = triclinium.TimeoutOptions(query=3.0, management=3.0)
     async with (
         open_fake_cluster(options=OPTIONS, nodes=2) as fake,

@@ -19,7 +19,7 @@ from triclinium.testing import FakeCluster, Opcode, open_tcp_cluster
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""Timeout that is longer than any test, because errors are immediate."""
+"""Timeout for which no test waits, because errors are immediate."""
 TOKEN, NEXT_TOKEN = "eyJhbGciOiJFUzI1NiJ9.e30.AAAA", "eyJhbGciOiJFUzI1NiJ9.e30.BBBB"
 ADA = "ada@example.org"
 OPTIONS = FakeNodeOptions(tokens=(TOKEN,), certificate_users=(ADA,))
@@ -57,7 +57,7 @@ def of_ada(authority: trustme.CA, tmp_path: Path) -> triclinium.CertificateAuthe
 
 
 def certificate(authority: trustme.CA, name: str, path: Path) -> triclinium.CertificateAuthenticator:
-    """Return a certificate for a name, in one file with its key."""
+    """Return an authenticator for a name, whose certificate is in one file with its key."""
     authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(path)
     return triclinium.CertificateAuthenticator(str(path))
 
@@ -126,7 +126,7 @@ async def test_authentication_with_a_token(fake: FakeCluster, trusting: ssl.SSLC
 async def test_authentication_with_a_certificate(
     fake: FakeCluster, trusting: ssl.SSLContext, of_ada: triclinium.CertificateAuthenticator
 ) -> None:
-    """A client certificate is sent by TLS, without any SASL command."""
+    """A client certificate is presented in the TLS handshake, and no SASL command is sent."""
     async with client(fake, of_ada, trusting) as cluster:
         await write_everywhere(fake, cluster)
         statistics = cluster.statistics()
@@ -136,7 +136,7 @@ async def test_authentication_with_a_certificate(
 
 
 async def test_a_changed_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
-    """Open connections authenticate again with a new token, and later connections use it, too."""
+    """Open connections authenticate again with a new token, and no new connection is opened."""
     async with client(fake, triclinium.JwtAuthenticator(TOKEN), trusting) as cluster:
         await write_everywhere(fake, cluster)
         before = [node.connections for node in fake.nodes]

@@ -144,7 +144,7 @@ async def test_store_semantics(autojump_clock: MockClock) -> None:
 
 
 async def test_attributes_and_macros(autojump_clock: MockClock) -> None:
-    """Extended attributes and macros are stored in the caller's order, and the server expands the macros."""
+    """Attributes and macros may follow other specs; results keep the caller's order, and the server expands macros."""
     async with open_pair() as (_, _, people):
         await people.upsert("ada", ADA)
         changed = await people.mutate_in(

@@ -71,7 +71,7 @@ async def test_a_slow_operation(autojump_clock: MockClock, caplog: pytest.LogCap
 
 
 async def test_calls_cancelled_by_a_scope(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """Calls that a scope cancels are in the threshold log, with the reason, and in the meter."""
+    """Calls that a scope cancels are in the meter and, if they are slow, in the threshold log with the reason."""
     async with open_pair() as (fake, cluster, people):
         fake.node.faults.always(Opcode.GET, drop_response())
         fake.node.faults.always(Service.MANAGEMENT, drop_response())
@@ -150,7 +150,7 @@ async def test_encoding_counts_as_duration(autojump_clock: MockClock, caplog: py
 
 
 async def test_encoding_of_query_parameters(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """The client encodes the parameters of a query for each attempt, and the log has the sum of these times."""
+    """The log entry of a query with parameters has the duration of their encoding."""
     async with open_pair(tracer=triclinium.telemetry.ThresholdLoggingTracer(query_threshold=0)) as (fake, cluster, _):
         fake.nodes.script.answer("SELECT $city", FakeAnswer(rows=[1]))
         async with cluster.query("SELECT $city", city="Oslo") as result:
@@ -161,7 +161,7 @@ async def test_encoding_of_query_parameters(autojump_clock: MockClock, caplog: p
 
 
 async def test_a_slow_request_to_a_service(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """Each service has its own threshold and its own entry in the report."""
+    """A request that exceeds the threshold of its service is in the service's entry of the report."""
     async with open_pair() as (fake, cluster, _):
         fake.node.faults.next(Service.MANAGEMENT, delay(1.5))
         await cluster.buckets().get_all_buckets()
@@ -207,7 +207,7 @@ async def test_durations_of_all_operations(autojump_clock: MockClock, caplog: py
 
 
 async def test_late_copies_are_not_orphans(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """Late responses of a completed ``get_any_replica`` are not orphans, and the meter has one value for the call."""
+    """Late responses of a completed replica read are not orphans, and the meter has one value for each call."""
     options = replace(OPTIONS, replicas=1)
     async with open_fake_cluster(options=options, nodes=2) as fake, fake.open_client() as cluster:
         people = cluster.bucket("travel").default_collection()
@@ -231,7 +231,7 @@ async def test_late_copies_are_not_orphans(autojump_clock: MockClock, caplog: py
 async def test_late_copies_of_a_timeout_are_orphans(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A late response of a replica read that timed out is an orphan."""
+    """A late response of a replica read that a scope cancelled is an orphan."""
     async with open_pair() as (fake, cluster, people):
         await people.upsert("ada", 1)
         fake.node.faults.next(Opcode.GET, delay(1.0))

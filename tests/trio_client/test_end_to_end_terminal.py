@@ -1,4 +1,4 @@
-"""Errors of three nodes that only an administrator can fix, which are immediate and specific instead of timeouts."""
+"""Errors of three nodes that a retry does not fix; by default they are immediate and specific, not timeouts."""
 
 from __future__ import annotations
 

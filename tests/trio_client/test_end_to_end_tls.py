@@ -24,7 +24,7 @@ from triclinium_core.runtime.kv.connection.sasl import PLAIN_ONLY
 from triclinium_core.testing import FakeNode
 
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""Timeout that is longer than any test, because errors are immediate."""
+"""Timeout for which no test waits, because errors are immediate."""
 NOW = datetime.now(UTC)
 ADDRESS = "127.0.0.1"
 
@@ -62,7 +62,7 @@ class Authority:
         return context
 
     def client(self, issuer: trustme.CA | None = None) -> triclinium.CertificateAuthenticator:
-        """Return a certificate of a client."""
+        """Return an authenticator with a client certificate."""
         path = self._folder / "client.pem"
         (issuer or self.known).issue_cert("ada@example.org").private_key_and_cert_chain_pem.write_to_path(path)
         return triclinium.CertificateAuthenticator(str(path))
@@ -137,7 +137,7 @@ async def test_the_client_refuses_a_certificate(
 @pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=lambda version: version.name)
 @pytest.mark.parametrize("shows", ["nothing", "a certificate of an unknown authority"])
 async def test_the_nodes_refuse_a_client(authority: Authority, newest: ssl.TLSVersion, shows: str) -> None:
-    """If the nodes refuse the client's certificate, the error has the alert, even after the handshake as in TLS 1.3."""
+    """If nodes refuse a client with an unknown certificate or none, the error has the alert, even in TLS 1.3."""
     async with nodes_with(authority.server(demands=True, newest=newest)) as fake:
         who: triclinium.Authenticator = (
             fake.authenticator if shows == "nothing" else authority.client(authority.unknown)
@@ -175,7 +175,7 @@ async def test_the_default_context_trusts_the_system(authority: Authority) -> No
 
 
 async def test_a_node_without_plain_over_tls(authority: Authority) -> None:
-    """Over TLS, a node without PLAIN gets SCRAM; a stream that ends without close_notify is reconnected."""
+    """Over TLS, a node without PLAIN gets SCRAM; a connection that ends without close_notify is replaced."""
     options = FakeNodeOptions(sasl_mechanisms=("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1"))
     async with (
         open_tcp_cluster(FakeNode(options), ssl_context=authority.server()) as fake,

@@ -1,4 +1,4 @@
-"""Module of all exceptions, two of which are also trio's."""
+"""Module of all exceptions, two of which derive also from trio.TooSlowError."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_exceptions_are_those_of_the_core() -> None:
     ],
 )
 def test_timeouts_of_blocks_have_two_bases(expected: type[Exception], kind: type[Exception]) -> None:
-    """The timeouts of ``fail_after`` derive from the SDK's class and trio.TooSlowError, the core's class from one."""
+    """The timeouts of ``fail_after`` derive from the core's classes and trio.TooSlowError; the core's do not."""
     assert issubclass(kind, expected)
     assert issubclass(kind, trio.TooSlowError)
     assert not issubclass(expected, trio.TooSlowError)

@@ -1,4 +1,4 @@
-"""Ctrl-C in a separate process, at any moment."""
+"""Ctrl-C in a separate process, at random moments."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def begun_with_baggage(
 
 
 def test_a_foreign_span_is_not_a_parent() -> None:
-    """A span of another type as the parent raises with the next step."""
+    """A span of another type as the parent raises an error that names the right type."""
     spans = Spans()
 
     with pytest.raises(errors.InvalidArgumentException, match="OpenTelemetryRequestSpan"):
@@ -377,7 +377,7 @@ async def test_an_unwrapped_span_as_parent(autojump_clock: MockClock) -> None:
 
 @pytest.mark.parametrize("traces", [True, False])
 async def test_exemplars_name_the_span(traces: bool, autojump_clock: MockClock) -> None:
-    """An exemplar names the span of the slow operation, or without a tracer that of the calling task."""
+    """An exemplar names the span of its operation, or without a tracer that of the calling task."""
     spans, reader = Spans(), InMemoryMetricReader()
     program = spans.provider.get_tracer("program")
     meter = OpenTelemetryMeter(MeterProvider([reader], exemplar_filter=AlwaysOnExemplarFilter()))

@@ -1,4 +1,4 @@
-"""Printable messages, contexts and log lines for hostile arguments of every public method."""
+"""Printable messages, contexts and log lines for hostile arguments of public methods."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def owners(cluster: triclinium.Cluster) -> Iterator[object]:
 async def test_every_method_with_hostile_arguments(
     caplog: pytest.LogCaptureFixture, autojump_clock: trio.testing.MockClock, redact: bool
 ) -> None:
-    """With hostile arguments to any method, messages, contexts and log lines are printable."""
+    """With hostile arguments to the methods of a client, messages, contexts and log lines are printable."""
     caplog.clear()
     caplog.set_level(logging.DEBUG, logger="triclinium")
     wrong: list[str] = []

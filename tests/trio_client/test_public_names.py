@@ -140,7 +140,7 @@ def test_testing_exports_every_fault() -> None:
 
 
 def test_names_load_on_first_use() -> None:
-    """The import loads neither trio nor any part of the client; errors load no client and no command."""
+    """The import loads neither trio nor msgspec; ``open_cluster`` loads neither asyncio nor packages of commands."""
     program = """
 import sys, triclinium
 print(sorted(name for name in sys.modules if name.startswith(('trio', 'msgspec'))))

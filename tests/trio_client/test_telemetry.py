@@ -65,7 +65,7 @@ async def test_attributes_of_a_document_operation(autojump_clock: MockClock) -> 
 
 
 async def test_every_document_operation_has_a_span(autojump_clock: MockClock) -> None:
-    """Every operation has a span with one attempt, after its encoding if it has a value; no attribute has the key."""
+    """Every operation has a span with one attempt, after any encoding of its value; no attribute has key or value."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         people, binary = pair.people, pair.people.binary

@@ -1,4 +1,4 @@
-"""Spans of attempts and the count of retries, both of which cover only requests that are sent."""
+"""Spans of attempts, and the count of retries, which excludes those that were abandoned before they were due."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans of a call of several operations: one outer span, and a child span for each operation."""
+"""Spans of a call of several operations: one outer span, with child spans for its attempts or requests."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_a_failed_call_of_several_operations(autojump_clock: MockClock) ->
 
 
 async def test_cancelled_calls_of_several_operations(autojump_clock: MockClock) -> None:
-    """The spans of a cancelled call and its operations have an error; a block that is left early has none."""
+    """The span of a cancelled call has an error type; the span of a block that is left early has none."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer) as pair:
         people = pair.people

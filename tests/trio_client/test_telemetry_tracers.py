@@ -79,7 +79,7 @@ async def test_explicit_and_implicit_parents(autojump_clock: MockClock) -> None:
 
 
 class Broken:
-    """Tracer and meter of which every call, or every second call, raises."""
+    """Tracer and meter that raise, or whose spans and recorders raise."""
 
     def __init__(self, *, makes_spans: bool) -> None:
         self._makes_spans = makes_spans
@@ -143,7 +143,7 @@ class Poor:
 
 
 async def test_spans_without_methods(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """Spans without methods fail no operation and do not prevent its cancellation."""
+    """Spans without methods neither fail an operation nor prevent its cancellation."""
     async with open_pair(tracer=Poor(), meter=Poor()) as pair:
         pair.fake.node.faults.next(Opcode.SET, temporary_failure())
         await pair.people.upsert("ada", {"n": 1})
@@ -197,7 +197,7 @@ def test_every_call_takes_a_parent_span() -> None:
 )
 @pytest.mark.parametrize("argument", ["tracer", "meter", "orphans"])
 def test_an_invalid_tracer(argument: str, wrong_value: object) -> None:
-    """``open_cluster`` refuses a tracer that lacks the method, or a class, and names the parameter."""
+    """``open_cluster`` refuses a tracer, meter or reporter without the method, or a class, and names the parameter."""
     wrong: dict[str, object] = {argument: wrong_value}
     with pytest.raises(InvalidArgumentException) as refused:
         triclinium.open_cluster("memcached://127.0.0.1", **wrong)  # type: ignore[arg-type]  # a wrong type on purpose

@@ -1,4 +1,4 @@
-"""Wrong values of every argument of every call, which the client refuses by name before it sends a byte."""
+"""Wrong arguments of a collection's calls and of some others, which the client refuses before it sends a byte."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def gets_from_a_collection(gets: int, at_once: int) -> ReplayScript:
 
 
 def retries(count: int) -> Mapping[str, float]:
-    """Return the cost of a cycle in which an attempt is sent, gets a response, is judged and becomes due again."""
+    """Return the cost of a cycle: an attempt is sent, the node refuses it, and its retry becomes due."""
     annotation = couchbase.RequestAnnotation(
         operation="get",
         idempotent=True,

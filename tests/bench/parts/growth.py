@@ -21,14 +21,14 @@ from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 from triclinium_core.testing.fakes.store.config import encode_config
 
 TASKS: Mapping[int, int] = {256: 8_192, 1: 500, 16: 2_000, 1_024: 8_192, 10_000: 20_000}
-"""Number of gets that the tasks share, by the number of concurrent tasks. Later rows are compared with the first."""
+"""Number of gets that the tasks share, by the number of tasks. The other entries are compared to the first."""
 PERCENTILES: Mapping[str, int] = {"p50 in ms": 500, "p99 in ms": 990, "p999 in ms": 999}
 NODES = (1, 10, 100)
 NODES_OF_A_MAP = (2, 10, 100)
 COLLECTIONS = (1, 100, 10_000)
 GETS = 2_048
 DOCUMENTS = 16_384
-"""Number of documents in all collections together. Each of 100 collections has 164, each of 10,000 has 1 or 2."""
+"""Number of documents in all collections. Each of 100 collections has 163 or 164, each of 10,000 has 1 or 2."""
 AT_ONCE = (1, 256)
 CHANGES = 8
 BUCKET = "travel"
@@ -54,7 +54,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def tasks(effort: Effort) -> Iterator[Row]:
-    """Measure gets on a memcached by increasing numbers of tasks, with the latencies of the gets."""
+    """Measure the costs and the latencies of gets on a memcached, for each number of tasks."""
     with memcached() as server:
         turns: dict[str, Turn | None] = {"memcached": None}
         if server is not None:
@@ -124,7 +124,7 @@ def parses(count: int, effort: Effort) -> Mapping[str, float]:
 
 
 def changes(count: int, effort: Effort) -> ReplayScript:
-    """Return the script of gets whose vbucket has moved, so that each gets a new map."""
+    """Return the script of gets of one document. Its vbucket moves before each get, which brings a new map."""
     options = FakeNodeOptions(buckets=(BUCKET,), features=IMPLEMENTED_FEATURES - NOTIFICATIONS)
     nodes = FakeNodes(options, count)
     rehearsal, get = Rehearsal(nodes), Get(Keyspace(BUCKET), "ada")

@@ -77,7 +77,7 @@ def struct_loop(wire: bytes) -> Callable[[], object]:
 
 
 def c_without_objects(wire: bytes) -> Callable[[], object]:
-    """Return the work of the C function alone: its numbers stay in C memory, and no Python object is created."""
+    """Return the work of the C function alone: decoded fields stay in C memory, without a Python object for each."""
     c = import_module("triclinium_c._scan")
     count = import_module("triclinium_c").FRAMES_PER_CALL
     out = c.ffi.new("uint64_t[]", count * c.lib.TRICLINIUM_FIELDS_PER_FRAME)

@@ -30,7 +30,7 @@ STREAMED = ("triclinium", "couchbase", "httpx, json.loads")
 AT_ONCE = 1_000
 ROWS_OF_EACH = 10
 CONNECTIONS = 64
-"""Number of connections of each client, which is triclinium's default."""
+"""Default number of triclinium's connections to the service, which is also the limit for httpx."""
 
 Query = Callable[[], Awaitable[int]]
 

@@ -1,7 +1,7 @@
 """Retries of any function, compared with tenacity and stamina, all on trio.
 
-The cost of awaiting the function directly is subtracted, so that only the cost of retrying remains. The awaited
-function itself is the checkpoint.
+The cost of awaiting the function directly is subtracted, so that only the cost of retrying remains. Only the
+awaited function may execute a checkpoint.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def failing() -> Work:
 
 
 def awaited(fn: Work) -> Work:
-    """Return a function that only awaits ``fn``, like the others without their retries."""
+    """Return a function that awaits ``fn`` without retrying, as the baseline for the libraries."""
 
     async def work() -> None:
         await fn()

@@ -96,7 +96,7 @@ def split_and_decode(body: bytes, piece_size: int) -> int:
 
 
 def with_ijson(body: bytes, piece_size: int) -> int:
-    """Push rows with ijson's fastest parser."""
+    """Push the body through ijson's fastest parser."""
     ijson = import_module("ijson")
     events = ijson.sendable_list()
     parser, found = ijson.items_coro(events, f"{KEY}.item", use_float=True), 0

@@ -1,4 +1,4 @@
-"""Start-up time of processes that import, connect, read one document and end, each in a fresh interpreter."""
+"""Start-up time of processes that only import, that also connect, and that also read one document."""
 
 from __future__ import annotations
 

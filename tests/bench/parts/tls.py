@@ -41,7 +41,7 @@ class RowOfTls(msgspec.Struct, frozen=True):
 
 
 class ThroughTls:
-    """Connector that always uses TLS, because ``memcached://`` has none."""
+    """Connector that always uses TLS, because the client uses no TLS with ``memcached://``."""
 
     def __init__(self, server: TlsServer) -> None:
         self._server = server

@@ -27,7 +27,7 @@ from triclinium_core.testing.fakes import faults
 
 
 def test_text_instead_of_bytes() -> None:
-    """If an event has a string instead of bytes, it raises, and the client continues unchanged."""
+    """An event that has a string instead of bytes is rejected and does not change the client."""
     client = simulated.machine()
     client.handle(neutral.TimePassed(), 100.0)
     before = client.statistics()
@@ -86,7 +86,7 @@ def test_sends_are_the_last_actions(rest: bytes, orders: list[type[couchbase.Act
 def mistake(
     simulation: simulated.Recorded, event: Any, error: type[Exception] | tuple[type[Exception], ...]
 ) -> Exception:
-    """Feed an event that must raise and change nothing."""
+    """Check that an event raises an error and changes nothing, and return the error."""
     before = simulation.machine.statistics()
     with pytest.raises(error) as caught:
         simulation.machine.handle(event, simulation.now)
@@ -96,7 +96,7 @@ def mistake(
 
 
 def test_token_of_an_open_operation() -> None:
-    """A submission with the token of an open operation raises and changes nothing."""
+    """A submission with the token of an open operation is rejected and changes nothing."""
     simulation = simulated.ready()
     token, _ = simulation.submit_in_flight(simulated.get())
 
@@ -183,7 +183,7 @@ def test_one_mistake_of_several(wrong: couchbase.OperationSubmitted) -> None:
     ids=lambda now: str(now)[:9] if now != 10**5000 else "huge",
 )
 def test_wrong_time(now: Any) -> None:
-    """An invalid time raises and changes nothing."""
+    """An invalid time is rejected and changes nothing."""
     fresh = simulated.machine()
     with pytest.raises(errors.InvalidArgumentException) as caught:
         fresh.handle(neutral.TimePassed(), now)

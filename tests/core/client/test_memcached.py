@@ -19,7 +19,7 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 
 def test_memcached_has_no_buckets() -> None:
-    """A submission with a bucket raises and sends nothing, because all buckets would share their documents."""
+    """A submission with a bucket is rejected and sends nothing, because all buckets would share their documents."""
     bare = Bare()
     with pytest.raises(errors.InvalidArgumentException, match="default_collection") as caught:
         bare.feed(couchbase.OperationSubmitted(neutral.Token(1), simulated.get()))
@@ -44,7 +44,7 @@ def test_memcached_has_no_buckets() -> None:
     ],
 )
 def test_unsupported_operations(operation: document_operations.Operation, open_stream: bool) -> None:
-    """An operation that memcached does not support fails without a connection and without a request."""
+    """An operation that memcached does not support fails without a request, with or without a connection."""
     bare = Bare(open_stream=open_stream)
     bare.submit(1, operation)
     (failed,) = (action for action in bare.actions if isinstance(action, couchbase.FailOperation))

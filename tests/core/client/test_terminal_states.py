@@ -32,7 +32,7 @@ def test_wrong_password() -> None:
 
 
 def test_wrong_password_is_noticed_without_an_operation() -> None:
-    """If the node refuses the connection without a bucket, the first operation fails immediately."""
+    """If the node refuses the credentials on the connection without a bucket, the first operation fails immediately."""
     options = simulated.client_options(authenticator=PasswordAuthenticator("Administrator", "wrong"))
     simulation = simulated.Recorded(options=options)
     simulation.flow()

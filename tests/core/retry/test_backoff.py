@@ -42,7 +42,7 @@ def test_exponential(retry_attempts: int, milliseconds: int) -> None:
 @rows("retry_attempts", [999, 1000, 1023, 1024, 1025, 10**6, 10**18, 10**400])
 @rows("factor", [2.0, 1.5, 10.0, 1e300])
 def test_exponential_does_not_overflow(retry_attempts: int, factor: float) -> None:
-    """The delay stays at its ceiling for any number of retries and any factor."""
+    """The delay stays at its ceiling for very large numbers of retries and large factors."""
     assert 0.5 == exponential(factor=factor)(retry_attempts, Fixed(0.5))
 
 

@@ -46,7 +46,7 @@ def members(text: str) -> received.Members:
     ],
 )
 def test_values(text: str, integer: int | None, number: float | None, flag: bool | None, word: str | None) -> None:
-    """Only the reader for a value's own type returns the value."""
+    """A reader returns a value only if the value has the reader's type and is within its limits."""
     found = members(text)
 
     assert (integer, number, flag, word) == (

@@ -9,7 +9,7 @@ from triclinium_core.telemetry.tracing import SPAN_METHODS, check_parent, is_spa
 
 
 class Proxy:
-    """Object whose attributes raise, such as a proxy without a target."""
+    """Object that raises an error if an attribute is read, such as a proxy without a target."""
 
     def __getattr__(self, name: str) -> object:
         raise ZeroDivisionError(name)

@@ -1,4 +1,4 @@
-"""Operations of callers, and histories that a test composes of operations with their times and certain effects."""
+"""Operations of callers, and histories that a test composes from operations, their times and their known effects."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def increment(initial: int | None = None, delta: int = 1) -> document_operations
 
 
 def named(value: object) -> str | None:
-    """Return the id of a parameter: an operation's name, another object's class, or None for a plain value."""
+    """Return the id of a parameter: an operation's name, another object's class name, or None for a plain value."""
     if isinstance(value, document_operations.Operation):
         return value.name
     return None if isinstance(value, int | float | str | bytes | None) else type(value).__name__

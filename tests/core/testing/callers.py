@@ -12,12 +12,12 @@ OLD_CAS, NEW_CAS = Cas(5), Cas(6)
 
 
 def found(data: bytes, cas: int = 0) -> GetResult:
-    """Return the result of a read. By default, each content has a CAS of its own."""
+    """Return the result of a read. By default, its CAS is derived from the content."""
     return GetResult(Cas(cas or 1000 + sum(data)), 0, data, JSON_TRANSCODER)
 
 
 class Callers:
-    """Callers that submit operations and get the results of the test. A second passes before each event."""
+    """Callers that submit operations and get the results that the test chooses. A second passes before each event."""
 
     def __init__(self) -> None:
         self.model = Model()
@@ -52,7 +52,7 @@ class Callers:
         return Cas(self.cas)
 
     def change(self, operation: Operation, cas: int = 0) -> None:
-        """Perform a change of a document, which succeeds."""
+        """Perform a change to a document, which succeeds."""
         self.hear(self.ask(operation), MutationResult(Cas(cas) if cas else self.new_cas()))
 
     def upsert(self) -> bytes:
@@ -72,7 +72,7 @@ class Callers:
         self.hear(self.ask(get()), found(data, cas))
 
     def count(self, operation: Operation, content: int) -> None:
-        """Perform a change of a counter, whose result is this number."""
+        """Perform a change to a counter, whose result is this number."""
         self.hear(self.ask(operation), CounterResult(content, self.new_cas()))
 
 

@@ -125,7 +125,7 @@ def fails_when_abandoned(event: couchbase.Event, actions: list[couchbase.Action]
 
 
 def is_never_ambiguous(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Replace ambiguous timeouts by unambiguous ones."""
+    """Replace ambiguous timeouts with unambiguous ones."""
     return [
         couchbase.FailOperation(action.token, errors.UnambiguousTimeoutException("", action.error.context))
         if isinstance(action, couchbase.FailOperation) and isinstance(action.error, errors.AmbiguousTimeoutException)
@@ -135,7 +135,7 @@ def is_never_ambiguous(event: couchbase.Event, actions: list[couchbase.Action]) 
 
 
 def is_always_ambiguous(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Replace all failures by ambiguous timeouts."""
+    """Replace all failures with ambiguous timeouts."""
     return [
         couchbase.FailOperation(action.token, errors.AmbiguousTimeoutException("", action.error.context))
         if isinstance(action, couchbase.FailOperation)
@@ -145,7 +145,7 @@ def is_always_ambiguous(event: couchbase.Event, actions: list[couchbase.Action])
 
 
 def always_finds(data: bytes) -> Distort:
-    """Return a defect that replaces each success by a document with this content."""
+    """Return a defect that replaces each success with a document with this content."""
     result = GetResult(Cas(1), 0, data, JSON_TRANSCODER)
 
     def distort(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:

@@ -55,7 +55,7 @@ class CallTrace:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Record every function of triclinium that any task enters in the block."""
+        """Record the functions of triclinium that any task enters in the block."""
         sys.setprofile(self._note)
         try:
             yield

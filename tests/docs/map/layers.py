@@ -70,5 +70,5 @@ def complete_lists() -> str:
 
 
 def refused() -> str:
-    """Return the modules that the core must not import, with what they would bring in."""
+    """Return the modules that the core must not import, with the reason."""
     return markdown(("module", "reason"), ((f"`{name}`", why) for name, why in policy.REFUSED_IN_CORE.items()))

@@ -76,7 +76,7 @@ def test_without_a_command_there_is_help() -> None:
 
 
 def test_a_command_imports_only_its_modules() -> None:
-    """A command imports neither the demo nor the fake node, and ``explain smithy`` not the module for Cassandra."""
+    """``explain`` loads neither the demo nor the fake node, and no command loads the packages of the tests."""
     program = f"""
 import sys
 from triclinium._cli import main

@@ -46,7 +46,7 @@ FULL_DEVICE = Path("/dev/full")
 
 @contextmanager
 def full_device() -> Iterator[BinaryIO]:
-    """Yield a device that accepts no bytes. Only Linux has it; elsewhere, skip the test."""
+    """Yield a device that accepts no bytes. If the system lacks it, skip the test locally and fail it in CI."""
     if not FULL_DEVICE.exists():
         missing(str(FULL_DEVICE), "run the tests on Linux")
     with FULL_DEVICE.open("wb") as device:
@@ -133,7 +133,7 @@ def test_closed_stdin_and_stdout_are_ignored(command: str, tmp_path: Path) -> No
     ],
 )
 def test_a_closed_stdin_is_an_error(arguments: Sequence[str], words: str, tmp_path: Path) -> None:
-    """A command that needs a closed stdin exits with status 2 and one line."""
+    """If stdin is closed, a command that needs it exits with status 2 and one line."""
     ended, said = run(["sh", "-c", 'exec "$@" <&-', "sh", *COMMAND, *arguments], tmp_path)
 
     assert 2 == ended

@@ -46,7 +46,7 @@ async def test_an_operation_returns_the_machines_result() -> None:
 
 
 async def test_an_operation_raises_the_machines_error() -> None:
-    """The task raises the machine's error object itself, and the error references no frame."""
+    """The task raises the machine's error as the same object."""
     error = errors.DocumentNotFoundException("no such document")
     machine = ScriptedClusterMachine()
     async with doubles.open_driver(machine) as driver, trio.open_nursery() as nursery:

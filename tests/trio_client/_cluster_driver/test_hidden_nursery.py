@@ -97,7 +97,7 @@ async def test_a_cancelled_block_ends_the_work() -> None:
 
 
 async def test_entering_a_cancelled_scope_ends_the_work() -> None:
-    """Work that is started in a cancelled scope ends before the block begins."""
+    """In a cancelled scope, the block does not begin, and the scope catches the cancellation."""
     work = Work()
     with trio.CancelScope() as scope:
         scope.cancel()

@@ -43,7 +43,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, object]:
 
 
 def test_a_retry_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
-    """A retry is logged at DEBUG as one line with extra fields. The line states whether it would miss its deadline."""
+    """A retry is logged at DEBUG as one line with extra fields; the line states if the retry misses the deadline."""
     Log().retry(retry())
     Log().retry(retry(dispatches=False))
 
@@ -64,7 +64,7 @@ def test_a_retry_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_refusal_is_logged_at_info(caplog: pytest.LogCaptureFixture) -> None:
-    """A refusal is logged at INFO with the exception of the caller and the age of the operation, without a delay."""
+    """A refusal is logged at INFO with the caller's exception and the age of the operation, but without a delay."""
     Log().refusal(REFUSAL)
 
     ((name, level, message),) = caplog.record_tuples

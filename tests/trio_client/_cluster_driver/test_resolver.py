@@ -224,7 +224,7 @@ class Listing:
 
 
 async def test_a_custom_resolver_replaces_dns(autojump_clock: trio.testing.MockClock) -> None:
-    """With any connector, a custom resolver replaces DNS."""
+    """A custom resolver replaces DNS, even with a custom connector."""
     async with open_fake_cluster(options=OPTIONS, nodes=[("a.cluster.test", 5), ("b.cluster.test", 6)]) as fake:
         resolver = Listing([("b.cluster.test", 6)])
         async with triclinium.open_cluster(

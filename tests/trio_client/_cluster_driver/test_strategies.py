@@ -201,7 +201,7 @@ async def test_a_strategy_failure_during_close_is_ignored() -> None:
 
 
 async def test_a_strategy_can_raise_system_exit() -> None:
-    """SystemExit of a strategy leaves the block unchanged."""
+    """If a strategy raises SystemExit, the block raises it, too."""
 
     async def exit_now() -> RetryAction:
         await trio.lowlevel.checkpoint()

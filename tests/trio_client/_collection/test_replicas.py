@@ -79,7 +79,7 @@ async def test_a_transcoder_and_a_collection(autojump_clock: MockClock) -> None:
 
 
 async def test_copies_are_returned_in_order_of_arrival(autojump_clock: MockClock) -> None:
-    """Copies are returned in the order of arrival; leaving the block after the first cancels the other reads."""
+    """Each copy is returned as soon as it arrives."""
     async with open_copies() as copies:
         copies.strike(0, delay(0.3))
         copies.strike(1, delay(0.1))
@@ -93,7 +93,7 @@ async def test_copies_are_returned_in_order_of_arrival(autojump_clock: MockClock
 
 @rows("fast", [0, 1])
 async def test_any_copy(autojump_clock: MockClock, fast: int) -> None:
-    """``get_any_replica`` returns the first copy that arrives immediately and cancels the other reads."""
+    """``get_any_replica`` returns the first copy as soon as it arrives, and cancels the other reads."""
     async with open_copies() as copies:
         began = trio.current_time()
         for copy in {0, 1, 2} - {fast}:

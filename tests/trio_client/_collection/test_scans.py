@@ -210,7 +210,7 @@ class RefusesWithMine:
 
 
 async def test_a_strategys_error_is_constructed_once(autojump_clock: MockClock) -> None:
-    """A scan that fails with a custom class raises the object that was constructed once, with its notes and cause."""
+    """If a scan fails with a custom exception, its constructor runs once, and the notes and the cause are kept."""
     refused: list[MyError] = []
 
     def add_to(report: triclinium.retries.RetryReport) -> None:
@@ -285,7 +285,7 @@ async def test_each_scanned_vbucket_prefetches_one_page(autojump_clock: MockCloc
 
 
 async def test_leaving_the_block_cancels_open_scans(autojump_clock: MockClock) -> None:
-    """A cancelled block still gets items; at its end, open scans are cancelled and the results are closed."""
+    """A cancelled block still gets items in a shield; at its end, open scans are cancelled and results are closed."""
     async with open_scanned() as cluster:
         with trio.CancelScope() as scope:
             async with cluster.people.scan(ALL, concurrency=4, batch_item_limit=2) as found:

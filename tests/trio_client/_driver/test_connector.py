@@ -312,7 +312,7 @@ def test_a_custom_connector_reads_no_files() -> None:
     ],
 )
 def test_contexts_that_verify(attributes: dict[str, object], is_verified: bool) -> None:
-    """A context verifies nodes if it requires a certificate and checks host names, or if it lacks both attributes."""
+    """A context verifies nodes unless one of its attributes turns verification off; it may lack the attributes."""
     connector = TcpConnector(cast("ssl.SSLContext", SimpleNamespace(**attributes)))
 
     assert is_verified == connector.tls_is_verified

@@ -212,7 +212,7 @@ async def test_requests_on_a_silent_stream(make_pair: Callable[[], Awaitable[Pai
 @PAIRS
 @pytest.mark.native
 async def test_a_closed_stream_blocks_the_next_request(make_pair: Callable[[], Awaitable[Pair]]) -> None:
-    """If the peer has closed a paused stream, a request is not sent, and the loss reports the end of the stream."""
+    """If the peer has closed a paused stream, a request is not sent, and the loss reports how the stream ended."""
     ours, theirs = await make_pair()
     ears = Ears(connector_to(ours))
 

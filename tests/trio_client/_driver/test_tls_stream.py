@@ -183,7 +183,7 @@ async def shake_hands_in_vain(peer: TlsPeer) -> None:
 
 
 async def test_sending_after_an_alert() -> None:
-    """If the peer refuses the client after the handshake, as in TLS 1.3, its alert is the cause of both errors."""
+    """If the peer refuses the client after the handshake, as in TLS 1.3, its alert is the cause of later errors."""
     context = server_context()
     context.verify_mode = ssl.CERT_REQUIRED
     below, above = trio.socket.socketpair()
@@ -349,7 +349,7 @@ async def test_a_send_after_a_cancelled_one(version: ssl.TLSVersion) -> None:
 
 
 async def test_encryption_ahead_is_bounded() -> None:
-    """At most 64 KiB of encrypted data is unsent, and at most that much more counts as handed over."""
+    """At most 64 KiB of data is encrypted ahead, and at most that much counts as handed over before it is sent."""
     stream, peer = await open_pair()
     ears = Ears(connector_to(stream))
     async with trio.open_nursery() as nursery:

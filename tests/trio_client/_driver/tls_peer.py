@@ -119,7 +119,7 @@ async def open_pair(
     """Return a client's stream and its peer after the handshake."""
     below, above = trio.socket.socketpair()
     stream = TlsStream(trio.SocketStream(below), client_context(version), HOST.encode())
-    # A socket pair accepts only a few small parts before the other end reads them.
+    # Send no tickets in small parts, because a socket pair accepts only a few parts that the other end has not read.
     peer = TlsPeer(trio.SocketStream(above), tickets=2 if cut == ENOUGH else 0)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stream.do_handshake)

@@ -67,7 +67,7 @@ async def test_settings_of_a_bucket_are_updated(autojump_clock: MockClock) -> No
 
 
 async def test_existing_and_missing_buckets(autojump_clock: MockClock) -> None:
-    """An existing bucket and a missing one raise their own exceptions, whose context names the bucket."""
+    """An existing bucket and a missing one raise their own exceptions; the context names a missing bucket."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.buckets()
         await manager.create_bucket(BucketSettings(name="kept", ram_quota_mb=100))

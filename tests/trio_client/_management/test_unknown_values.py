@@ -94,6 +94,6 @@ async def test_an_entry_without_a_name(caplog: pytest.LogCaptureFixture) -> None
 
             assert ["x"] == await names_of_buckets(cluster)
 
-    # Select one logger, because on a busy machine the log may also have a slow operation.
+    # Select one logger, because on a busy machine the log may also report a slow operation.
     records = [record for record in caplog.records if record.name == "triclinium.connection"]
     assert ["get_all_buckets" in record.getMessage() for record in records] == [True]

@@ -80,7 +80,7 @@ async def test_leaving_the_block_is_a_success(
 
 
 async def test_an_error_overrides_retry(strategy: StandardRetryStrategy) -> None:
-    """An exception that is not retried is raised even if the attempt had called ``retry``."""
+    """An exception that is not retried is raised even if the attempt has called ``retry``."""
     with pytest.raises(ValueError, match="mine"):
         async for attempt in attempts(strategy, on=OSError):
             with attempt:

@@ -133,7 +133,7 @@ async def test_a_call_that_gives_up(autojump_clock: MockClock, way: Way) -> None
 @rows("way", WAYS)
 @rows("seconds", [0.5, 1.25])
 async def test_spans_end_with_a_cancelled_call(autojump_clock: MockClock, way: Way, seconds: float) -> None:
-    """Spans end when the call is cancelled, during an attempt or a delay, and a cancellation is not an error."""
+    """Spans end when the call is cancelled; the status stays unset, with Cancelled as the type of the error."""
     traced = Traced()
     async with trio.open_nursery() as nursery:
         with tracing_retries(traced.tracer, traced.meter):

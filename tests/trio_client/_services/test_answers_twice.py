@@ -1,4 +1,4 @@
-"""Services that repeat responses over real sockets, in pieces of any size; no request gets another one's copy."""
+"""Services that repeat responses over real sockets, in pieces of any size; no later request gets a copy."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ async def test_metadata_before_the_last_row() -> None:
         with pytest.raises(errors.RowsNotReadError):
             await result.metadata()
         assert 1 == await anext(result)
-        # The last row was returned, but only a further read shows that it was the last.
+        # The rows received so far were returned, but the second row is still unread.
         with pytest.raises(errors.RowsNotReadError):
             await result.metadata()
         assert 2 == await anext(result)

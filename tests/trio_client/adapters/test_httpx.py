@@ -241,7 +241,7 @@ async def test_a_quota_for_each_host(autojump_clock: MockClock) -> None:
 
 @pytest.mark.parametrize(("expected", "status"), [(1, 200), (1, 404), (0, 500)])
 async def test_a_response_refills_the_quota(autojump_clock: MockClock, expected: int, status: int) -> None:
-    """Any response except a server error returns tokens to the quota."""
+    """A response other than a server error returns a token to the quota."""
     strategy = standard(quota_capacity=14)
     await ask(ScriptedTransport(503, 503), strategy=strategy)
     await ask(ScriptedTransport(status), strategy=strategy)
@@ -349,7 +349,7 @@ async def test_the_inner_transport_is_entered_and_closed() -> None:
 
 
 async def test_the_default_strategy(autojump_clock: MockClock) -> None:
-    """The default strategy makes three attempts with jitter and a quota of the transport."""
+    """The default strategy makes three attempts."""
     script = ScriptedTransport(503, 503, 503)
     async with httpx.AsyncClient(transport=RetryTransport(script)) as client:
         response = await client.get(URL)

@@ -61,7 +61,7 @@ async def test_a_node_with_an_unnamed_host() -> None:
 
 @rows("piece_sizes", [(3,), (24, 7, 1000)])
 async def test_split_bytes_change_nothing(piece_sizes: Sequence[int]) -> None:
-    """A client works for any sizes of the pieces in which bytes arrive."""
+    """A client works if bytes arrive in small pieces or in pieces of different sizes."""
     options, timeouts = FakeNodeOptions(vbuckets=128), TimeoutOptions(kv=60.0)
     async with (
         open_fake_cluster(options=options, piece_sizes=piece_sizes) as fake,

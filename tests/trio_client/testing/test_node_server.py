@@ -202,7 +202,7 @@ async def test_a_stream_to_a_dead_node(autojump_clock: MockClock) -> None:
 
 
 async def test_streams_are_accepted_in_the_block_only() -> None:
-    """Streams are refused before and after the block, without consuming a fault."""
+    """Streams are refused before and after the block."""
     server = NodeServer(FakeNode())
     before = server.accepts()
     async with serving(server.node) as server:

@@ -187,7 +187,7 @@ async def test_a_port_that_is_taken(safety_net: None, occupied_port: int) -> Non
 
 
 async def test_a_tls_port_that_is_taken(safety_net: None, ssl_context: ssl.SSLContext, occupied_port: int) -> None:
-    """A TLS port that is in use raises the system's exception, and the other port is released."""
+    """A TLS port that is in use raises the system's exception."""
     with pytest.raises(OSError, match="in use"):
         async with open_tcp_cluster(FakeNode(), tls_port=occupied_port, ssl_context=ssl_context):
             raise AssertionError

@@ -303,7 +303,7 @@ def test_invalid_waits() -> None:
 
 
 def test_a_plain_memcached_has_no_buckets() -> None:
-    """If a client of a plain memcached server submits a wait for a bucket, the submission raises."""
+    """If a client of a plain memcached server submits a wait for a bucket, the submission is rejected."""
     simulation = Recorded(
         FakeNodes(node_options(), nodes=1), client_options("memcached://127.0.0.1:11210", authenticator=None)
     )

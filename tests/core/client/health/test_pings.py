@@ -31,7 +31,7 @@ def reports(simulation: Recorded, token: Token) -> list[EndpointPingReport]:
 
 
 def ping(simulation: Recorded, bucket: str | None = "travel") -> Token:
-    """Submit a ping, run the simulation until the result arrives, and return the result."""
+    """Submit a ping, run the simulation until the result arrives, and return the token."""
     token = simulation.inquire(Ping(bucket, "i"))
     simulation.run()
     assert token in simulation.results

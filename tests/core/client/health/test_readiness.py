@@ -212,7 +212,7 @@ def test_a_node_that_accepts_the_bucket_again() -> None:
 
 @pytest.mark.parametrize("inquiry", [Ping("travel", "i"), BUCKET])
 def test_a_token_is_used_once(inquiry: Inquiry) -> None:
-    """If an event reuses the token of an open inquiry, the event raises and changes nothing."""
+    """If an event reuses the token of an open inquiry, it is rejected and changes nothing."""
     simulation = Recorded()
     token = simulation.inquire(inquiry)
     for event in (InquirySubmitted(token, BUCKET), OperationSubmitted(token, Get(Keyspace("travel"), "k"))):
@@ -234,7 +234,7 @@ def test_invalid_inquiries(inquiry: Inquiry) -> None:
 
 @pytest.mark.parametrize("inquiry", [Ping("travel", "i"), BUCKET])
 def test_memcached_has_no_buckets(inquiry: Inquiry) -> None:
-    """If a client of a plain memcached server submits an inquiry about a bucket, the submission raises."""
+    """If a client of a plain memcached server submits an inquiry about a bucket, the submission is rejected."""
     simulation = Recorded(options=client_options("memcached://127.0.0.1:11210", authenticator=None))
     with pytest.raises(errors.InvalidArgumentException) as caught:
         simulation.inquire(inquiry)

@@ -1,4 +1,4 @@
-"""Events of the client machine: an event with an invalid field raises when it is created."""
+"""Events of the client machine: an invalid field raises an error when the event is created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of any machine: an event with an invalid field raises when it is created, and no ``repr`` shows a secret."""
+"""Events of any machine: an invalid field raises an error at their creation, and no ``repr`` shows a secret."""
 
 from __future__ import annotations
 

@@ -143,5 +143,5 @@ VALID: Mapping[type[document_operations.Operation], Mapping[str, object]] = {
 def make(
     kind: type[document_operations.Operation], keyspace: object = DEFAULT, **arguments: object
 ) -> document_operations.Operation:
-    """Return an operation with its valid arguments, of which ``arguments`` replaces some."""
+    """Return an operation with its valid arguments, updated with ``arguments``."""
     return cast("Callable[..., document_operations.Operation]", kind)(keyspace, **{**VALID[kind], **arguments})

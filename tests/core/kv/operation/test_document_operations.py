@@ -85,7 +85,7 @@ def test_valid_arguments(kind: type[document_operations.Operation]) -> None:
 
 @rows("kind", OPERATIONS)
 def test_pickling(kind: type[document_operations.Operation]) -> None:
-    """An operation equals its pickled copy."""
+    """A pickled copy of an operation has the same type and repr."""
     operation = make(kind)
     copy: object = pickle.loads(pickle.dumps(operation))  # noqa: S301  # our own bytes
 
@@ -102,7 +102,7 @@ def test_wrong_arguments(kind: type[document_operations.Operation], name: str, v
 @rows("kind", OPERATIONS)
 @rows("keyspace", [None, "travel", 10**5000, ("travel", "_default", "_default")])
 def test_wrong_keyspace(kind: type[document_operations.Operation], keyspace: object) -> None:
-    """A keyspace of another type raises."""
+    """A keyspace of another type is rejected."""
     refused("keyspace", make, kind, keyspace)
 
 
@@ -177,7 +177,7 @@ def test_unlock_needs_a_cas() -> None:
 
 @rows("kind", OPERATIONS)
 def test_operations_are_immutable(kind: type[document_operations.Operation]) -> None:
-    """Setting an attribute of an operation raises."""
+    """Setting an attribute of an operation raises ``AttributeError``."""
     operation = make(kind)
 
     for name in operation.__struct_fields__:

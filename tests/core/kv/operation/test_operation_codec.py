@@ -356,7 +356,7 @@ def test_fragments_are_no_documents(kind: type[document_operations.Append | docu
 
 @rows("sent", SENT)
 def test_bare_mode(sent: Sent) -> None:
-    """For plain memcached, the codec uses a plain header and known opcodes; an operation without one raises."""
+    """For plain memcached, the codec uses plain headers and known opcodes; an operation without one is rejected."""
     kind = type(sent.operation)
     if kind not in BARE_OPCODES:
         with pytest.raises(errors.FeatureNotAvailableException, match="plain memcached"):
@@ -545,7 +545,7 @@ def test_impossible_lengths(
 def test_hostile_responses(
     operation: document_operations.Operation, extras: bytes, value: bytes, status: int, cas: int
 ) -> None:
-    """Arbitrary responses yield a result of the right type or raise MalformedResponse."""
+    """Arbitrary responses yield a result or raise MalformedResponse."""
     if not is_success(operation.name, status):
         return
     frame = response(operation.opcode, status=status, cas=cas, extras=extras, value=value)

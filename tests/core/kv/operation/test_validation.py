@@ -220,5 +220,5 @@ def test_lock_time(lock_time: float | timedelta, expected: int) -> None:
     ids=str,
 )
 def test_wrong_lock_time(lock_time: object) -> None:
-    """A lock time is rejected if the server would replace it by its default without an error."""
+    """A lock time that is not a duration of at most 30 s is rejected, because the server would silently replace it."""
     refused("lock_time", validation.encode_lock_time, lock_time)

@@ -276,7 +276,7 @@ def test_bucket_config_without_vbuckets(document: bytes) -> None:
     ],
 )
 def test_an_invalid_vbucket_map(document: bytes, hint: str) -> None:
-    """The parser rejects an invalid vbucket map, because it would route documents to wrong nodes."""
+    """An invalid vbucket map would route documents to wrong nodes and is rejected; an empty bucket name is accepted."""
     if hint:
         assert hint in refused(document)
     else:

@@ -67,7 +67,7 @@ def test_refuses_numbers_out_of_range(encode: Callable[[], bytes], message: str)
 
 
 def test_refuses_a_frame_larger_than_any_server_takes() -> None:
-    """A frame of the maximum size can be encoded; one more byte raises."""
+    """A frame of the maximum size can be encoded; one more byte is rejected."""
     value = bytes(BODY_SIZE_MAX - 3)
 
     assert FRAME_SIZE_MAX == len(encode_request(0x01, opaque=0, key=b"ada", value=value))
@@ -76,14 +76,14 @@ def test_refuses_a_frame_larger_than_any_server_takes() -> None:
 
 
 def test_refuses_floats() -> None:
-    """A float raises even if it has an integral value."""
+    """A float is rejected even if it has an integral value."""
     with pytest.raises(ValueError, match=r"opaque=1\.0 must be an integer from 0 to 4294967295"):
         encode_request(0x00, opaque=1.0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("part", ["extras", "key", "value"])
 def test_refuses_text(part: str) -> None:
-    """A string instead of bytes raises."""
+    """A string instead of bytes raises ``TypeError``."""
     with pytest.raises(TypeError):
         encode_request(0x00, opaque=1, **{part: "text"})  # type: ignore[arg-type]
 

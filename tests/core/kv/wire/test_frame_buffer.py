@@ -206,7 +206,7 @@ def test_a_frame_larger_than_possible_allocates_nothing() -> None:
 
 
 def test_the_buffer_doubles_for_large_values() -> None:
-    """The buffer doubles while a large value arrives, and never exceeds twice the received size."""
+    """The buffer doubles while a large value arrives; above its minimum, it never exceeds twice the received size."""
     buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     value = bytes(range(256)) * 15 * 1024
     capacities = [frame_buffer.CAPACITY_MIN]

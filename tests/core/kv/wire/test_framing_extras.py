@@ -71,7 +71,7 @@ def test_the_last_of_equal_identifiers_holds() -> None:
 
 
 def test_error_has_the_offset() -> None:
-    """The error is one line with the offset, and equals its pickled copy."""
+    """The error is one line with the offset, even after it was pickled."""
     error = pickle.loads(pickle.dumps(MalformedFramingExtras("an escape byte is missing", 3)))  # noqa: S301
 
     assert "an escape byte is missing (framing extras at byte 3)" == str(error)
@@ -86,7 +86,7 @@ def test_error_has_the_offset() -> None:
     ],
 )
 def test_refuses_to_encode_large_pieces(pieces: dict[int, bytes], message: str) -> None:
-    """An identifier or a size that does not fit into a nibble and an escape byte raises."""
+    """An identifier or a size that does not fit into a nibble and an escape byte is rejected."""
     with pytest.raises(ValueError, match=message):
         framing_extras.encode_framing_extras(pieces)
 
@@ -119,7 +119,7 @@ def test_decodes_server_durations(encoded: int, duration_us: float) -> None:
 
 @pytest.mark.parametrize("encoded", [-1, 0x1_0000])
 def test_refuses_a_code_out_of_range(encoded: int) -> None:
-    """A code that is not a number of 16 bits raises."""
+    """A code that is not a number of 16 bits is rejected."""
     with pytest.raises(ValueError, match=f"encoded={encoded} must be an integer from 0 to 65535"):
         framing_extras.decode_server_duration_us(encoded)
 
@@ -138,7 +138,7 @@ def test_long_durations_are_cut(duration_us: float) -> None:
 
 @pytest.mark.parametrize("duration_us", [-0.5, math.nan])
 def test_refuses_invalid_durations(duration_us: float) -> None:
-    """Encoding a negative duration or NaN raises."""
+    """Encoding a negative duration or NaN raises ``ValueError``."""
     with pytest.raises(ValueError, match=f"duration_us={duration_us} must not be negative"):
         framing_extras.encode_server_duration_us(duration_us)
 

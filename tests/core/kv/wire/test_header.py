@@ -99,13 +99,13 @@ def test_refuses_offsets_outside_the_buffer(start: int, end: int) -> None:
 
 
 def test_malformed_frame_refuses_an_unknown_code() -> None:
-    """If no decoder returns a code, converting the code to an error raises."""
+    """If no decoder returns a code, converting the code to an error raises ``ValueError``."""
     with pytest.raises(ValueError, match="-9 is not a valid Malformation"):
         malformed_frame(-9, bytes(24), 0)
 
 
 def test_malformed_frame_has_the_offset() -> None:
-    """The error is one line with the offset, and equals its pickled copy."""
+    """The error is one line with the offset, even after it was pickled."""
     error = pickle.loads(pickle.dumps(MalformedFrame("it is broken", 12)))  # noqa: S301
 
     assert "it is broken (frame at byte 12)" == str(error)

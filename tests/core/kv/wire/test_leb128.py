@@ -41,7 +41,7 @@ def test_decodes_whole_and_with_trailing_bytes(value: int, encoded: str) -> None
 
 @rows(("value", "encoded"), VECTORS)
 def test_refuses_a_number_cut_short(value: int, encoded: str) -> None:
-    """If the last byte of a number is missing, the decoder raises."""
+    """If the last byte of a number is missing, the decoder raises ``MalformedLeb128``."""
     wire = bytes.fromhex(encoded)
 
     for end in range(len(wire)):
@@ -69,7 +69,7 @@ def test_refuses_other_forms(encoded: str, message: str) -> None:
 
 @pytest.mark.parametrize("value", [-1, VALUE_MAX + 1])
 def test_refuses_to_encode_other_numbers(value: int) -> None:
-    """A number that does not fit into 32 bits without a sign raises."""
+    """A number that does not fit into 32 bits without a sign is rejected."""
     with pytest.raises(ValueError, match=f"value={value} must be an integer from 0 to 4294967295"):
         encode_unsigned(value)
 

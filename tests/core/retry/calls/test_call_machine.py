@@ -271,7 +271,7 @@ def test_a_success_clears_the_records() -> None:
 
 
 def test_the_first_token() -> None:
-    """The machine checks the delay of the first token, and accepts a refusal instead of the token, but nothing else."""
+    """The machine checks the first token's delay; a refusal may replace the token, and other exceptions propagate."""
     terms: calls.CallTerms[None] = calls.CallTerms(Answering())
     calls.refuse_first(smithy.RetryError())
 

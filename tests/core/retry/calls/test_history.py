@@ -43,7 +43,7 @@ class Mute(Exception):
 
 
 class Closed(Exception):
-    """Error whose ``__dict__`` raises."""
+    """Error that raises another error if its ``__dict__`` is read."""
 
     @property
     def __dict__(self) -> dict[str, object]:  # type: ignore[override]
@@ -82,7 +82,7 @@ def test_errors_that_refuse_attributes(error: Exception) -> None:
 
 
 def test_an_error_without_attributes() -> None:
-    """If the attributes of an error raise, or an attempt has no error, there are no records and nothing raises."""
+    """If reading the attributes of an error raises, or no error was last, there are no records and nothing raises."""
     error = Closed()
     attach([FIRST], last(error), ended=9.0)
     attach([FIRST], last(None), ended=9.0)

@@ -59,7 +59,7 @@ def test_kinds_of_statuses() -> None:
 
 @rows(("expected", "status"), [(True, 200), (True, 304), (True, 404), (False, 429), (False, 500), (False, 503)])
 def test_successful_statuses(expected: bool, status: int) -> None:
-    """A status is a success unless it means throttling or a server error, even if the rules retry it."""
+    """By default, a status is a success unless it means throttling or a server error."""
     assert expected is calls.HttpRetryRules().is_success(status)
 
 
@@ -95,7 +95,7 @@ def test_failures(is_timeout: bool) -> None:
 
 
 def test_custom_statuses() -> None:
-    """Custom statuses are retried without throttling or timeout, and the default statuses are not retried."""
+    """Custom statuses replace the default statuses, and count neither as throttling nor as timeouts."""
     rules = calls.HttpRetryRules(statuses={500})
 
     assert ErrorInfo(is_retry_safe=True, fault="server") == rules.judge_answer(GET, 500, None, WALL_SECONDS)
@@ -173,7 +173,7 @@ def test_any_header_gives_seconds_or_none(text: str) -> None:
 
 @given(st.integers(min_value=0, max_value=10**9))
 def test_every_number_of_seconds_is_parsed(seconds: int) -> None:
-    """Every number of seconds is parsed exactly, as a number and as a date."""
+    """Every number of seconds up to 10**9 is parsed exactly, as a number and as a date."""
     assert float(seconds) == calls.parse_retry_after(str(seconds), WALL_SECONDS)
     date = format_datetime(NOON + timedelta(seconds=seconds), usegmt=True)
     assert float(seconds) == calls.parse_retry_after(date, WALL_SECONDS)

@@ -72,7 +72,7 @@ GROUP = ExceptionGroup("several", [OSError()])
     ],
 )
 def test_retry_safe_errors(on: RetryOn, error: Exception, is_retry_safe: bool | None) -> None:
-    """``on`` makes an error safe unless the error denies it; an ErrorInfo overrides it; a group needs a group type."""
+    """``on`` makes an error safe unless the error denies it; an ErrorInfo overrides this; groups need group types."""
     assert is_retry_safe == retryable.info_of_error(on, error).is_retry_safe
 
 
@@ -191,7 +191,7 @@ def test_strategies_get_the_error_or_a_classified_one() -> None:
 
 @rows("broken", ["is_retry_safe", "is_throttling_error"])
 def test_an_attribute_that_raises(broken: str) -> None:
-    """If an attribute raises, it counts as its default, and the strategy gets a classified error."""
+    """If reading an attribute raises an error, its default is used, and the strategy gets a classified error."""
 
     class Broken(Exception):
         is_retry_safe = True

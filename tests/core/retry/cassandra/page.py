@@ -1,6 +1,6 @@
 """The two policies of the driver's page, row by row, as the reference for the shipped policies.
 
-This module uses no code of triclinium. Each row is a condition and its result; the first row that matches counts.
+This module uses no code from triclinium. Each row is a condition and its result; the first row that matches counts.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ RETRY_COUNTS = range(4)
 
 
 def every_failure(event: str) -> Iterator[PageFailure]:
-    """Return every failure of one event kind whose counts are small."""
+    """Yield every failure of one event kind whose counts are small."""
     match event:
         case "read_timeout":
             for level, needed, count, data, retry_count in itertools.product(

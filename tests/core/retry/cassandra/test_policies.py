@@ -79,7 +79,7 @@ failures = st.one_of(
 
 @given(failure=failures, name=st.sampled_from(sorted(SHIPPED)), cautious=st.booleans())
 def test_no_excessive_verdict(failure: page.PageFailure, name: str, cautious: bool) -> None:
-    """No policy retries a timeout or Unavailable twice, or sets a level for more replicas than are known (safety)."""
+    """No policy retries a timeout or Unavailable twice; a new level is ONE or needs only known replicas (safety)."""
     policy = cassandra.policy_class(name)(rethrow_cas_write_unknown=cautious)
 
     verdict = cassandra.verdict_on(policy, error_of(failure), retry_count=failure.retry_count)

@@ -31,7 +31,7 @@ class Both(BestEffortRetryStrategy, TokenBook):
     ],
 )
 def test_strategies_of_both_shapes_pass(strategy: Any, issues_permits: bool) -> None:
-    """Couchbase and token strategies are accepted; an object with both methods counts as a Couchbase strategy."""
+    """Couchbase and token strategies are accepted; an object with the methods of both counts as the former."""
     require_strategy(strategy)
 
     assert issues_permits is isinstance(decider_of(strategy), PermitIssuer)
@@ -62,7 +62,7 @@ class Unbound:
 
 
 def test_an_unbound_proxy_is_refused() -> None:
-    """If the attributes of a proxy raise, the proxy is refused, and the raised error is the cause."""
+    """If reading the attributes of a proxy raises an error, the proxy is refused, and this error is the cause."""
     with pytest.raises(errors.InvalidArgumentException, match="RuntimeError") as caught:
         require_strategy(Unbound())
 

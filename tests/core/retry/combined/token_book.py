@@ -20,7 +20,7 @@ class BookedToken:
 
 @dataclass(eq=False)
 class TokenBook:
-    """Token strategy that permits ``retries`` retries, each after ``delay`` seconds; success restores one retry."""
+    """Token strategy that permits ``retries`` retries, each after ``delay`` seconds; success of a retry restores it."""
 
     retries: int = 1_000_000
     delay: float = 0.01

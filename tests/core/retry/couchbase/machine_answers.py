@@ -1,4 +1,4 @@
-"""Names of strategies and statuses that the tests of the retry machine share."""
+"""Short names of retry reasons, states and statuses that the tests of the retry machine share."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def test_a_reconnect_resets(state: couchbase.BreakerState) -> None:
 
 @rows(("state", "event"), list(itertools.product(couchbase.BreakerState, couchbase.BreakerEvent)))
 def test_all_pairs(state: couchbase.BreakerState, event: couchbase.BreakerEvent) -> None:
-    """In every state, every event leads to the state in the table, or changes nothing."""
+    """In every state, every event leads to the state in the table, or keeps the state."""
     reached: set[couchbase.BreakerState] = set()
     for counted, later in itertools.product((0, 18, 19), (0.0, 5.0)):
         breaker = in_state(state)

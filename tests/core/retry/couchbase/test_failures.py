@@ -26,7 +26,7 @@ RETRIED = ErrorContext(
 
 
 STORY = ["upsert 'airline_10': ", "[retried 3 times: FIRST, SECOND; ", "10.0.0.1:11210: reset]"]
-"""Beginning and end of every message."""
+"""Beginning and end of every message for ``RETRIED``."""
 
 
 def missing(facts: list[str], message: object) -> list[str]:
@@ -44,7 +44,7 @@ def missing(facts: list[str], message: object) -> list[str]:
     ],
 )
 def test_subject(context: ErrorContext, expected: str) -> None:
-    """Every message starts with the operation and its key; the key is quoted, so that it stays on one line."""
+    """Every message starts with the operation and any key; the key is quoted, so that it stays on one line."""
     assert expected == subject(context)
 
 

@@ -223,7 +223,7 @@ def test_a_socket_that_closed_under_a_write(handed_over: couchbase.HandedOver) -
 
 @rows("asked", [0.0, 0.0005])
 def test_the_minimum_delay(asked: float) -> None:
-    """If a strategy permits a retry without a delay, the delay is one millisecond."""
+    """If a strategy permits a retry with a shorter delay, the delay is one millisecond."""
     machine = request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(asked))))
     *_, order = machine.handle(LOCKED_ANSWER, 100.0)
 

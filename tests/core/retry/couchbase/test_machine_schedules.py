@@ -16,7 +16,7 @@ NOT_MY_VBUCKET, LOCKED, OUTDATED = 0x07, 0x09, 0x88
 
 
 def store() -> couchbase.ErrorMapStore:
-    """Return the error map of a node: the schedules of RFC 0013, a short schedule, and invalid schedules."""
+    """Return the error map of a node: schedules of RFC 0013, a short one, none, and one with an unknown algorithm."""
     attributes = ("auto-retry", "temp")
     return map_store(
         {

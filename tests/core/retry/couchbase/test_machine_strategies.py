@@ -48,7 +48,7 @@ class Generates:
     """Strategy that yields in its method, which makes the method an asynchronous generator."""
 
     async def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> Any:
-        """Yield a retry, where a strategy has to return it."""
+        """Yield a retry, although a strategy has to return it."""
         yield RetryAction.after(0.0)
 
 
@@ -149,7 +149,7 @@ def test_the_strategy_selects_the_error(asked: type[errors.CouchbaseException]) 
 
 
 def consulting(*, idempotent: bool = False) -> tuple[couchbase.RetryMachine, request_cases.Awaits]:
-    """Return a machine that awaits the decision of its strategy on a locked document since 100.5, and the strategy."""
+    """Return a machine that has awaited its strategy's decision on a locked document since 100.5, and the strategy."""
     strategy = request_cases.Awaits()
     machine = request_cases.machine_of(request_cases.annotation(strategy, idempotent=idempotent), state=S.PENDING)
     machine.handle(couchbase.Dispatched(request_cases.NODE, 17), 100.0)

@@ -54,7 +54,7 @@ def test_an_impossible_response(status: int, idempotent: bool) -> None:
 
 
 def test_a_final_response() -> None:
-    """If a known status is not listed, the request fails immediately, with the complete error context."""
+    """If a known status is not listed as retryable, the request fails immediately, with the complete error context."""
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
     response = couchbase.KvResponse(0x01, request_cases.NODE, server_context="gone", server_ref="4f-1")

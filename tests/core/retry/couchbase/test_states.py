@@ -62,7 +62,7 @@ LEADS_TO: dict[type[couchbase.RequestAction], couchbase.RetryState] = {
     couchbase.Complete: S.COMPLETED,
     couchbase.Fail: S.FAILED,
 }
-"""State after each action. RetryAfter is missing, because two states may follow it."""
+"""State after each action that always leads to one state. RetryAfter may lead to either of two."""
 
 PAIRS = list(itertools.product(couchbase.RetryState, EVENTS))
 

@@ -49,7 +49,7 @@ ERRORS = {
 def delays_of(
     strategy: StandardRetryStrategy, responses: list[str], scope: str | None = None
 ) -> tuple[str, list[float]]:
-    """Run one request. Return "ok" or the reason why it failed, and the delays before its retries."""
+    """Run one request. Return "ok", "open" or the refusal's text, and the delays before its retries."""
     delays: list[float] = []
     token: SingleUseToken = strategy.acquire_initial_retry_token(token_scope=scope)
     for response in responses:

@@ -147,7 +147,7 @@ def test_invalid_draws(jitter: Jitter, draw: Any) -> None:
 
 
 class Unshowable:
-    """Object whose ``repr`` raises."""
+    """Object whose ``repr`` raises an error."""
 
     def __repr__(self) -> str:
         raise OSError("not to be shown")

@@ -50,7 +50,7 @@ def test_hopeless(safe: bool | None, retries: int, reason: str) -> None:
     ],
 )
 def test_retry_after(delay: float, retry_after: float | None, clamped: bool, expected: float) -> None:
-    """A delay is at least the backoff and at least ``retry_after``; clamping limits the part from ``retry_after``."""
+    """A delay is at least the backoff and ``retry_after``, which clamping limits to 5 s more than the backoff."""
     assert expected == at_least_retry_after(delay, retry_after, clamped=clamped)
 
 

@@ -1,4 +1,4 @@
-"""Classification of errors: three attributes are enough, and no attribute makes the classification raise."""
+"""Classification of errors: three attributes are enough, and only interrupts from attributes propagate."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Seconds(float):
 
 
 class Pretender:
-    """Object whose ``__class__`` raises."""
+    """Object that raises an error if its ``__class__`` is read."""
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -128,7 +128,7 @@ def test_a_subclass_of_float_counts_as_float() -> None:
 
 @rows("attribute", ["is_retry_safe", "retry_after", "is_throttling_error", "is_timeout_error", "fault"])
 def test_attributes_that_raise(attribute: str) -> None:
-    """If an attribute raises, it counts as missing, and the other attributes keep their values."""
+    """If reading an attribute raises an error, it counts as missing, and the other attributes keep their values."""
 
     class Computed(Exception):
         def __getattr__(self, name: str) -> object:

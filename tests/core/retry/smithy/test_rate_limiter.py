@@ -102,7 +102,7 @@ def test_climbing_time(highest: float, seconds: float) -> None:
 
 @rows(("share", "rate"), [(0.0, 7.0), (0.5, 9.625), (1.0, 10.0), (1.5, 10.375), (2.0, 13.0), (3.0, 34.0)])
 def test_the_curve(share: float, rate: float) -> None:
-    """The curve starts at seven tenths of the throttled rate, is flat at that rate, and then rises symmetrically."""
+    """The curve starts at seven tenths of the throttled rate, flattens at the throttled rate, and then rises again."""
     assert rate == pytest.approx(cubic_rate(10.0, share * climbing_time(10.0)))
 
 
@@ -166,7 +166,7 @@ def test_the_maximum_delay_reserves_nothing() -> None:
 
 
 def test_early_reservations_do_not_delay_later_sends() -> None:
-    """If the rate has dropped, reservations from the time before do not delay later sends."""
+    """If the rate has dropped, earlier reservations do not keep later sends at the maximum delay."""
     limiter, now = throttled_at_ten()
     while limiter.acquire(now) < WAIT_MAX:
         pass

@@ -89,7 +89,7 @@ def calls_in(function: Callable[[], object]) -> int:
 
 
 def test_event_cost_is_independent_of_the_queue() -> None:
-    """For any length of the queue, a response, a submission and an abandonment make the same number of calls."""
+    """For any length of the queue, a response, a submission and an abandonment make about the same number of calls."""
 
     def work(burst: int) -> list[int]:
         simulation = simulated.ready(

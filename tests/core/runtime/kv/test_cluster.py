@@ -261,7 +261,7 @@ def test_a_node_that_was_added() -> None:
 
 
 def test_a_dead_node_until_its_failover() -> None:
-    """While a node is dead, only its documents are unavailable; after a failover, all documents can be written."""
+    """While a node is dead, only its documents are unavailable; once it is removed, all documents can be written."""
     simulation = RecordedCluster()
     simulation.write()
     dead = next(key for key in KEYS if owner_of(simulation, key) == 2)
@@ -293,7 +293,7 @@ def test_an_announced_map() -> None:
 
 
 def test_nodes_that_announce_nothing() -> None:
-    """If nodes do not announce maps, the client polls them every 2.5 s and thus notices a failover."""
+    """If nodes do not announce maps, the client polls them every 2.5 s and thus notices a removed node."""
     simulation = RecordedCluster(features=MUTE)
     simulation.write()
     simulation.nodes.kill(2)

@@ -224,7 +224,7 @@ def test_no_manifest_is_requested_on_a_closed_stream() -> None:
     ],
 )
 def test_a_manifest_that_does_not_help(answer: Callable[[Frame], bytes]) -> None:
-    """If the response to a manifest request is refused, malformed or empty, the next operation succeeds."""
+    """If a manifest request is refused or its response is malformed or empty, the next operation succeeds."""
     simulation = ready()
     for number in range(REVIEW_MIN):
         simulation.node.collections.create("inventory", f"job{number}")

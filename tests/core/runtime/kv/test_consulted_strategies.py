@@ -120,7 +120,7 @@ def test_late_decisions_are_ignored() -> None:
 
 @pytest.mark.parametrize("phase", ["connecting", "in flight", "waiting"])
 def test_an_unexpected_decision_raises(phase: str) -> None:
-    """A decision about an operation that does not wait for one raises and changes nothing."""
+    """A decision about an operation that does not wait for one is rejected and changes nothing."""
     simulation, token = PHASES[phase](read)
 
     with pytest.raises(InvalidEvent):

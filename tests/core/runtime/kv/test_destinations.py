@@ -127,7 +127,7 @@ def test_a_dropped_collection_keeps_the_routes() -> None:
 
 
 def test_another_bucket_keeps_its_routes() -> None:
-    """If the connection or config of a bucket changes, only the routes of this bucket are dropped."""
+    """If a bucket is dropped, only the routes of this bucket are dropped."""
     simulation = ready(buckets=("travel", "other"))
     (client,) = simulation.clients
     simulation.finish(get())

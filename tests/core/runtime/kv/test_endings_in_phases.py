@@ -117,7 +117,7 @@ def test_no_timer_is_left_behind(phase: str, ending: str) -> None:
 @each_phase
 @each_kind
 def test_connection_lost(phase: str, make: Make) -> None:
-    """If the connection is lost in any phase, the operation is retried unless it is a write that may be applied."""
+    """If the connection is lost in any phase, the operation is retried unless it expires or may have been applied."""
     simulation, token = PHASES[phase](make)
     simulation.node.documents.put("travel", "k", b"{}")
     simulation.node.documents.put("travel", "k", b"{}", collection_id=8)

@@ -49,7 +49,7 @@ def test_schedule_of_the_map() -> None:
 
 @pytest.mark.parametrize(("code", "settles"), [(0x7F09, True), (0x7F0A, True), (0x7F0B, False)])
 def test_close_after_settling(code: int, settles: bool) -> None:
-    """If a status closes the connection, the operation first completes or its retry is reported (decision C31)."""
+    """If a status closes the connection, the operation first fails or its retry is reported (decision C31)."""
     simulation = simulated.ready(error_map=MAP)
     _, request = simulation.submit_in_flight(simulated.upsert())
     del simulation.actions[:]

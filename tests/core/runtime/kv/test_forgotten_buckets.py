@@ -186,7 +186,7 @@ def test_a_subscriber_sees_no_gap() -> None:
 
 @rows("count", [-1, 1.5, "1", None, True])
 def test_an_invalid_number_of_subscribers(count: object) -> None:
-    """An invalid number of subscribers raises and changes nothing."""
+    """An invalid number of subscribers is rejected and changes nothing."""
     simulation = ready()
     with pytest.raises(errors.InvalidArgumentException) as caught:
         simulation.feed(SubscribersChanged(count))  # type: ignore[arg-type]

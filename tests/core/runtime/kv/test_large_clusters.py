@@ -1,4 +1,4 @@
-"""Clusters of a thousand nodes, most of them unreachable: the cost of one event, in calls and actions.
+"""Large clusters, most of whose nodes are unreachable: the cost of one event, in calls and actions.
 
 The tests count calls of Python and C, which are the same on every machine.
 """

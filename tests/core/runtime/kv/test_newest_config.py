@@ -82,7 +82,7 @@ def config_of(simulation: Recorded, version: tuple[int, int]) -> bytes:
 @each_source
 @rows("version", VERSIONS.values())
 def test_an_older_config(bring: Callable[[Recorded, bytes], None], version: tuple[int, int]) -> None:
-    """The client does not apply an older config, from whichever source."""
+    """The client does not apply a config that is older than or as new as its own, from any source."""
     simulation = client(bring)
     bring(simulation, config(version))
     simulation.run()

@@ -168,7 +168,7 @@ def test_parts_of_a_replica(simulation: Replicated) -> None:
 
 
 def test_lookup_in_a_deleted_replica(simulation: Replicated) -> None:
-    """If a replica is deleted, a lookup raises; with ``access_deleted`` it reads the tombstone."""
+    """If a replica is deleted, a lookup fails; with ``access_deleted`` it reads the tombstone."""
     ask = (LookupInSpec.exists("a"),)
     simulation.nodes.documents.remove("travel", "ada")
 

@@ -1,4 +1,4 @@
-"""Operations under a token strategy: each token is acquired before the first attempt and ends with the operation."""
+"""Operations under a token strategy: how their tokens are acquired, renewed, recorded and released."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_a_memcached_bucket_without_a_config() -> None:
 
 
 def test_a_memcached_bucket_after_a_long_outage() -> None:
-    """If the backoff was long before, a memcached bucket is still rejected after ``NO_CONFIG_SECONDS``."""
+    """Even after a long outage, a memcached bucket is rejected after ``NO_CONFIG_SECONDS``."""
     simulation = Recorded(buckets=(), memcached_buckets=("travel",))
     simulation.node.kill()
     simulation.submit(get())

@@ -249,7 +249,7 @@ def test_each_stage_leads_to_the_end() -> None:
 
 
 def test_a_wrong_stage_fails_each_test() -> None:
-    """While the tests run, an operation raises if it gets a stage that the table does not permit."""
+    """While the tests run, giving an operation a stage that the table does not permit raises an error."""
     scene = Scene()
 
     with pytest.raises(AssertionError, match="from WAITING to HELD"):

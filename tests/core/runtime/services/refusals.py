@@ -11,7 +11,7 @@ from triclinium_core import errors
 
 
 def refused(parameter: str, make: Callable[..., object], *arguments: Any, **options: Any) -> None:
-    """Check that the block raises an error whose ``parameter`` and message name the rejected argument."""
+    """Check that the call raises an error whose ``parameter`` and message name the rejected argument."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make(*arguments, **options)
     assert parameter == caught.value.parameter

@@ -46,7 +46,7 @@ def test_the_caller_leaves_in_the_middle() -> None:
 
 @pytest.mark.parametrize("readonly", [True, False])
 def test_request_with_unread_rows_may_be_applied(readonly: bool) -> None:
-    """While rows are unread, a request that writes counts as ambiguous, even if its response is complete."""
+    """While rows are unread, a request that is not read-only counts as ambiguous, even if its response is complete."""
     simulation = Asking()
     simulation.takes_rows = False
     token = simulation.request(asking(readonly=readonly))
@@ -73,7 +73,7 @@ def recorded_by(simulation: Asking) -> dict[couchbase.TelemetryKind, Any]:
 def test_an_abandoned_request_is_measured(
     answer: FakeAnswer, *, takes_rows: bool, reason: couchbase.AbandonReason
 ) -> None:
-    """If a slow request is abandoned during its response, both reports have it, with the reason of a failure."""
+    """If a slow request is abandoned during its response, both reports have it, with the reason if it failed."""
     simulation = Asking(tracer=ThresholdLoggingTracer(), meter=LoggingMeter())
     simulation.takes_rows = takes_rows
     simulation.nodes.script.answer("SELECT slow", answer)

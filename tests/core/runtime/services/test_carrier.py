@@ -24,7 +24,7 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 
 def test_one_connection_carries_one_request_after_the_other() -> None:
-    """One connection carries consecutive requests, and is closed after it was idle for a second."""
+    """One connection carries consecutive requests, and is closed when it has been idle for a second."""
     simulation = Asking()
     for _ in range(3):
         simulation.finish(asking())
@@ -242,7 +242,7 @@ def test_the_breaker_counts_overdue_responses(
 
 
 def test_an_invalid_request_is_not_submitted() -> None:
-    """If something other than a request is submitted, the submission raises and changes nothing."""
+    """Submitting something other than a request raises ``InvalidArgumentException`` and changes nothing."""
     simulation = Asking()
     token = simulation.request(asking())
 
@@ -282,7 +282,7 @@ def test_encoding_times_of_all_attempts_are_reported() -> None:
     ("is_abandoned", "expected"), [(False, [couchbase.ReportAnswer, couchbase.ReportEnd]), (True, [])]
 )
 def test_traced_request_without_an_answer(is_abandoned: bool, expected: list[type[couchbase.Action]]) -> None:
-    """A traced request reports the end of its attempt and its own at its deadline, and neither if it is abandoned."""
+    """At its deadline, a traced request reports its attempt's end and its own; if it is abandoned, neither."""
     simulation = Asking(timeouts=TimeoutOptions(query=1.0))
     simulation.is_traced = True
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())

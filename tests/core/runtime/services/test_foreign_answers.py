@@ -205,7 +205,7 @@ def test_a_kept_connection_that_the_node_has_closed() -> None:
     ],
 )
 def test_a_foreign_response_closes_the_connection(request: ServiceRequest, body: bytes) -> None:
-    """If a response names another request, its connection closes, and a request that writes fails as in flight."""
+    """If a response names another request, its connection closes, and a request that is not read-only fails."""
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(body=body.decode()), service=request.service)
 

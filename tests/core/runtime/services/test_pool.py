@@ -1,4 +1,4 @@
-"""Endpoints of services: the warning about credentials over plain HTTP, the choice of one, and removed nodes."""
+"""Endpoints of services: the warning about credentials over plain HTTP, their choice, and removed nodes."""
 
 from __future__ import annotations
 

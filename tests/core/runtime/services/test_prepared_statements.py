@@ -111,7 +111,7 @@ def test_reasons_that_forget_a_plan(reason: RetryReason) -> None:
 
 
 def test_an_invalid_plan() -> None:
-    """An invalid plan in a response raises and is not stored."""
+    """An invalid plan in a response raises ``MalformedAnswer`` and is not stored."""
     statements = prepared_statements.PreparedStatements(KnownConfigs())
 
     with pytest.raises(MalformedAnswer):

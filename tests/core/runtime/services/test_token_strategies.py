@@ -1,4 +1,4 @@
-"""HTTP requests under a token strategy: a token is acquired before the first attempt and ends with the last row."""
+"""HTTP requests under a token strategy: how their tokens are acquired, renewed, recorded and released."""
 
 from __future__ import annotations
 

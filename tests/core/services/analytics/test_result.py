@@ -69,7 +69,7 @@ def test_metadata() -> None:
     ],
 )
 def test_status(word: str, status: result.AnalyticsStatus) -> None:
-    """Each word of a status gives its enum member, and any other word gives UNKNOWN."""
+    """The status of a query that has not failed gives its enum member, and any other word gives UNKNOWN."""
     assert status is reported(status=word).status
 
 

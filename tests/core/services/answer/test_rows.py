@@ -123,7 +123,7 @@ IN_ARRAY = SOUP.map(lambda soup: b'{"results":[{"a":0},{"a":0},' + soup + b"]}")
 
 @given(body=st.binary() | SOUP | SOUP.map(lambda soup: b"{" + soup) | IN_ARRAY, cuts=CUTS)
 def test_any_bytes(body: bytes, cuts: list[int]) -> None:
-    """For any bytes and split, the splitter accepts exactly the bodies that a parser of the complete body accepts."""
+    """For any split, an object is accepted if and only if a JSON parser accepts it and it has no second row list."""
     if not body.lstrip(b" \t\r\n").startswith(b"{"):
         assert Cut([], body) == split(at(body, cuts))
     elif is_json(body) and [name for name, _ in json.loads(body, object_pairs_hook=list)].count(KEY) < 2:
@@ -353,13 +353,13 @@ HOSTILE = {
     "one long text": [b'"a"', b'"b"', b'"%b"' % (b'\\"' * 50_000)],
     "numbers": [b"%d" % number for number in range(20_000)],
 }
-"""Rows that resemble boundaries."""
+"""Lists of rows that are hard to split, most of which resemble boundaries."""
 
 
 @pytest.mark.parametrize("size", [64, 1_000, 16_384])
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_work_is_linear(kind: str, size: int, decoded: list[int]) -> None:
-    """The decoder gets each byte of rows that resemble boundaries at most three times."""
+    """On average, the decoder gets each byte of the rows at most three times, even if rows resemble boundaries."""
     body = b'{"results":[%b]}' % b",".join(HOSTILE[kind])
 
     assert Cut(HOSTILE[kind], b'{"results":[]}') == split(in_pieces(body, size))

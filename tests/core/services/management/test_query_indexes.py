@@ -220,7 +220,7 @@ def test_names_and_acknowledgements() -> None:
 
 @rows("row", [None, 7, "x", {}, OLD | {"name": None}, OLD | {"name": ""}, OLD | {"keyspace_id": 7}])
 def test_an_index_without_a_name(row: object) -> None:
-    """Without a name, an index requested alone raises MalformedAnswer, and a list omits the index."""
+    """A list omits an index without a name, and raises MalformedAnswer if no index has a name."""
     with pytest.raises(MalformedAnswer):
         query_indexes.all_indexes(BUCKET).decode(answered(row))
 

@@ -85,7 +85,7 @@ def test_create_bucket() -> None:
 
 
 def test_create_bucket_polls_with_growing_pauses() -> None:
-    """``create_bucket`` requests the bucket again after growing pauses until no node is warming up."""
+    """``create_bucket`` requests the bucket again after growing pauses until all nodes are healthy."""
     states = [
         errors.BucketNotFoundException(),
         bucket(),
@@ -416,7 +416,7 @@ def test_watching_indexes_of_a_bucket() -> None:
     ],
 )
 def test_invalid_arguments(call: Callable[[], steps.Steps[object]]) -> None:
-    """An invalid argument raises before the first request."""
+    """An invalid argument raises an error before the first request."""
     with pytest.raises(errors.InvalidArgumentException):
         next(call())
 

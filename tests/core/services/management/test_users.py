@@ -204,7 +204,7 @@ def test_invalid_groups(field: str, value: Any) -> None:
     ],
 )
 def test_invalid_requests(make: Callable[[], object]) -> None:
-    """A domain or a value of another type is refused, and an external user with a password is refused."""
+    """A value of another type, an invalid name, and an external user with a password are refused."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
@@ -342,7 +342,7 @@ def test_a_user_or_group_without_a_usable_name(changes: dict[str, object]) -> No
     ],
 )
 def test_an_unknown_value_of_a_user(member: str, value: object, field: str, expected: object) -> None:
-    """An unknown value is kept or read as None, and the rest of the user and all other users are read."""
+    """An unknown value is kept or replaced by a default, and the rest of the user and all other users are read."""
     found = users.GetAllUsers(EXTERNAL).decode(answered([USER | {member: value}, USER])).users
 
     assert ["ada", "ada"] == [each.user.username for each in found]

@@ -1,6 +1,6 @@
 """Grammar of the search service's queries, independent of the code that creates them.
 
-The service determines the kind of a query by its members, in this order, and refuses a query if a member has
+The service determines the kind of a query by its members, in the order of KINDS, and refuses a query if a member has
 the wrong type. Source: bleve ``search/query/query.go``, ``ParseQuery``, and its structs.
 """
 

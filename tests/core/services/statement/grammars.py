@@ -31,7 +31,7 @@ HOSTILE = (
 """Pieces with a special meaning in one of the grammars."""
 
 NAMES = st.lists(st.sampled_from(HOSTILE) | st.characters(codec="utf-8"), min_size=1).map("".join)
-"""Names that are not empty and contain any Unicode characters, most of them special characters of a grammar."""
+"""Names that are not empty and contain any Unicode characters, many of them special characters of a grammar."""
 
 Token = tuple[str, str]
 """Kind and text of a token; the text of an identifier is its name."""

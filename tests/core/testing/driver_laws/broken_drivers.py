@@ -32,7 +32,7 @@ class KeepsItsAlarm(AsyncioClient):
 
 
 class WritesInTheCallersTask(AsyncioClient):
-    """Driver that aborts a write when the write's caller is cancelled, which makes the stream unusable."""
+    """Driver that aborts each stream with unwritten data when any caller is cancelled."""
 
     def feed(self, event: couchbase.Event) -> None:
         super().feed(event)
@@ -171,7 +171,7 @@ class ForgetsItsReaders(AsyncioClient):
 
 
 class GivesAnotherResult(AsyncioClient):
-    """Driver that resumes every task with the same result. It breaks most laws, because most laws check results."""
+    """Driver that returns the same result for all mutations. It breaks most laws, because most check such results."""
 
     def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
         super()._settle(token, MutationResult(Cas(0)) if isinstance(outcome, MutationResult) else outcome)
@@ -257,4 +257,4 @@ _BREACHES: Mapping[type[AsyncioClient], str] = {
 
 _LAW_OF = {law.__name__: law for law in LAWS}
 BROKEN: Mapping[type[AsyncioClient], Law] = {driver: _LAW_OF[name] for driver, name in _BREACHES.items()}
-"""Pairs of each broken driver and the law that it breaks."""
+"""Law that each broken driver breaks."""

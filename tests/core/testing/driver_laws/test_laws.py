@@ -1,4 +1,4 @@
-"""Laws of drivers, each of which finds the drivers with one mistake."""
+"""Laws of drivers. Each law detects the drivers with the mistake that it forbids."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def test_every_law_can_be_kept_and_broken() -> None:
 
 
 def test_driver_that_mixes_up_results() -> None:
-    """A driver that resumes all tasks with the same result breaks the first law."""
+    """A driver that returns the same result for all mutations breaks the first law."""
     assert is_broken(LAWS[0], GivesAnotherResult)

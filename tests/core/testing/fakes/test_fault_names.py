@@ -51,7 +51,7 @@ def test_spelled_fault() -> None:
 
 
 def test_made_by_name() -> None:
-    """A fault is made from its name with positional or named arguments, which give bytes as text."""
+    """A fault is made from its name with positional or named arguments; text is accepted for bytes."""
     assert testing.raw_answer(b"HTTP/1.1 2") == fault_names.make_fault("raw_answer", "HTTP/1.1 2")
     assert testing.raw_answer(b"\xff") == fault_names.make_fault("raw_answer", b"\xff")
     assert testing.cut_body(bytes_sent=7) == fault_names.make_fault("cut_body", bytes_sent=7)

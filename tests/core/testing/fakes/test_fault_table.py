@@ -84,7 +84,7 @@ def test_without_an_opcode_strikes_documents_only(opcode: int) -> None:
 
 
 def test_standing_fault_lasts_and_yields() -> None:
-    """A standing fault strikes repeatedly. Faults of ``next`` precede it, and a fault for an opcode a general one."""
+    """A standing fault strikes repeatedly, after faults of ``next``; a fault for an opcode precedes a general one."""
     waiting = Faults()
     waiting.always(None, faults.garble())
     waiting.always(Opcode.GET, faults.drop_response())

@@ -105,14 +105,14 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_spelled_faults_can_be_read() -> None:
-    """Each fault that a history draws is read from its spelling as an equal value."""
+    """Each fault that a history draws, if it has only text, is read from its spelling as an equal value."""
     for target, kinds in (("any", DATA_FAULTS), ("query", SERVICE_FAULTS)):
         for fault in (fault for kind in kinds for fault in kind if not _has_wild_bytes(fault)):
             assert PlacedFault(fault, TARGETS[target]) == read_fault(f"{target}: {spelled(fault)}")
 
 
 def _has_wild_bytes(fault: testing.Fault) -> bool:
-    """Return whether a fault has bytes that are not text."""
+    """Return whether a fault has bytes that are not ASCII, or headers."""
     return not getattr(fault, "data", b"").isascii() or getattr(fault, "headers", None) is not None
 
 

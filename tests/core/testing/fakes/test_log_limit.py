@@ -18,13 +18,13 @@ SIZE = 1000
 
 
 class Logging(Protocol):
-    """Function that adds entries of 100 bytes to a log and returns the sizes of all its entries."""
+    """Function that adds entries of at most 100 bytes to a log and returns the sizes of all its entries."""
 
     def __call__(self, count: int) -> list[int]: ...
 
 
 def bodies() -> Logging:
-    """Return a function that fills the request log with large bodies."""
+    """Return a function that adds requests to the request log."""
     client = HttpClient(FakeNode())
 
     def ask(count: int) -> list[int]:
@@ -50,7 +50,7 @@ def keys() -> Logging:
 
 @pytest.mark.parametrize("fill", [bodies, keys])
 def test_a_log_is_bounded_in_bytes(fill: Callable[[], Logging], monkeypatch: pytest.MonkeyPatch) -> None:
-    """After any number of entries, the log of a node is within its limit and not empty."""
+    """After any number of small entries, the log of a node is within its limit and not empty."""
     monkeypatch.setattr(log_limit, "LOG_SIZE_BYTES_MAX", SIZE)
     log = fill()
 

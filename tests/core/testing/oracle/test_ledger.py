@@ -1,4 +1,4 @@
-"""Ledger of a client's reports and its node's commands; each test has a report that the commands contradict."""
+"""Ledger of a client's reports and its node's commands, which finds reports that the commands contradict."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_write_is_applied_twice() -> None:
 
 
 def test_two_writes_are_applied() -> None:
-    """Two writes may both be applied, even if they are equal, so that the ledger counts them together."""
+    """Two writes may both be applied, even if they are equal and the ledger therefore counts them together."""
     for other in (upsert(b"<2>"), upsert(), upsert(keyspace=HOTELS)):
         books = Books()
         for write in (books.ask(upsert()), books.ask(other)):
@@ -235,7 +235,7 @@ def test_result_without_a_frame() -> None:
 
 
 def test_frame_that_was_not_sent() -> None:
-    """A frame is sent once its first byte is sent; a later frame is not."""
+    """A frame counts as sent once its first byte is sent; a later frame does not."""
     books = Books()
     first, second = books.ask(upsert()), books.ask(upsert(b"<2>"))
     books.order(first)
@@ -291,7 +291,7 @@ def test_reasons_that_need_a_frame(reason: RetryReason) -> None:
 @rows("reason", RetryReason)
 @rows("operation", [get(), upsert(), lock()])
 def test_forbidden_retry(operation: DocumentOperation, reason: RetryReason) -> None:
-    """Retrying an operation that may have been applied is a violation unless it changes nothing."""
+    """Retrying an operation that may have been applied is a violation unless the operation changes nothing."""
     books = Books()
     submission = books.ask(operation)
 

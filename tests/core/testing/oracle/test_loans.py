@@ -43,7 +43,7 @@ def refused(
 
 @dataclass
 class Borrowed:
-    """Client with one request, whose token is 1."""
+    """Client with one request, which is operation 1."""
 
     book: LoanBook
     strategy: CheckedStrategy
@@ -308,7 +308,7 @@ def test_refusals_take_effect() -> None:
 
 
 def test_every_token_ends_correctly() -> None:
-    """Each token ends exactly once: recorded if its attempt was made, otherwise abandoned."""
+    """A token is recorded only after its attempt, an unused token is abandoned, and no token ends twice."""
     kept = borrowed()
     kept.book.abandoned(1, has_rows=False)
     with pytest.raises(Violation, match="is over, .*has kept a token"):
@@ -359,7 +359,7 @@ class Overdraws(smithy.BudgetRetryStrategy):
 
 
 class Leaks(smithy.StandardRetryStrategy):
-    """Strategy with a defect: it never refunds a cost."""
+    """Strategy with a defect: it does not refund the cost of an abandoned token."""
 
     def abandon(self, *, token: smithy.RetryToken) -> None:
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""Laws of requests to services. Each test case breaks one of them."""
+"""Laws of requests to services, with mistakes that break them and a lawful history."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_mistake_breaks_a_law(book: RequestBook, mistake: Callable[[RequestBook]
 
 
 def test_lawful_requests(book: RequestBook) -> None:
-    """A refusal permits another attempt, and a timeout excuses the failure of a request."""
+    """A refusal permits another attempt, and a problem after its submission excuses the failure of a request."""
     send(book, CHANGE)
     retry(book, CHANGE, RetryReason.QUERY_INDEX_NOT_FOUND)
     send(book, CHANGE)

@@ -124,5 +124,5 @@ def test_applied() -> None:
     ],
 )
 def test_may_be_applied(error: errors.CouchbaseException, may_be: bool) -> None:
-    """An operation may have been applied only if it ended without its response."""
+    """A failed operation may have been applied only if its error, or the reason of its refused retry, is ambiguous."""
     assert may_be == may_be_applied(error)

@@ -86,7 +86,7 @@ def test_write_is_acknowledged_and_lost() -> None:
 
 @pytest.mark.parametrize("is_quiet", [False, True])
 def test_late_write(is_quiet: bool) -> None:
-    """A write with an unknown result may still be applied, except once nothing is in progress."""
+    """A write with an unknown result may still be applied until nothing is in progress."""
     simulation = distorted.ready()
     simulation.node.faults.next(Opcode.SET, faults.drop_response())
     simulation.serve(upsert(simulation.model.unique_values.fragment()))

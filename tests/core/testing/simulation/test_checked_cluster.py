@@ -108,7 +108,7 @@ def test_document_without_a_node(simulation: TwoNodes) -> None:
 
 
 def test_old_owner_may_still_be_contacted(simulation: TwoNodes) -> None:
-    """A client without the newest map contacts the document's former node, whose problem is an excuse."""
+    """A client without the newest map may contact the document's former node, whose problem is an excuse."""
     simulation.nodes.slow_down(1, 0.001)
     simulation.nodes.move(ALL, to=0)
     simulation.look_around()

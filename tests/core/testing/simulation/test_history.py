@@ -33,7 +33,7 @@ def test_every_kind_of_operation_is_submitted(histories: list[ClusterHistory]) -
 
 
 def test_everything_happens(histories: list[ClusterHistory]) -> None:
-    """Faults of most kinds, all problems of nodes and all changes of the map happen, and all operations end."""
+    """Faults of most kinds, all problems of nodes and all changes to the map happen, and all operations end."""
     total = Figures()
     for history in histories:
         total.add(history.figures())

@@ -49,7 +49,7 @@ class SeldomLiar(FakeNode):
 
 
 class Twice(SeldomLiar):
-    """A node that applies a command twice."""
+    """A node that applies each append, prepend or count without a CAS twice."""
 
     def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> CommandAnswer | None:
         answer = super()._carry_out(connection, frame, fault)

@@ -55,7 +55,7 @@ def test_rows_are_retried_struck_and_paused(histories: list[ClusterHistory]) -> 
 
 @pytest.mark.history
 def test_every_service_is_queried(histories: list[ClusterHistory]) -> None:
-    """About half of the histories use all services. The rest, and all regressions, use only query and management."""
+    """About half of the histories use all services, but no known regression does; the others here use two services."""
     services = [
         {book[token].drawn.request.service for token in range(2000) if token in book}
         for book in (history.simulation.requests for history in histories)

@@ -102,7 +102,7 @@ def test_one_seed() -> None:
 
 
 def test_progress_is_printed_ten_times() -> None:
-    """The command prints its progress ten times for any number of seeds, and spreads the work over its jobs."""
+    """The command prints its progress after each tenth of the seeds but the last, and spreads the work over jobs."""
     asked, _, printed = recorded("--seeds", "40", "--jobs", "3")
 
     assert [3] == asked

@@ -47,7 +47,7 @@ def test_clients_of_a_process_share_their_strategy() -> None:
 
 
 def test_a_scenario_is_plain_data() -> None:
-    """A scenario is read from the values of TOML or JSON; an unknown key raises."""
+    """A scenario is read from the values of TOML or JSON; an unknown key is rejected."""
     plain = {
         "fleet": {"clients": 5, "arrivals": {"type": "poisson"}, "trend": {"type": "ramp", "points": [[0, 1], [9, 2]]}},
         "service": {"type": "parallel", "base": 0.1, "leg": {"type": "exponential", "mean": 0.01}},

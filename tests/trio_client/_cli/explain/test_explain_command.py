@@ -28,7 +28,7 @@ COMMAND = (sys.executable, "-c", "from triclinium._cli import main; main()", "ex
 QUESTIONS = DECISIONS.read_bytes().splitlines(keepends=True)
 BATCH_LINES = 25_000
 BATCH_GROWTH_MAX = 4_000_000
-"""Maximum growth of the process in bytes during a batch. The lines of the batch have twice as many bytes."""
+"""Maximum growth of the process in bytes during a batch. The lines of the batch have more than twice as many bytes."""
 
 ENTRY = '{"name": "BUSY", "desc": "try later", "attrs": ["retry-later", "fetch-config"]}'
 

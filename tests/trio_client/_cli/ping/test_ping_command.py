@@ -80,7 +80,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
-    """Return the path of its certificate."""
+    """Return the path of the authority's certificate."""
     path = tmp_path / "authority.pem"
     authority.cert_pem.write_to_path(path)
     return str(path)
@@ -122,7 +122,7 @@ async def test_ping_reports_negotiated_features(fake: FakeCluster) -> None:
 
 
 async def test_every_service_is_pinged(fake: FakeCluster) -> None:
-    """The client pings all services by default. A service that fails gets a line on stderr, and the status is 1."""
+    """All services are pinged by default. A service that fails gets a line on stderr, and the exit status is 1."""
     everything = await ping(fake.connection_string, *CREDENTIALS, "--json")
     fake.node.faults.always(Service.SEARCH, http_status(503))
     some = await ping(fake.connection_string, *CREDENTIALS, "--service", "query", "--service", "search")
@@ -295,7 +295,7 @@ async def test_the_port_of_the_web_console() -> None:
 
 
 async def test_an_address_is_reported_once() -> None:
-    """If both addresses of a name refuse the connection, the error names it once, with the reason and the next step."""
+    """If both addresses of a host refuse the connection, the error names the host once, with reason and next step."""
     async with listeners.listening(listeners.hang_up) as port:
         pass
     result = await ping(f"couchbase://localhost:{port}", *CREDENTIALS)

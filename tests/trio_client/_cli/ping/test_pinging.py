@@ -95,5 +95,5 @@ NODE = "127.0.0.1:11210"
     ],
 )
 def test_an_error_omits_the_operation(connection_string: str, error: errors.CouchbaseException, expected: str) -> None:
-    """The description of an error omits the NOOP, names the address first and ends with the next step."""
+    """The description of an error omits the NOOP, begins with the address, and stays on one line."""
     assert describe_error(error, parse_connection_string(connection_string)).startswith(expected)

@@ -56,7 +56,7 @@ def advised(scenario: Scenario, *figures: FleetFigures) -> Advice:
     ],
 )
 def test_advised_strategy(figures: tuple[FleetFigures, ...], expected: str) -> None:
-    """The advice does not depend on the order of the strategies."""
+    """The advice is the expected strategy, in either order of the strategies."""
     assert expected == advised(STORMY, *figures).strategy
     assert expected == advised(STORMY, *reversed(figures)).strategy
 

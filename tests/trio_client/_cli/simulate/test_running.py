@@ -32,7 +32,7 @@ class Pool(ThreadPoolExecutor):
         initializer: Callable[..., None],
         initargs: tuple[MutableSequence[float]],
     ) -> None:
-        # Only the main thread may set signal handlers.
+        # Do not use the given initializer, because it sets signal handlers, which only the main thread may do.
         super().__init__(size, initializer=partial(running.share, *initargs))
         self.sizes.append(size)
 

@@ -73,7 +73,7 @@ def test_every_key_reaches_the_scenario(tmp_path: Path) -> None:
 
 
 def test_missing_keys_have_defaults(tmp_path: Path) -> None:
-    """Missing keys have the defaults of their classes; only the capacity of the service is required."""
+    """Missing keys have the defaults of their classes; only the type and capacity of the service are required."""
     expected = fleet.Scenario(fleet=fleet.Fleet(), service=fleet.SimulatedService(capacity=150.0))
 
     assert expected == read_scenario(written(tmp_path, 'service = { type = "queue", capacity = 150 }'))

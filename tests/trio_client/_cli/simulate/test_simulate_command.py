@@ -121,7 +121,7 @@ def test_the_same_seed_gives_the_same_figures() -> None:
 
 
 def test_recovery_is_reported() -> None:
-    """Without an outage, the command reports no recovery; of a strategy that never recovers, it reports this."""
+    """Without an outage, the command reports no recovery; if a strategy never recovers, the command reports that."""
     calm = simulate("--strategy", "none", "--outage", "none").output
     stormy = simulate("--strategy", "best_effort_jittered", "--timeout", "3", "--rejection-cost", "0.2").output
 

@@ -34,7 +34,7 @@ def test_request() -> None:
 
 
 def test_a_server_that_knows_no_collections() -> None:
-    """For a server without collections, encoding a manifest request raises."""
+    """For a server without collections, encoding a manifest request raises ``FeatureNotAvailableException``."""
     with pytest.raises(
         errors.FeatureNotAvailableException, match="get_collections_manifest needs the feature COLLECTIONS"
     ):
@@ -42,7 +42,7 @@ def test_a_server_that_knows_no_collections() -> None:
 
 
 def test_a_plain_memcached() -> None:
-    """For a plain memcached server, encoding a manifest request raises."""
+    """For a plain memcached server, encoding a manifest request raises ``FeatureNotAvailableException``."""
     with pytest.raises(errors.FeatureNotAvailableException, match="plain memcached .*get_collections_manifest"):
         encode_operation(QUESTION, Dialect(bare=True), opaque=1, vbucket=0, prefix=b"")
 

@@ -99,7 +99,7 @@ def test_opening(operation: Operation, prefix: bytes, expected: dict[str, object
 
 
 def test_opening_needs_json() -> None:
-    """If the JSON feature was not negotiated, a request that opens a scan raises."""
+    """Without the feature JSON, encoding a request that opens a scan raises an error that names the feature."""
     with pytest.raises(errors.FeatureNotAvailableException, match="scan needs the feature JSON"):
         sent(RangeScanCreate(TRAVEL, 3, Bounds()), dialect=Dialect())
 
@@ -120,7 +120,7 @@ def test_continue_and_cancel() -> None:
     "operation", [RangeScanCreate(TRAVEL, 3, Bounds()), GO_ON, RangeScanCancel(TRAVEL, 3, SCAN_ID)]
 )
 def test_a_plain_memcached_scans_nothing(operation: Operation) -> None:
-    """For a plain memcached server, encoding a scan request raises."""
+    """For a plain memcached server, encoding a scan request raises ``FeatureNotAvailableException``."""
     with pytest.raises(errors.FeatureNotAvailableException, match="plain memcached"):
         sent(operation, dialect=Dialect(bare=True))
 
@@ -226,7 +226,7 @@ def test_large_documents_are_inflated_when_they_are_read() -> None:
 
 
 def test_a_large_document_that_cannot_be_inflated() -> None:
-    """A corrupt block raises when the caller reads its document; a block of an excessive size fails its page."""
+    """A corrupt block raises an error when its document is read; a block of an excessive size fails its page."""
     half = bytes(cramjam.snappy.compress_raw(bytes(INFLATED_SIZE_BYTES_MAX)))
     broken = half[:1000] + b"\xff" * (len(half) - 1000)
     pieces = document(b"a", half, Datatype.SNAPPY)

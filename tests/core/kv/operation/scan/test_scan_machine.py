@@ -200,7 +200,7 @@ def test_a_page_without_a_limit_of_items() -> None:
 
 
 def test_the_newest_mutation_of_each_vbucket() -> None:
-    """The newest token of each vbucket is used; tokens of other buckets are ignored, and an invalid token raises."""
+    """The newest token of each vbucket is used; tokens of other buckets are ignored, an invalid token is rejected."""
     tokens = [MutationToken(bucket, vbucket, 1, number) for bucket in ("travel", "hotels") for vbucket, number in
               [(1, 5), (1, 7), (1, 6), (2, 1)]]  # fmt: skip
 
@@ -210,7 +210,7 @@ def test_the_newest_mutation_of_each_vbucket() -> None:
     assert "consistent_with" == caught.value.parameter
 
 
-# Mapping with the same ids for all vbuckets.
+# Four vbuckets with three ids each.
 
 FOUR = {vbucket: [f"{vbucket}{letter}" for letter in "abc"] for vbucket in range(4)}
 FORBIDDEN, CLOSED = error(Status.NO_ACCESS), RuntimeError("the driver is closed")

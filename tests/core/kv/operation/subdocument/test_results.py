@@ -85,7 +85,7 @@ CHANGED = MutateInResult(Cas(9), (b"7", None), JSON_TRANSCODER)
 
 @pytest.mark.parametrize("wrong", [-1, 2, 10**30, "0", 0.0, True, None], ids=repr)
 def test_invalid_indexes(wrong: int) -> None:
-    """An index that is negative, too large or not an integer raises."""
+    """An index that is negative, too large or not an integer is rejected."""
     asks: tuple[Callable[[], object], ...] = (
         lambda: found(GET, 0, b"1").content_as(object, wrong),
         lambda: found(GET, 0, b"1").exists(wrong),
@@ -98,7 +98,7 @@ def test_invalid_indexes(wrong: int) -> None:
 
 
 def test_contents_of_mutations() -> None:
-    """The content of a mutation is a number, if it has one; the content of any other mutation raises."""
+    """``content_as`` returns the value of a mutation; for a mutation without a value, it raises an error."""
     assert 7 == CHANGED.content_as(int, 0)
     assert b"7" == MutateInResult(Cas(9), (b"7",), RawJsonTranscoder()).content_as(bytes, 0)
     with pytest.raises(errors.DecodingFailureException):

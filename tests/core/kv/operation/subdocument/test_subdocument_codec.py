@@ -197,7 +197,7 @@ def test_specs_without_attributes_need_no_feature() -> None:
 
 
 def test_creating_as_deleted_needs_a_feature() -> None:
-    """Without the feature SUBDOC_CREATE_AS_DELETED, ``create_as_deleted`` raises."""
+    """Without the feature SUBDOC_CREATE_AS_DELETED, ``create_as_deleted`` raises an error that names the feature."""
     operation = MutateIn(
         TRAVEL,
         "ada",

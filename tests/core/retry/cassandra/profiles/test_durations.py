@@ -74,13 +74,13 @@ def test_a_duration_without_its_unit(value: object, needs_unit: bool) -> None:
 
 @rows("value", [30, 0.5, math.inf, 0, timedelta(seconds=1), None, True, [1]])
 def test_other_values_stay_as_they_are(value: object) -> None:
-    """A value that is not text is returned unchanged."""
+    """If no unit is required, a value that is not text is returned unchanged."""
     assert value is read_duration(value, "a.b", needs_unit=False)
 
 
 @rows("value", [math.inf, 0, timedelta(seconds=1), True])
 def test_values_that_need_no_unit(value: object) -> None:
-    """Infinity, zero and a timedelta need no unit."""
+    """Infinity, zero, a timedelta and a boolean are returned unchanged even if a unit is required."""
     assert value is read_duration(value, "a.b", needs_unit=True)
 
 

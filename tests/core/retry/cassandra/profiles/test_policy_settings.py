@@ -42,7 +42,7 @@ SHARED: list[tuple[dict[str, object], dict[str, object], bool]] = [
 
 @rows(("first", "second", "shared"), SHARED)
 def test_one_policy_for_one_configuration(first: dict[str, object], second: dict[str, object], shared: bool) -> None:
-    """Two profiles share a policy if and only if its class and its options are equal in both."""
+    """Two profiles share a policy if and only if its class, and its options by type and value, are equal in both."""
     profiles = ExecutionProfiles.from_mapping(
         {"profiles": {"first": {"retry_policy": first}, "second": {"retry_policy": second}}},
         policies={"Own": Custom, "Other": Other},

@@ -149,7 +149,7 @@ def test_invalid_custom_policies(policies: Any, message: str) -> None:
     ],
 )
 def test_an_invalid_profile(arguments: Any, message: str) -> None:
-    """A profile that is created in code has the checks of a profile in a document."""
+    """An invalid argument of a profile that is created in code raises an error that names the argument."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.ExecutionProfile(**arguments)
 

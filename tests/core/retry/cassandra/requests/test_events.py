@@ -28,7 +28,7 @@ def test_handed_over_is_a_count(handed_over: Any) -> None:
 
 @rows("error", [cassandra.RequestAborted(), cassandra.FrameTooLong(), cassandra.RequestThrottled()])
 def test_errors_that_abort(error: Any) -> None:
-    """An attempt can be aborted with any error of the driver that is not a response."""
+    """An attempt can be aborted with a RequestAborted, a FrameTooLong or a RequestThrottled."""
     assert error is cassandra.AttemptAborted(0, error).error
 
 
@@ -36,7 +36,7 @@ def test_errors_that_abort(error: Any) -> None:
     "error", [cassandra.ServerError(), cassandra.NodeUnavailable(), OSError("reset"), None, cassandra.ClosedConnection]
 )
 def test_other_errors_do_not_abort(error: Any) -> None:
-    """An abort with a response or with an exception of another library is refused, with a hint to use ``__cause__``."""
+    """An abort with any other error or object is refused, with a hint to use ``__cause__``."""
     with pytest.raises(ArgumentError, match="__cause__") as caught:
         cassandra.AttemptAborted(0, error)
 

@@ -51,7 +51,7 @@ def test_routes_of_a_prepare(code: int) -> None:
 
 @rows("code", sorted(errors.CODES))
 def test_routes_of_a_repreparation(code: int) -> None:
-    """After a repreparation, an error of the statement is raised; after any other error the next node is tried."""
+    """A repreparation's error is raised if it is final for a statement; after other errors the next node is tried."""
     final = {Route.RAISE, Route.RAISE_AS_PROTOCOL_ERROR}
     expected = OF_STATEMENT[code] if OF_STATEMENT[code] in final else Route.NEXT
 

@@ -95,7 +95,7 @@ def test_one_timeout_covers_all_attempts() -> None:
     ],
 )
 def test_ambiguity(events: Sequence[cassandra.CassandraEvent], expected: bool) -> None:
-    """A statement is ambiguous from its Send until it proves unsent or a response shows that it was not applied."""
+    """A non-idempotent statement is ambiguous from its Send until it proves unsent or a response proves its outcome."""
     asked = request_cases.request(Always(cassandra.RETHROW), idempotent=False)
     machine, idempotent, preparing = (
         request_cases.submitted(asked),

@@ -1,4 +1,4 @@
-"""Invalid events, clocks and query plans raise errors and change nothing."""
+"""Invalid events and times, which raise errors and change nothing, and query plans that fail."""
 
 from __future__ import annotations
 

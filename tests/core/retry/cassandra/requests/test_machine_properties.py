@@ -124,7 +124,7 @@ class RequestHistories(RuleBasedStateMachine):
     def answer_with_an_error(
         self, data: st.DataObject, error: errors.CoordinatorError, answer: Any, often: bool
     ) -> None:
-        """Report an error response; the policy returns any verdict."""
+        """Report an error response, or often a prepared statement for a PREPARE; the policy returns any verdict."""
         order = self.pick(data)
         if isinstance(order, cassandra.Reprepare) and often:
             self.witness.feed(cassandra.StatementPrepared(order.attempt, order.statement_id))
@@ -232,7 +232,7 @@ class RequestHistories(RuleBasedStateMachine):
             self.witness.feed(cassandra.ResultReceived(order.attempt, "rows"))
 
     def end_badly(self) -> None:
-        """Respond with an error, after which the policy continues with the next node."""
+        """Respond with an error; if the policy is called, it continues with the next node."""
         self.witness.policy.answer = cassandra.RETRY_NEXT
         self.witness.feed(cassandra.ErrorReceived(self.witness.live[0].attempt, errors.Overloaded("busy")))
 

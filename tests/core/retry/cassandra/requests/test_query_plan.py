@@ -48,7 +48,7 @@ def test_a_generator_is_advanced_late() -> None:
     ],
 )
 def test_invalid_plans(nodes: Any, text: str) -> None:
-    """A query plan that is invalid, or whose first node is invalid, raises an error."""
+    """An invalid query plan, or a sequence with an invalid node, raises an error."""
     with pytest.raises(ArgumentError, match=text) as caught:
         QueryPlan(nodes)
 

@@ -282,7 +282,7 @@ def test_reports() -> None:
 
 @rows("error", [errors.ServerError("no"), errors.Overloaded("no"), request_cases.CLOSED, errors.CdcWriteFailure("no")])
 def test_prepare_is_idempotent(error: errors.CassandraError) -> None:
-    """A PREPARE is always idempotent, so the policy decides about each of its errors."""
+    """A PREPARE counts as idempotent, so the policy decides about its server errors and closed connections."""
     assert ROWS == play(request_cases.prepare(Always(cassandra.RETRY_NEXT)), {"n1": [error], "n2": []}).result
 
 

@@ -368,7 +368,7 @@ def entries(count: int) -> str:
 
 
 def test_limits() -> None:
-    """A map of the maximum size or number of entries is accepted; a larger map is refused before it is parsed."""
+    """A map of the maximum size or number of entries is accepted, and a larger map is refused."""
     padded = document() + " " * (ERROR_MAP_SIZE_BYTES_MAX - len(document()))
 
     assert couchbase.ErrorMap(2, 9, {}) == couchbase.parse_error_map(padded)

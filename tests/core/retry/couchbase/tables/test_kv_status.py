@@ -185,7 +185,7 @@ CONTEXT = ErrorContext(operation="mutate_in", key="ada", status=0xCC, status_nam
 
 @rows("status", [status for status in KV_STATUSES if status >= 0xC0])
 def test_statuses_of_paths(status: int) -> None:
-    """The error of a failed path is the exception of its status."""
+    """The error of a failed path is the exception of its status, or CouchbaseException if the status has none."""
     expected = KV_STATUSES[status].error or errors.CouchbaseException
 
     assert expected is FailedPath(0, "a", status).error
@@ -196,7 +196,7 @@ def test_statuses_of_paths(status: int) -> None:
     [(0x24, errors.XattrNoAccessException), (0x87, errors.CouchbaseException), (0x7FF0, errors.CouchbaseException)],
 )
 def test_other_statuses(status: int, error: type[errors.CouchbaseException]) -> None:
-    """NO_ACCESS at a path gives XattrNoAccessException, and an unknown status gives CouchbaseException."""
+    """NO_ACCESS at a path gives XattrNoAccessException, and these other statuses give CouchbaseException."""
     assert error is FailedPath(0, "a", status).error
 
 

@@ -60,7 +60,7 @@ def test_the_rows_are_those_of_the_rfc() -> None:
 
 @rows(("name", "non_idempotent", "always"), ROWS)
 def test_flags(name: str, non_idempotent: bool | None, always: bool | None) -> None:
-    """Both flags equal the RFC's; a "todo" in the RFC counts as True, because nothing was sent (decision C5)."""
+    """Both flags equal the RFC's; a "todo" allows non-idempotent retries, as nothing was sent, but not always (C5)."""
     reason = RetryReason[name]
 
     assert (True if non_idempotent is None else non_idempotent) is reason.allows_non_idempotent_retry

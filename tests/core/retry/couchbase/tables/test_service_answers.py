@@ -84,7 +84,7 @@ def test_errors_without_a_number(body: str) -> None:
     ],
 )
 def test_failures(service: Service, http_status: int, body: str, is_failure: bool) -> None:
-    """A response is a failure for any HTTP status if its body has an error or is from another server."""
+    """The HTTP status, an error in the body, or a body from another server makes a response a failure."""
     for given_body in (body, body.encode()):
         assert is_failure is read_answer(service, http_status, given_body).is_failure
 
@@ -121,7 +121,7 @@ def test_a_foreign_body(service: Service) -> None:
 
 
 def test_listed_codes_are_limited() -> None:
-    """At most ``CODES_TOLD_MAX`` codes of further errors are listed."""
+    """At most ``CODES_REPORTED_MAX`` codes of further errors are listed."""
     body = json.dumps({"errors": [{"code": number} for number in range(10_000)]})
 
     assert tuple(range(1, CODES_REPORTED_MAX + 1)) == read_answer(QUERY, 400, body).more_codes

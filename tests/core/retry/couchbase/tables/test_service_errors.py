@@ -146,7 +146,7 @@ def test_codes_of_analytics(code: int, name: str) -> None:
 
 @rows(("service", "http_status", "body", "name"), BY_STATUS)
 def test_statuses(service: couchbase.Service, http_status: int, body: str, name: str) -> None:
-    """If a response has no code, the HTTP status and the text select the exception."""
+    """A known code, or else the HTTP status and the text, selects the exception."""
     assert error_class(name) is service_errors.error_row(read_answer(service, http_status, body)).error
 
 

@@ -97,7 +97,7 @@ def test_listed_codes(service: Service, code: int, http_status: int) -> None:
     ],
 )
 def test_other_codes(service: Service, errors_: object, expected: RetryReason | None, text: str) -> None:
-    """A code is not retried if the service does not list it or the text lacks the words, whatever the HTTP status."""
+    """Only a listed first code is retried, and only if the text has the listed words, whatever the HTTP status."""
     for http_status in (200, 400, 503):
         verdict = classify(service, http_status, json.dumps({"errors": errors_, "metrics": {"x": 1}}))
         assert (expected, text) == (verdict.reason, verdict.text)
@@ -125,7 +125,7 @@ def test_other_codes(service: Service, errors_: object, expected: RetryReason | 
     ],
 )
 def test_bodies_without_errors(service: Service, body: bytes) -> None:
-    """If a body has no error, the HTTP status decides; a body that is not a JSON object is never a success."""
+    """If a body has no error, the HTTP status decides; a body that is neither empty nor a JSON object is a failure."""
     foreign = (bool(body) and not body.startswith(b"{")) or len(body) > 5000
     success, failure = classify(service, 299, body), classify(service, 300, body)
 

@@ -31,7 +31,7 @@ def lose(
 
 
 def test_counts() -> None:
-    """Losses count until the connection is ready, failures until a response arrives, and attempts without end."""
+    """Losses count until the connection is ready, failures until a response arrives, and attempts are never reset."""
     history = AttemptHistory()
     lose(history)
     lose(history)
@@ -83,7 +83,7 @@ def test_ready_ends_it() -> None:
 
 
 def test_reasons() -> None:
-    """The unavailability reason differs between a refused node, a node that was reached, and a node that was not."""
+    """The unavailability reason differs between a node that was refused, one that was reached, and one that was not."""
     history = AttemptHistory()
     never = history.unavailable_reason
     history.opened()

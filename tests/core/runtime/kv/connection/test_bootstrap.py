@@ -228,7 +228,7 @@ def test_fallback_in_order_of_preference() -> None:
 
 
 def test_fallback_to_plain() -> None:
-    """If a SCRAM exchange is refused, the client falls back to PLAIN and succeeds."""
+    """If the node offers only PLAIN and the authenticator allows it, the client falls back to PLAIN and succeeds."""
     authenticator = PasswordAuthenticator(peer.USERNAME, peer.PASSWORD, ("SCRAM-SHA512", "PLAIN"))
     bootstrap = peer.bootstrap_of(peer.plan(authenticator=authenticator))
     play(bootstrap, peer.Answering(mechanisms=("PLAIN",)))

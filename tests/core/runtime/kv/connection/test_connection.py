@@ -59,7 +59,7 @@ STEPS = frozenset(
         Opcode.GET_CLUSTER_CONFIG,
     }
 )
-"""Opcodes of the requests that a connection sends without an operation."""
+"""Opcodes of the requests of a bootstrap."""
 
 
 def ordered(connection: Connection) -> list[Frame]:

@@ -32,6 +32,6 @@ def test_entropy_is_not_sent() -> None:
 
 
 def test_no_entropy() -> None:
-    """Empty entropy raises, because a node could predict the nonces."""
+    """Empty entropy is rejected, because a node could predict the nonces."""
     with pytest.raises(ScramError):
         ExchangeNonces(1).next("")

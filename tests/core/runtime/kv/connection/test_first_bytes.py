@@ -35,5 +35,5 @@ def test_no_hint(data: bytes) -> None:
 
 
 def test_no_sign_begins_like_a_frame() -> None:
-    """No known beginning has the magic byte of a Couchbase frame; otherwise a real node would get a hint."""
+    """No known beginning has the magic byte of a Couchbase frame; otherwise a real node could cause a hint."""
     assert not {sign[0] for sign, _ in SIGNS} & set(map(int, CLIENT_ACCEPTS))

@@ -1,4 +1,4 @@
-"""Salts and iteration counts that a client rejects, because they are malformed, too weak or too expensive."""
+"""Salts and iteration counts: both sides reject values that are malformed, too weak or too expensive."""
 
 from __future__ import annotations
 

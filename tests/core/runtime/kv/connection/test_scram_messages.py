@@ -1,4 +1,4 @@
-"""SCRAM messages that are malformed, changed or out of order: each ends the exchange, and none authenticates."""
+"""SCRAM messages: a malformed or changed one ends the exchange, a call out of order fails, extensions are valid."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class TestTurns:
         assert 4 == len(exchange(client, server))
 
     def test_call_out_of_turn_changes_nothing(self) -> None:
-        """A call out of order raises, and the exchange continues afterwards."""
+        """A call out of order raises an error, and the exchange continues afterwards."""
         client, server = client_after_first(), server_after_first()
         calls: list[Callable[[], object]] = [
             client.first,
@@ -218,7 +218,7 @@ class TestTurns:
         client.verify(server.final(client.final(SERVER_FIRST.encode())))
 
     def test_nothing_happens_twice(self) -> None:
-        """After an exchange has completed, each of its calls raises."""
+        """After an exchange has completed, each of its calls raises an error."""
         client, server = make_client(), make_server()
         client_first, server_first, client_final, server_final = exchange(client, server)
         calls: list[Callable[[], object]] = [

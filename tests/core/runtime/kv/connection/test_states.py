@@ -26,7 +26,7 @@ def test_permitted_events(state: ConnectionState) -> None:
 
 
 def test_states_only_advance() -> None:
-    """Each event leads to a later state, except a change of credentials and the end of the backoff."""
+    """No event leads back to an earlier state, except a change of credentials and the end of the backoff."""
     order = [*ConnectionState]
     for state, row in CONNECTION_TRANSITIONS.items():
         for event, next_state in row.items():

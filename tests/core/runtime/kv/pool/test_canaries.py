@@ -56,7 +56,7 @@ def test_canary_that_is_not_answered() -> None:
 
 
 def test_reconnect_closes_the_breaker() -> None:
-    """When a new connection replaces the old one, its circuit breaker is closed."""
+    """When the client reconnects, the circuit breaker of the connection closes."""
     simulation = opened_breaker()
     simulation.lose(TWO)
     simulation.live(0.5)

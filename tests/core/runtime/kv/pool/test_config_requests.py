@@ -1,4 +1,4 @@
-"""Config requests: a stream has at most one that is pending, and a new stream repeats a lost one."""
+"""Config requests: a stream has at most one pending request, and a lost one does not prevent one on a new stream."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_seeds_take_turns() -> None:
 
 
 def test_connection_id() -> None:
-    """The connection id has 16 digits of the client, a slash and 16 digits of the stream (SDK-RFC 0035)."""
+    """The connection id has 16 hexadecimal digits of the client, a slash and 16 of the stream (SDK-RFC 0035)."""
     simulation = simulated.ready()
     ids = [json.loads(requests[0].key)["i"] for requests in simulation.requests.values()]
     clients, streams = zip(*(text.split("/") for text in ids), strict=True)
@@ -397,7 +397,7 @@ def test_a_full_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("opcode", [Opcode.HELLO, Opcode.SASL_AUTH])
 def test_only_a_denied_bucket_is_not_reopened(opcode: Opcode) -> None:
-    """If the node responds with status 0x24 to another command, the client opens the connection again."""
+    """If the node responds with status 0x24 to HELLO or SASL_AUTH, the client opens the connection again."""
     simulation = simulated.Recorded()
     simulation.node.faults.next(opcode, status(Status.NO_ACCESS))
     simulation.flow()

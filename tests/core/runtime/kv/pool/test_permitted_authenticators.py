@@ -102,7 +102,7 @@ def test_permitted_replacements(present: Any, wanted: Any, connection_string: An
 
 
 def test_a_rejected_authenticator_changes_nothing() -> None:
-    """If an authenticator is not permitted, constructor, check and event raise, and an open client continues."""
+    """An authenticator that is not permitted is rejected by constructor, check and event; an open client continues."""
     simulation = ready()
     assert isinstance(simulation.machine, ClientMachine)
     simulation.machine.check_authenticator(TOKEN)

@@ -146,7 +146,7 @@ def test_a_node_that_leaves() -> None:
 
 
 def leave_during_an_exchange() -> tuple[Recorded, FakeNodes, str, neutral.StreamId]:
-    """Start an exchange to which the second node does not respond, and return its stream and the rest of the setup."""
+    """Start an exchange to which the second node does not respond; return the setup and the stream of this node."""
     simulation, nodes, key = two_nodes()
     nodes[1].faults.always(Opcode.SASL_AUTH, drop_response())
     change(simulation, SAME)

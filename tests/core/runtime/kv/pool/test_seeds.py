@@ -162,7 +162,7 @@ def test_a_cluster_that_moved_under_its_name() -> None:
 
 
 def test_an_old_node_returns_before_the_response() -> None:
-    """If an old node returns before the response of DNS, the operation uses it and no further connection opens."""
+    """If an old node returns before DNS responds, the operation uses it; only the bucketless connection still opens."""
     simulation = Listed([NODES[0]])
     simulation.result(upsert())
     simulation.live(5.0)

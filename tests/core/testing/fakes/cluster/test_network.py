@@ -76,7 +76,7 @@ def test_cut_holds_back_replies(node: FakeNode) -> None:
 
 
 def test_closed_connection_gets_nothing(node: FakeNode) -> None:
-    """If a cut connection closes, a new connection with its number has neither its held-back bytes nor its cut."""
+    """If a cut connection closes, a new connection with the same number has neither the held-back bytes nor the cut."""
     node.faults.next(Opcode.SASL_LIST_MECHS, delay(1.0))
     node.bytes_received(1, ASK, 0.0)
     node.network.cut(None)

@@ -59,7 +59,7 @@ def value_of(node: FakeNode) -> bytes | None:
     ],
 )
 def test_fault_strikes(fault: faults.Fault, applies: bool, sends: bool, hangs_up: bool, logged: int | None) -> None:
-    """Depending on the fault, the node applies the command, replies, or closes; the log has the name of the status."""
+    """The fault determines whether the node applies the command, replies or closes; the log has fault and status."""
     client = ready_client()
     client.node.faults.next(Opcode.SET, fault)
 
@@ -110,7 +110,7 @@ def test_closes_mid_reply(bytes_sent: int) -> None:
 
 
 def test_garbles_every_byte() -> None:
-    """A garbled reply is not a frame; with inverted bytes it is the real reply."""
+    """A garbled reply is not a frame; inverting its bytes gives the real reply."""
     client = ready_client()
     (expected,) = write(ready_client())
     client.node.faults.next(Opcode.SET, faults.garble())
@@ -125,7 +125,7 @@ def test_garbles_every_byte() -> None:
 
 @pytest.mark.parametrize(("announced", "is_malformed"), [(0xFFFF_FFFF, True), (15, True), (17, False)])
 def test_announces_a_wrong_length(announced: int, is_malformed: bool) -> None:
-    """The header has another length: impossible, too short for the extras, or longer than the body."""
+    """The header announces a wrong length: impossible, too short for the extras, or longer than the body."""
     client = ready_client()
     client.node.faults.next(Opcode.SET, faults.wrong_length(announced=announced))
     (action,) = write(client)
@@ -140,7 +140,7 @@ def test_announces_a_wrong_length(announced: int, is_malformed: bool) -> None:
     "opcode", [Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH, Opcode.SASL_STEP]
 )
 def test_connection_lost_during_bootstrap(opcode: Opcode) -> None:
-    """A fault for a bootstrap command closes the connection there, in any state of the connection."""
+    """A fault for a bootstrap command closes the connection at this command, even without authentication."""
     client = NodeClient(FakeNode())
     client.node.faults.next(opcode, faults.hang_up())
     parts = {} if opcode is Opcode.HELLO else {"key": b"SCRAM-SHA1", "value": b"x"}
@@ -238,7 +238,7 @@ def test_connection_number_is_unique() -> None:
 
 
 def test_time_does_not_go_back() -> None:
-    """Each call with an earlier time than the previous one raises ValueError."""
+    """A call with an earlier time than the call before it raises ValueError."""
     node = FakeNode()
     node.time_passed(5.0)
 

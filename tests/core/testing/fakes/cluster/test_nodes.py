@@ -413,7 +413,7 @@ def test_alternate_addresses(named: Any) -> None:
 
 
 def test_duplicate_alternate_addresses() -> None:
-    """Setting two equal alternate addresses raises, because a client could not identify the node."""
+    """An alternate address that equals a node's own is rejected, because a client could not identify the node."""
     options = FakeNodeOptions(port=11210, alternate_addresses={"external": ("127.0.0.1", 11210)})
     with pytest.raises(errors.InvalidArgumentException, match="port 11210 of 127.0.0.1"):
         FakeNodes(options, nodes=1)

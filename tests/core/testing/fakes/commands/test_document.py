@@ -309,7 +309,7 @@ def test_metadata_of_a_removed_document() -> None:
     ],
 )
 def test_mutation_token(opcode: Opcode) -> None:
-    """If granted, a mutation returns a token with the vbucket's uuid and the sequence number."""
+    """If mutation tokens were granted, a mutation returns a token with the vbucket's uuid and the sequence number."""
     extras = {Opcode.SET: 8, Opcode.REPLACE: 8, Opcode.INCREMENT: 20, Opcode.DECREMENT: 20}.get(opcode, 0)
     client, plain = ready_client(), ready_client(without=[HelloFeature.MUTATION_SEQNO])
     for one in (client, plain):
@@ -323,7 +323,7 @@ def test_mutation_token(opcode: Opcode) -> None:
 
 @pytest.mark.parametrize("opcode", [Opcode.GET, Opcode.GET_AND_TOUCH, Opcode.GET_AND_LOCK])
 def test_deflates_documents(opcode: Opcode) -> None:
-    """A document is sent deflated if that was granted and makes it smaller, and is stored inflated."""
+    """A document is sent deflated if compression was granted and makes it smaller, and is stored inflated."""
     client = ready_client(features=[*USUAL_FEATURES, HelloFeature.SNAPPY])
     extras = bytes(4) if opcode is Opcode.GET_AND_TOUCH else b""
     store(client, Opcode.SET, b'"x"')

@@ -350,7 +350,7 @@ def test_fault_strikes_when_the_write_is_settled() -> None:
 
 
 def test_clients_without_xerror() -> None:
-    """Without XERROR, a client gets a temporary failure for a pending write, or the node closes the connection."""
+    """Without XERROR, a write during a pending one gets a temporary failure; other durability errors close."""
     cluster = pending()
     client = ready_client(cluster.nodes[0], connection=7, without=[HelloFeature.XERROR])
     reported = statuses(cluster.write(client))
@@ -368,7 +368,7 @@ def test_clients_without_xerror() -> None:
 
 
 def test_failover_aborts_the_dead_nodes_write() -> None:
-    """If only the failed-over node has a pending write, the failover aborts the write, and no trace of it is left."""
+    """If only the failed-over node has a pending write, the failover aborts the write and leaves no trace of it."""
     cluster = pending()
     cluster.nodes.kill(0)
     cluster.nodes.fail_over(0)

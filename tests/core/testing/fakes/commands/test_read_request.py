@@ -166,7 +166,7 @@ def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> 
     ],
 )
 def test_reads_the_collection_in_front_of_a_key(key: bytes, status: Status) -> None:
-    """If collections were negotiated, a key has a prefix with an existing collection; both have size limits."""
+    """If collections were negotiated, a key must have the prefix of an existing collection; its size is limited."""
     node = with_options(collections={"_default": {"_default": 0}, "other": {"near": 8, "far": 0x555}})
 
     assert status == status_of(ready_client(node).ask(Opcode.GET, key=key))
@@ -211,7 +211,7 @@ def test_sends_a_config_once_with_deduplication() -> None:
 
 @rows("opcode", WELL_FORMED)
 def test_frame_infos_only_on_writes(opcode: Opcode) -> None:
-    """Frame infos that preserve an expiry or require durability are refused on commands without that effect."""
+    """Frame infos that preserve an expiry or require durability are refused on commands that do not support them."""
     client = ready_client()
     preserves, is_durable = (
         status_of(

@@ -112,7 +112,7 @@ def test_stale_replica_still_expires(nodes: FakeNodes) -> None:
 
 
 def test_removed_documents_stay_while_replicas_are_held(nodes: FakeNodes) -> None:
-    """While replication is held back, nothing is purged, because a failover compares progress; later it is."""
+    """While replication is held back, nothing is purged, because a failover compares progress; then purging resumes."""
     client = clients_of(nodes)[0]
     nodes.hold_replication(1)
     for number in range(REMAINS_MAX + 1):
@@ -188,7 +188,7 @@ def test_the_replica_that_has_most_takes_over() -> None:
 
 
 def test_new_replica_is_current() -> None:
-    """A node that gets a replica has its current state, even if replication to it is held back."""
+    """A node that gets a replica starts with the current state, even if replication to the node is held back."""
     nodes = FakeNodes(FakeNodeOptions(replicas=1))
     nodes.move([ADA], to=0)
     (replica,) = nodes.replica_holders_of("ada")

@@ -18,7 +18,7 @@ from triclinium_core.testing.fakes.faults import delay
 
 
 def test_old_statuses_for_an_old_client() -> None:
-    """Without extended errors, a lock gives the status of a CAS mismatch, and a failed unlock a temporary failure."""
+    """Without extended errors, a lock refuses writes as a CAS mismatch; a failed lock or unlock is temporary."""
     client = ready_client(features=[])
     client.node.documents.put("default", "ada", b"1")
 
@@ -63,7 +63,7 @@ def test_explains_failures_if_granted() -> None:
 
 @pytest.mark.parametrize(("seconds", "least", "most"), [(0.0, 20, 30), (0.5, 495_000, 505_000)])
 def test_reports_the_server_duration(seconds: float, least: float, most: float) -> None:
-    """If granted, the reply's framing extras contain the server duration, including a delay."""
+    """If tracing was granted, the reply's framing extras contain the server duration, including a delay."""
     client = ready_client(features=[HelloFeature.TRACING])
     client.node.faults.next(Opcode.NOOP, delay(seconds))
     (reply,) = client.send(client.encode(Opcode.NOOP)) + client.wait(seconds)
@@ -125,7 +125,7 @@ def test_notification_needs_a_subscription() -> None:
 
 
 def test_full_notification_is_not_repeated() -> None:
-    """If deduplication was negotiated, a refusal has no config after a full notification; after a brief one it has."""
+    """With deduplication, a refusal omits the config after a full notification, but not after a brief one."""
     features = [*USUAL_FEATURES, HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP]
     full = ready_client(features=[*features, *FULL])
     brief = ready_client(full.node, connection=2, features=[*features, *BRIEF])

@@ -123,7 +123,7 @@ def test_ranges(client: NodeClient, wanted: dict[str, str], expected: list[str])
 
 
 def test_samples(client: NodeClient) -> None:
-    """A sample has about the requested size, depends only on the seed, and has all documents if there are no more."""
+    """A sample has about the requested size, depends only on the seed, and has all documents if that size permits."""
     pages = [
         keys_of(go_on(client, opened(client, key_only=True, sampling={"samples": samples, "seed": seed})))
         for samples, seed in [(10, 1), (10, 1), (10, 2), (1000, 1)]
@@ -140,7 +140,7 @@ def test_samples(client: NodeClient) -> None:
     [{"range": {"start": term("x"), "end": term("z")}}, {"vbucket": 4}, {"vbucket": 4, "sampling": {"samples": 1}}],
 )
 def test_nothing_to_scan(client: NodeClient, wanted: dict[str, Any]) -> None:
-    """A scan without any document is refused at its creation."""
+    """A scan that would return no documents is refused at its creation."""
     assert Status.KEY_NOT_FOUND == status_of(create(client, **wanted))
 
 
@@ -234,7 +234,7 @@ def test_a_scan_ends_with_time(client: NodeClient) -> None:
 
 
 def test_a_scan_ends_when_its_vbucket_moves() -> None:
-    """A moved vbucket or a killed node closes its scans."""
+    """A scan is closed if its vbucket moves or its node is killed."""
     nodes = FakeNodes(FakeNodeOptions(vbuckets=128), nodes=2)
     clients = [ready_client(node, connection=number) for number, node in enumerate(nodes, 1)]
     for key in KEYS:

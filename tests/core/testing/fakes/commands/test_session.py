@@ -84,7 +84,7 @@ def test_error_map_in_the_requested_version() -> None:
 
 
 def test_lists_mechanisms() -> None:
-    """The mechanisms are the node's in its order; OAUTHBEARER is last, and only with tokens."""
+    """A node lists its mechanisms in the order of its options; OAUTHBEARER is last, and only with tokens."""
     for options, mechanisms in (
         ({"sasl_mechanisms": ("PLAIN", "SCRAM-SHA1")}, b"PLAIN SCRAM-SHA1"),
         ({}, b"SCRAM-SHA512 SCRAM-SHA256 SCRAM-SHA1 PLAIN"),
@@ -95,7 +95,7 @@ def test_lists_mechanisms() -> None:
 
 @rows(("options", "iterations"), [({}, SCRAM_ITERATIONS_MIN), ({"scram_iterations": 15_000}, 15_000)])
 def test_scram_iterations(options: dict[str, int], iterations: int) -> None:
-    """A node uses the fewest iterations that clients accept, except if its options have another number."""
+    """A node uses the fewest iterations that clients accept, unless its options set another number."""
     node = with_options(**options) if options else FakeNode()
     first = ScramClient("SCRAM-SHA1", "Administrator", "password", nonce="abc").first()
     challenge = NodeClient(node).ask(Opcode.SASL_AUTH, key=b"SCRAM-SHA1", value=first).value

@@ -81,7 +81,7 @@ def test_lookup_results() -> None:
 
 @pytest.mark.parametrize("value", [b"\xff", b"[1e999]", b"{"])
 def test_lookup_in_invalid_json(value: bytes) -> None:
-    """A document with invalid JSON, or a number out of range, can only be read as a whole."""
+    """If a document has invalid JSON or a number out of range, its body can only be read as a whole."""
     client = ready()
     client.node.documents.put("default", "ada", value, xattrs={"x": b"1"})
     reply = look_up(client, lookup(Op.GET, b"x", X), lookup(Op.GET, b"a"), lookup(Op.GET_DOCUMENT))

@@ -120,5 +120,5 @@ def test_heads(head: str) -> None:
     [("5", 5), ("-1", -1), ("007", 7), ("10", 10), ("11", None), ("-2", None), *((each, None) for each in NUMBERS)],
 )
 def test_integers(text: str, expected: int | None) -> None:
-    """Only ASCII digits of at most 64 bits within the range are an integer."""
+    """A text is an integer only if it has ASCII digits, with an optional minus sign, and its value is in the range."""
     assert expected == integer_of(text, -1, 10)

@@ -32,7 +32,7 @@ def test_keys(path: str, key: str) -> None:
 
 @rows("path", ["", ".a", "[0]", "x" * 16, "é" * 8, "_", "$", "$.x", "#a", "-a", "\x01a", "a\0b", "`a`"])
 def test_invalid_keys(path: str) -> None:
-    """A key is invalid if it is empty, longer than 15 bytes, or starts with a reserved character."""
+    """A key is invalid if it is empty, only a prefix, longer than 15 bytes, or has a reserved or control character."""
     assert not attributes.is_valid_key(path)
 
 

@@ -23,7 +23,7 @@ MEMBERS = st.sets(st.integers(0, 5), min_size=1).map(sorted)
     ],
 )
 def test_dealt_vbuckets(owners: list[int], members: list[int], expected: tuple[int, ...]) -> None:
-    """Unassigned vbuckets go to the nodes with the fewest vbuckets, and assigned ones stay."""
+    """Vbuckets without a member go to the members with the fewest vbuckets, and the other vbuckets stay."""
     assert expected == cluster_map.dealt(owners, members)
 
 
@@ -88,7 +88,7 @@ def test_replicas_are_dealt_evenly(owners: list[int], members: list[int], replic
 
 
 def test_move_to_a_replica_swaps_it() -> None:
-    """A move to a replica's node gives the former node the replica; other replicas stay, also without a new node."""
+    """A move to a replica's node gives the former node the replica; a move to no node keeps all replicas."""
     owners, replicas = cluster_map.moved(TWO_REPLICAS, [0, 1], 2)
 
     assert [2, 2, 2, cluster_map.NO_NODE] == owners

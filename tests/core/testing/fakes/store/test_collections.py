@@ -81,7 +81,7 @@ def test_duplicate_create_or_drop_is_refused() -> None:
 
 
 def test_late_node() -> None:
-    """A late node has an earlier manifest, and gets each change of collections after the delay."""
+    """A late node has an earlier manifest, and gets each change to the collections after the delay."""
     documents = FakeDocuments(vbuckets=128, wall_seconds_at_zero=0)
     lateness = Lateness(documents)
     collections = FakeCollections(SCOPES, lateness=lateness)

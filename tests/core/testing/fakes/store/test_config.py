@@ -99,7 +99,7 @@ NODES = [FakeNodeOptions(host=host, port=12000 + index) for index, host in enume
 
 
 def test_all_member_nodes_are_listed() -> None:
-    """All configs list the nodes in the same order; the sending node is marked."""
+    """All lists of a config have the nodes in the same order; the sending node is marked."""
     known = FakeMap(ConfigVersion(1, 1), (0, 1, 2), (0, 1, 2, 0))
     config = decoded(NODES, known, 1)
 

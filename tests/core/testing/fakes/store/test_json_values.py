@@ -163,7 +163,7 @@ def test_array_operations_on_other_values(opcode: Op) -> None:
     ],
 )
 def test_changes_that_fail(opcode: Op, path: str, status: S) -> None:
-    """A change fails on a missing path, an existing key, or a value of another type."""
+    """A change fails on a missing or unsuitable path, an existing key, or a value of another type or range."""
     assert status is fails(opcode, path)
 
 
@@ -324,7 +324,7 @@ def test_invalid_paths(path: str) -> None:
 
 @pytest.mark.parametrize(("component", "first"), [("[0]", "[0]"), (".a", "a")])
 def test_deepest_path(component: str, first: str) -> None:
-    """The document itself is one level, so a path has one component less than the limit."""
+    """The document itself is one level, so a path has at least one component fewer than the limit."""
     assert json_values.LEVELS_MAX - 1 == len(json_values.parse_path(first + component * (json_values.LEVELS_MAX - 2)))
     with pytest.raises(json_values.PathFailed) as caught:
         json_values.parse_path(first + component * (json_values.LEVELS_MAX - 1))

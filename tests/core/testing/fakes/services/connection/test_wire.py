@@ -61,7 +61,7 @@ def answered(fault: testing.Fault) -> Answered:
     ],
 )
 def test_effects_of_a_fault(fault: testing.Fault, applied: bool | None, hangs_up: bool) -> None:
-    """Each fault executes the statement or not, logs the request accordingly, and closes the connection or not."""
+    """The fault determines whether the node executes the statement, logs the request, and closes the connection."""
     client = struck(fault)
 
     assert bool(applied) == (client.node.plans.find("it") is not None)

@@ -58,7 +58,7 @@ def test_hits_are_scripted(client: HttpClient) -> None:
 
 
 def test_partial_search_failure(client: HttpClient) -> None:
-    """A scripted search with hits lists its failed partitions; a search without hits fails."""
+    """A scripted answer with hits and errors lists the failed partitions; if it has no hits, the search fails."""
     error = {"msg": "pindex not available"}
     client.node.script.answer(
         "travel.inventory.half", FakeAnswer(rows=[{"id": "ada"}], errors=[error]), service=Service.SEARCH

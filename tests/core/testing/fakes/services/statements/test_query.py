@@ -47,7 +47,7 @@ def client() -> HttpClient:
     ],
 )
 def test_constants(client: HttpClient, statement: str, parameters: dict[str, object], expected: object) -> None:
-    """The service evaluates a statement without documents. The error for any other says that a script can answer it."""
+    """The service evaluates simple statements without documents; its error for others refers to scripted answers."""
     answered = client.query(statement, **parameters)
 
     if expected is None:
@@ -60,7 +60,7 @@ def test_constants(client: HttpClient, statement: str, parameters: dict[str, obj
 
 @rows("statement", ["CREATE PRIMARY INDEX ON default", "  upsert INTO travel VALUES ('a', 1)", "DROP INDEX a ON b"])
 def test_readonly_write_is_refused(client: HttpClient, statement: str) -> None:
-    """A read-only request for a write is refused, even if it is scripted or prepared; preparing it is not."""
+    """A read-only request for a write is refused, even if it is scripted or prepared; preparing it is allowed."""
     client.node.script.answer(statement, FakeAnswer(rows=[1]))
     refused = [
         client.query(statement, readonly=True),
@@ -166,7 +166,7 @@ def test_form_is_accepted(client: HttpClient) -> None:
 
     assert [{"one": "x"}] == form.rows == client.ask("GET", "/query/service?statement=SELECT+'x'+one").rows
     assert [1050] == nothing.codes
-    # The service refuses invalid UTF-8, and deep nesting in a body or in a parameter.
+    # The service refuses a JSON body with invalid UTF-8 or deep nesting, and ignores a deeply nested form parameter.
     assert [1050] == client.ask("POST", "/query/service", b'{"statement": "\xff"}').codes
     deep = b"[" * 20_000
     assert [1050] == client.ask("POST", "/query/service", b'{"args": ' + deep).codes

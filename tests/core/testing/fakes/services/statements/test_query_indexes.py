@@ -168,7 +168,7 @@ def test_escaped_names(written: str, name: str | None) -> None:
 
 
 def test_indexes_are_dropped_with_their_collection(client: HttpClient) -> None:
-    """Dropping a collection drops its indexes, also if it is created again."""
+    """Dropping a collection drops its indexes, and creating it again does not restore them."""
     client.query("CREATE INDEX it ON `default`.inventory.hotel(a)")
     before = states(client)
     client.node.collections.drop("inventory", "hotel")
