@@ -137,7 +137,7 @@ def rfc_uri(number: str) -> str | None:
     if number in UNPUBLISHED:
         return None
     if number not in SDK_RFC_FILES:
-        logger.warning("SDK_RFC_FILES in docs/_ext/links.py has no file of RFC %s", number)
+        logger.warning("SDK_RFC_FILES in docs/_ext/links.py has no file for SDK-RFC %s", number)
         return None
     return f"{SDK_RFCS}/{SDK_RFC_FILES[number]}"
 

@@ -65,7 +65,7 @@ def turn(consume: Consume, body: bytes, piece_size: int, count: int) -> Mapping[
     with Stopwatch() as watch:
         found = consume(body, piece_size)
     if found != count:
-        raise AssertionError(f"{found} rows were found, and there are {count}")
+        raise AssertionError(f"found {found} rows, expected {count}")
     (cost,) = (a_row := watch.processor(count)).values()
     return {**a_row, MS_A_MEGABYTE: cost * count / len(body) * 1e3}
 

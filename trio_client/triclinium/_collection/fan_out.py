@@ -97,7 +97,7 @@ class FanOutTasks:
         try:
             result = await self._driver.perform(object, lambda: operation, self._strategy, self._call)
         except (errors.CouchbaseException, trio.ClosedResourceError) as error:
-            # The fan-out keeps the error. The error's traceback refers to this task, which refers to the fan-out:
+            # The fan-out keeps the error. The error's traceback refers to this frame, which refers to the fan-out:
             # together they would form a cycle.
             self._settle(operation, error.with_traceback(None))
         else:

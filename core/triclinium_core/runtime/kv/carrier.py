@@ -142,8 +142,8 @@ class KeyValueCarrier:
                     operation.strategy = operation.permit = permit_of(cast(PermitIssuer, strategy))
                     lifecycle.begin(operation, now)
                     continue
-                # The client abandons an operation that is not awaited as soon as it is sent, so nothing would release a
-                # permit.
+                # The client abandons an operation without a waiter right after its submission. A strategy would never
+                # learn that it succeeded, nor get its token back after the attempt.
                 operation.strategy = _FAIL_FAST
             undispatched = dispatch(operation, now)
             if undispatched is not None:

@@ -15,8 +15,9 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer
 class FakeScript:
     """Responses that all nodes of a cluster send instead of the responses of their services.
 
-    The key of a response is a text: the statement for query and analytics, also if it was prepared; the name of the
-    index for search; ``DESIGN_DOCUMENT/VIEW`` for views; method and path for management, ``GET /pools/default``.
+    The key of a response is a string: for query and analytics, the statement, even if it was prepared; for search, the
+    name of the index; for views, ``DESIGN_DOCUMENT/VIEW``; for management, the method and path, such as ``GET
+    /pools/default``.
     """
 
     def __init__(self) -> None:
