@@ -153,6 +153,9 @@ _MODULE_OF = {
     "watching_retries": "triclinium._retry.watching",
 }
 
+if not TYPE_CHECKING:  # A type checker that sees ``__getattr__`` accepts misspelt names.
+    __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF, _MODULES)
+
 __all__ = [
     "AbandonedOperation",
     "AdaptiveRetryStrategy",
@@ -222,5 +225,3 @@ __all__ = [
     "views",
     "watching_retries",
 ]
-
-__getattr__, __dir__ = lazy_names(globals(), _MODULE_OF, _MODULES)
