@@ -133,7 +133,9 @@ class Checks:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise self._refused(value, parameter, "valid Unicode, which UTF-8 can encode") from error
+            raise self._refused(
+                value, parameter, "a string without lone surrogates, which UTF-8 cannot encode"
+            ) from error
         return value
 
     def check_type(self, value: object, parameter: str, *kinds: type) -> None:

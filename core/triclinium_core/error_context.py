@@ -125,8 +125,8 @@ class ErrorContext:
     def to_json(self) -> str:
         """Return the fields as one line of JSON, with keys in the order of their declaration.
 
-        Omit a field if its value is None, empty or not finite. Write sets as sorted lists. Cut texts to ``TEXT_MAX``
-        characters, and lists to ``LISTED_MAX`` entries.
+        Omit a field without a value, or with an empty or non-finite one. Write sets as sorted lists. Cut texts to
+        ``TEXT_MAX`` characters, and lists to ``LISTED_MAX`` entries.
         """
         known: dict[str, object] = {}
         for spec in fields(self):

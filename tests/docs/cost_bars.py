@@ -1,6 +1,8 @@
 """Picture of the cost of a get, with bars for two rows of the tables on the page on performance.
 
 ``uv run python -m tests.docs.cost_bars`` draws it for light and dark pages. It measures nothing.
+``tests.bench --plot`` draws a new measurement with matplotlib, whose output differs between versions; a test compares
+this picture byte by byte.
 """
 
 from __future__ import annotations

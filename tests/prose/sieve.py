@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,46 +17,27 @@ class Phrase(NamedTuple):
     name: str
     pattern: re.Pattern[str]
     instead: str
+    """Replacement."""
+    examples: tuple[str, ...]
+    """Sentences with the phrase."""
 
 
-def _opening(words: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:\A|[.;:!]\s+|^[-*]\s+)(?:{words})\b(?![^.\n]*\?)", re.MULTILINE)
+def _read_phrases() -> tuple[Phrase, ...]:
+    """Read ``phrases.toml``.
+
+    Raises:
+        ValueError: two phrases have the same name.
+    """
+    rows = tomllib.loads((Path(__file__).parent / "phrases.toml").read_text(encoding="utf-8"))["phrase"]
+    phrases = tuple(
+        Phrase(row["name"], re.compile(row["pattern"]), row["instead"], tuple(row["examples"])) for row in rows
+    )
+    if len({phrase.name for phrase in phrases}) < len(phrases):
+        raise ValueError("two phrases in phrases.toml have the same name")
+    return phrases
 
 
-PHRASES = (
-    Phrase(
-        "opening",
-        _opening("What|Who|Whom|Whoever|Whatever|Whose|Nobody|That an?|That the|How whoever|Where nobody"),
-        "a noun or a verb",
-    ),
-    Phrase("nobody", re.compile(r"\b(?:nobody|whoever|somebody|anybody)(?:'s)?\b", re.IGNORECASE), "the actor's name"),
-    Phrase(
-        "told",
-        re.compile(r"\b(?:is|are|was|were|be|been|has|have) (?:not )?told\b|\btold (?:of|what|as|so|by)\b"),
-        "sends, reports, receives",
-    ),
-    Phrase("tells", re.compile(r"\btells? (?:of|what|that|so|about|whether)\b", re.IGNORECASE), "reports, returns"),
-    Phrase("hears", re.compile(r"\b(?:hears?|heard) (?:of|from|nothing|about)\b", re.IGNORECASE), "receives"),
-    Phrase(
-        "idiom",
-        re.compile(
-            r"\b(?:(?-i:are none)\b|as well as none|what becomes? of|comes? to nothing|has the last word|is of no use|"
-            r"by turns|said aloud|is said once|stands? (?:in|on|beside) (?:the|its|their|a)\b|as it were|"
-            r"it is said that|those who|none of its own)\b",
-            re.IGNORECASE,
-        ),
-        "the fact",
-    ),
-    Phrase(
-        "lends", re.compile(r"\b(?:lends?|lent|lending|gives? back|given back)\b", re.IGNORECASE), "acquire, release"
-    ),
-    Phrase(
-        "dining",
-        re.compile(r"\b(?:guests?|reclin\w+|chew\w*|banquet|dishes)\b", re.IGNORECASE),
-        "the field's word",
-    ),
-)
-"""All patterns. A word of the glossary's list of retired words needs no row here."""
+PHRASES = _read_phrases()
 
 
 class Finding(NamedTuple):

@@ -9,7 +9,8 @@ import pytest
 from tests.prose import sentences as module
 from tests.prose.sampler import DRAWN_IN_PART, PARTS, drawn
 from tests.prose.sentences import Prose, prose_of, sentences, tracked_files
-from tests.prose.sieve import PHRASES, findings
+from tests.prose.sieve import PHRASES, Phrase, findings
+from tests.rows import rows
 
 pytestmark = pytest.mark.native
 
@@ -83,15 +84,22 @@ def test_a_commit_determines_its_sample() -> None:
     assert dict.fromkeys(PARTS, DRAWN_IN_PART) == {part: sum(each.part == part for each in sample) for part in PARTS}
 
 
-def test_the_sieve_finds_each_phrase(root: Path) -> None:
-    """A text with every phrase has a finding for every row of the table."""
-    path = root / "page.md"
-    path.write_text(
-        "What nobody was told of, the node hears of. The guests lent what it tells of, and as it were by turns.\n"
-    )
+@rows(("phrase", "example"), [(phrase, example) for phrase in PHRASES for example in phrase.examples])
+def test_the_sieve_finds_each_example(phrase: Phrase, example: str) -> None:
+    """Each example of a phrase is found under the name of the phrase."""
+    assert phrase.pattern.search(example)
 
-    assert {phrase.name for phrase in PHRASES} == {finding.phrase.name for finding in findings([path])}
-    assert all("page.md:1: " in str(finding) for finding in findings([path]))
+
+def test_a_finding_has_its_place(root: Path) -> None:
+    """A phrase on a page is found with its line, its name and its replacement."""
+    path = root / "page.md"
+    path.write_text(f"A title.\n\n{PHRASES[1].examples[0]}\n")
+
+    (finding,) = findings([path])
+
+    assert PHRASES[1] is finding.phrase
+    assert str(finding).startswith(f"page.md:3: {PHRASES[1].name}: ")
+    assert PHRASES[1].instead in str(finding)
 
 
 def test_the_sieve_passes_plain_sentences(root: Path) -> None:

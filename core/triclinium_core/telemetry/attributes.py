@@ -117,7 +117,7 @@ def cluster_attributes(uuid: str | None, name: str | None) -> Mapping[str, str]:
 def keyspace_attributes(
     bucket: str | None, scope: str | None = None, collection: str | None = None
 ) -> Mapping[str, AttributeValue]:
-    """Return the attributes for the bucket, scope and collection of a call. Omit an attribute whose value is None."""
+    """Return the attributes for the bucket, scope and collection of a call. Omit an attribute without a value."""
     names = ((NAMESPACE, bucket), (SCOPE_NAME, scope), (COLLECTION_NAME, collection))
     return {key: value for key, value in names if value is not None}
 

@@ -120,7 +120,7 @@ class CollectionManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Change a collection. A setting that is None does not change.
+        """Change a collection. Settings with the value None do not change.
 
         Raises:
             CollectionNotFoundException: the scope has no collection of that name.

@@ -46,7 +46,7 @@ class Telemetry:
     def begin_child(
         self, name: str, outer: RequestSpan | None, attributes: Mapping[str, AttributeValue]
     ) -> RequestSpan | None:
-        """Return a new child span of ``outer``; None if ``outer`` is None."""
+        """Return a new child span of ``outer``, or None without an outer span."""
         return self.begin_span(name, outer, attributes) if outer is not None else None
 
     def set_attributes(self, span: RequestSpan | None, attributes: Mapping[str, AttributeValue]) -> None:

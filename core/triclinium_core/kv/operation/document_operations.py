@@ -26,7 +26,7 @@ JSON_TRANSCODER = JsonTranscoder()
 
 
 class Keyspace(msgspec.Struct, frozen=True, cache_hash=True):
-    """Bucket, scope and collection. ``bucket`` is None only over ``memcached://`` and for NOOPs of the client itself.
+    """Bucket, scope and collection. Only over ``memcached://``, and for NOOPs of the client itself, is there no bucket.
 
     Raises:
         InvalidArgumentException: a name is invalid.
@@ -320,7 +320,7 @@ class Prepend(Concatenate, frozen=True, gc=False):
 
 
 class Count(Mutation, frozen=True, gc=False):
-    """Base of the counter operations. If ``initial`` is None, the document must exist."""
+    """Base of the counter operations. Without ``initial``, the document must exist."""
 
     delta: int = 1
     initial: int | None = None

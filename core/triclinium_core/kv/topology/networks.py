@@ -66,7 +66,7 @@ class Network:
 def choose_network(entries: Sequence[NodeEntry], seeds: Sequence[Address], source: Address) -> str:
     """Return the name of the network in which a client found the cluster at one of ``seeds``.
 
-    Return the first network with the host and port of a seed. If there is none, return the first network with the host
+    Return the first network with the host and port of a seed. Without one, return the first network with the host
     of a seed, because ports may be forwarded. Otherwise return ``DEFAULT``.
 
     Args:

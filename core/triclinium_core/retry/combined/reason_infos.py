@@ -99,7 +99,7 @@ def describe(request: RetryRequest, reason: RetryReason) -> FailedAttempt:
     is_safe, delay, within = row.is_retry_safe, None, None
     if row.retry_after is DelaySource.ERROR_MAP and entry is not None and entry.retry is not None:
         action = _SCHEDULE.retry_after(request, reason)
-        # If the delay is None, the node's schedule has ended, and the request must not be retried (decision C15).
+        # Without a delay, the node's schedule has ended, and the request must not be retried (decision C15).
         is_safe, delay, within = action.delay is not None, action.delay, action.within
     # RFC 0049 §Network Time: a request that may have been applied must not be sent again unless it is idempotent.
     is_safe = is_safe and (request.idempotent or reason.allows_non_idempotent_retry)

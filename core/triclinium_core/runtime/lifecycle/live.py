@@ -33,7 +33,8 @@ R = TypeVar("R", bound=Submittable)
 class Live(msgspec.Struct, Generic[R], eq=False):
     """Base of open operations and requests. Times are monotonic seconds.
 
-    The garbage collector tracks this class, because it refers to objects of users.
+    The garbage collector tracks this class, because it refers to objects of users. Subclasses override the members that
+    raise NotImplementedError: Struct and ABC have different metaclasses, so these members cannot be abstract.
     """
 
     token: Token
@@ -64,7 +65,6 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     @property
     def bucket(self) -> str | None:
         """Bucket whose nodes process the operation or request; None for any node."""
-        # Struct and ABC have different metaclasses, so this raises instead of being abstract. Subclasses must override it.
         raise NotImplementedError
 
     @property
@@ -86,12 +86,10 @@ class Live(msgspec.Struct, Generic[R], eq=False):
 
     def is_measured_if_left(self, reason: AbandonReason) -> bool:
         """Return whether telemetry measures the operation or request if its caller abandons it now."""
-        # Struct and ABC have different metaclasses, so this raises instead of being abstract. Subclasses must override it.
         raise NotImplementedError
 
     def first_context(self) -> ErrorContext:
         """Return the error context with which a retry machine starts."""
-        # Struct and ABC have different metaclasses, so this raises instead of being abstract. Subclasses must override it.
         raise NotImplementedError
 
     def seconds_taken(self, now: float) -> float:
@@ -100,7 +98,6 @@ class Live(msgspec.Struct, Generic[R], eq=False):
 
     def measured(self) -> Measured:
         """Return the measurements so far."""
-        # Struct and ABC have different metaclasses, so this raises instead of being abstract. Subclasses must override it.
         raise NotImplementedError
 
     def end_attempt(self, now: float, server_seconds: float | None = None) -> bool:

@@ -97,7 +97,7 @@ def check_password(value: object, parameter: str) -> str:
     # Look for surrogates instead of encoding: the codec's error would contain the password.
     if not isinstance(value, str) or not value or any("\ud800" <= character <= "\udfff" for character in value):
         raise errors.InvalidArgumentException(
-            f"{parameter}, whose value is not shown, must be a non-empty string of valid Unicode, which UTF-8 can encode",
+            f"{parameter}, whose value is not shown, must be a non-empty string without lone surrogates",
             parameter=parameter,
         )
     return value

@@ -73,7 +73,7 @@ SERVICE_FAULTS = tuple(
 
 
 def spelled_call(name: str) -> str:
-    """Return the call syntax of a fault with argument names: ``delay(seconds)``; only the name if it has no parameters."""
+    """Return the call syntax of a fault with the names of its parameters, such as ``delay(seconds)``."""
     parameters = signature(FAULTS[name]).parameters.values()
     arguments = [each.name if each.default is each.empty else f"{each.name}={each.default!r}" for each in parameters]
     return f"{name}({', '.join(arguments)})" if arguments else name

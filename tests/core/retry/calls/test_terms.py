@@ -135,7 +135,7 @@ def test_a_token_is_abandoned_once() -> None:
 class Half(Later):
     """Strategy with one synchronous method."""
 
-    def record_success(self, *, token: smithy.RetryToken) -> None:  # type: ignore[override]
+    def record_success(self, *, token: smithy.RetryToken) -> None:  # type: ignore[override]  # the base is asynchronous
         """Do nothing: no test calls this."""
 
 

@@ -103,7 +103,7 @@ class Plain:
 class Mixed(Plain):
     """Synchronous strategy except for one asynchronous method."""
 
-    async def record_success(self, *, token: RetryToken) -> None:  # type: ignore[override]
+    async def record_success(self, *, token: RetryToken) -> None:  # type: ignore[override]  # the base is synchronous
         """Do nothing: no test calls this."""
 
 

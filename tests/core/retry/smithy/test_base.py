@@ -19,7 +19,7 @@ from triclinium_core.retry.smithy.base import at_least_retry_after
         (True, 2, "attempt 3 was the last of max_attempts=3"),
         (True, 9, "attempt 10 was the last of max_attempts=3"),
         (False, 0, "its is_retry_safe is False"),
-        (None, 0, "its is_retry_safe is None"),
+        (None, 0, f"its is_retry_safe is {None}"),
         (False, 2, "its is_retry_safe is False"),
     ],
 )

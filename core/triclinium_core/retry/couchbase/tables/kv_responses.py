@@ -80,7 +80,7 @@ ERRORS_BY_ATTRIBUTE: tuple[tuple[Attribute, ErrorClass], ...] = (
 class KvVerdict:
     """Classification of a response.
 
-    Without a ``reason``, the strategy is not consulted: the request fails with ``error``, or succeeds if that is None.
+    Without a ``reason``, the strategy is not consulted: the request fails with ``error``, or succeeds without one.
     """
 
     reason: RetryReason | None

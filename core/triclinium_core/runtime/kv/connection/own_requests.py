@@ -15,7 +15,7 @@ class OwnRequests:
 
     def __init__(self) -> None:
         self._config_pending_since = -math.inf
-        """Time of the unanswered config request; ``-inf`` if there is none."""
+        """Time of the unanswered config request; ``-inf`` without one."""
         self._config_requested_at = -math.inf
         """Time of the last config request, answered or not."""
         self._announced: tuple[int, int] | None = None

@@ -138,7 +138,7 @@ class Connections:
         return self._timers.of_kind(TimerKind.DRAIN)
 
     def of_bucket(self, bucket: str | None, now: float) -> Connection:
-        """Return a connection of a bucket to any node, preferably a ready one. Open a connection if there is none.
+        """Return a connection of a bucket to any node, preferably a ready one. Without a connection, open one.
 
         The first connection of a bucket tries the seeds and the known nodes in turn.
         """
