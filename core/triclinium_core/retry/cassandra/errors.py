@@ -162,7 +162,7 @@ class ReplicaFigures(TypedDict, total=False):
 
 
 class ReplicaFailure(CoordinatorError):
-    """Replicas failed for a reason other than a timeout. Attributes that the node omits are empty or None.
+    """Replicas failed for a reason other than a timeout. Attributes that the node omits have their defaults.
 
     Args:
         message: message of the node.
@@ -217,7 +217,7 @@ class ReplicaFailure(CoordinatorError):
 
 
 class ReadFailure(ReplicaFailure):
-    """A replica failed to read for a reason other than a timeout. Attributes that the node omits are empty or None.
+    """A replica failed to read for a reason other than a timeout. Attributes that the node omits have their defaults.
 
     Args:
         message: message of the node.
@@ -258,7 +258,7 @@ class FunctionFailure(CoordinatorError):
 
 
 class WriteFailure(ReplicaFailure):
-    """A replica failed to write for a reason other than a timeout. Attributes that the node omits are empty or None.
+    """A replica failed to write for a reason other than a timeout. Attributes that the node omits have their defaults.
 
     Args:
         message: message of the node.
@@ -284,7 +284,7 @@ class CdcWriteFailure(CoordinatorError):
 
 
 class CasWriteUnknown(CoordinatorError):
-    """A lightweight transaction may or may not have been applied. Attributes that the node omits are None.
+    """A lightweight transaction may or may not have been applied. The node may omit attributes; each defaults to None.
 
     Args:
         message: message of the node.
