@@ -69,7 +69,7 @@ def _number(text: str) -> float:
 
 def _integer(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise ValueError("is not a whole number")
+        raise ValueError("is not a whole number from 0 to 999999999")
     return int(text)
 
 
@@ -228,7 +228,7 @@ def _authenticator(options: Mapping[Group, Mapping[str, Any]]) -> Authenticator 
     ]
     if len(groups) > 1:
         raise _wrong(
-            names[1][0], f"{' and '.join(found[0] for found in names)} are two kinds of credentials; set only one"
+            names[1][0], f"{' and '.join(found[0] for found in names)} set two kinds of credentials; keep one kind"
         )
     (group,) = groups
     for each in fields(group):

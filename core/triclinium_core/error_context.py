@@ -138,7 +138,7 @@ class ErrorContext:
             if isinstance(value, list | tuple):
                 value = [beginning(each, TEXT_MAX) if isinstance(each, str) else each for each in value[:LISTED_MAX]]
             if isinstance(value, float) and not math.isfinite(value):
-                value = None  # JSON has no infinity. A reader takes a missing timeout as no limit too.
+                value = None  # JSON has no infinity or NaN. A missing timeout also means no limit.
             if value is not None and value not in ("", []):
                 known[spec.name] = value
         return json_text(known)
@@ -191,7 +191,7 @@ def story(context: ErrorContext) -> str:
     parts = []
     if context.retry_attempts:
         # ``retry_reasons`` includes the refused reason, which caused no retry unless it is the only reason. The reasons
-        # may be unknown, because a machine that takes over a request does not know why the request was retried before.
+        # may be unknown, because a machine that takes over a request gets only the number of its earlier retries.
         led = context.retry_reasons - {context.refused_reason} or context.retry_reasons
         reasons = f": {', '.join(sorted(led))}" if led else ""
         times = "once" if context.retry_attempts == 1 else f"{context.retry_attempts} times"

@@ -78,7 +78,7 @@ class CouchbaseException(Exception):
         cls.rfc_class = rfc_class if rfc_class is not None else cls
 
     def __init__(self, message: str = "", context: ErrorContext | None = None) -> None:
-        # A message may quote a text of a node or a caller, with characters that a log must not contain.
+        # A message may quote text from a node or a caller, with characters that a log must not contain.
         message = printable(message)
         super().__init__(message)
         self.message: str = message

@@ -143,7 +143,7 @@ class CertificateAuthenticator:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and value and "\0" not in value):
                 raise errors.InvalidArgumentException(
-                    f"{name}={shown(value)} must be the path of a file, or None", parameter=name
+                    f"{name}={shown(value)} must be a string with the path of a file, or None", parameter=name
                 )
         if not isinstance(self.key_password, str | None):
             raise errors.InvalidArgumentException("key_password must be a string or None", parameter="key_password")
@@ -351,8 +351,7 @@ class ClientOptions:
         ):
             value: object = getattr(self, name)
             if not isinstance(value, kinds):
-                # The error omits these values: a caller may pass a password as the authenticator, and a connection
-                # string may contain one.
+                # The error does not show the authenticator or the connection string: either may contain a password.
                 is_secret = name in ("authenticator", "connection_string")
                 given = f", not {type(value).__name__}" if is_secret else ""
                 argument = name if is_secret else f"{name}={shown(value)}"

@@ -181,7 +181,7 @@ class DriverRetryPolicy(_DriverBase):
         request = CassandraRequest(
             policy=self._policy,
             idempotent=bool(getattr(query, "is_idempotent", False)),
-            # The driver prepares without a statement. Version 3.30 calls only a built-in policy for that.
+            # The driver passes no query for a PREPARE. Version 3.30 consults only a built-in policy then, not this one.
             kind=RequestKind.PREPARE if query is None else RequestKind.STATEMENT,
         )
         judgement = judge(request, failure, node="a node", retry_count=retry_num, preparing=False)

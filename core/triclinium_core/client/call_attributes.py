@@ -44,7 +44,7 @@ def attributes_of(submission: Asked) -> Mapping[str, AttributeValue]:
     elif isinstance(submission, ServiceRequest):
         known = _of_request(submission)
     else:
-        # An inquiry concerns several services, so it has no attribute for one.
+        # An inquiry may concern several services, so it has no attribute for a service.
         known = {NAMESPACE: submission.bucket}
     return {key: value for key, value in known.items() if value is not None}
 
@@ -78,8 +78,8 @@ def _of_operation(operation: Operation) -> dict[str, AttributeValue | None]:
 
 def _of_request(request: ServiceRequest) -> dict[str, AttributeValue | None]:
     context = request.error_context()
-    # RFC 0067 "Attribute: Statement": include the text only if the statement has parameters, because sensitive data is
-    # then most likely in the parameters.
+    # RFC 0067 "Attribute: Statement": include a statement only if it has parameters, because its sensitive data is then
+    # most likely in the parameters.
     has_parameters = isinstance(request, StatementRequest) and bool(context.parameters)
     return {
         SERVICE: str(request.service),

@@ -50,8 +50,8 @@ class Conclusions:
         """Retry or fail the operations queued for a connection that is lost, or whose node has left the map."""
         connection = loss.connection
         if not connection.is_leaving:
-            # A leaving connection starts no search: the client may be applying a new map, before it has created the
-            # connections to the new nodes.
+            # A leaving connection starts no search: the client may be applying a new map, and may not have created the
+            # connections to the new nodes yet.
             self._follower.search_if_lost(connection.bucket, now)
         waiting = [*loss.waiting, *self._collections.connection_lost(connection)]
         is_refused = connection.history.last_end.is_refused
@@ -74,7 +74,7 @@ class Conclusions:
         has_map = connection.bucket is None or connection.bucket in self._configs
         if failure is None and not has_map:
             failure = BootstrapFailure(FailureKind.PROTOCOL, "sent no cluster config")
-        # If the client has an earlier config, a config without vbuckets does not replace it and closes nothing.
+        # If the client has an earlier config, a config without vbuckets neither replaces it nor closes the connection.
         if failure is not None and not (has_map and failure.kind is FailureKind.NO_VBUCKETS):
             self._connections.close(connection, failure.text, now, failure=failure)
             return

@@ -53,7 +53,8 @@ class UnusedBuckets:
             return
         is_known = bucket in self._configs
         if is_known and self._subscribers:
-            # A subscriber may have received the topology. The client checks again when the last subscriber leaves.
+            # Keep the bucket: a subscriber may have received its topology. The client checks again when the last
+            # subscriber leaves.
             return
         # Without a config of the cluster, the last topology of a bucket is the only list of the HTTP services.
         is_needed = is_known and len(self._configs.all) == 1

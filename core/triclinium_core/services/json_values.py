@@ -35,7 +35,7 @@ def _plain(value: object) -> object:
         return int.__pos__(value)
     if isinstance(value, float):
         return float.__pos__(value)
-    raise TypeError(f"a {type(value).__name__} was not checked")
+    raise TypeError(f"a {type(value).__name__} must be checked before it is encoded")
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)

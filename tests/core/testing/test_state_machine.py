@@ -153,7 +153,7 @@ def test_recovery_with_one_frame_too_many() -> None:
     for _ in range(2):
         machine.simulation.ledger.completed(machine.model.submissions[1])
 
-    with pytest.raises(Violation, match="GET b'ada' was sent 1 times; by its results and retries 3 to 1 times"):
+    with pytest.raises(Violation, match="GET b'ada' was sent 1 times; its results and retries imply 3 to 1 times"):
         machine.recover(is_busy=False)
 
 

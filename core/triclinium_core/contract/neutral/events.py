@@ -31,7 +31,7 @@ def check_nonce(nonce: str) -> None:
         ArgumentError: the nonce is not printable ASCII, or has a comma. The message does not show the nonce.
     """
     check_type(nonce, "nonce", str)
-    # RFC 5802 §7 permits these characters except the space. A driver of a protocol without nonces passes an empty text.
+    # RFC 5802 §7 permits these characters except the space. A driver of a protocol without nonces passes "".
     if not nonce.isascii() or not nonce.isprintable() or "," in nonce:
         raise ArgumentError("nonce must be printable ASCII without a comma", parameter="nonce")
 

@@ -149,7 +149,7 @@ def _require_unsent_reason(service: Service, event: type[SocketClosed | Dispatch
         if event is SocketClosed:
             what = f"a socket to {service} that closes before anything is written gives"
         raise InvalidArgumentException(
-            f"reason={reason} is not a reason of this failure; {what} one of {', '.join(reasons)}", parameter="reason"
+            f"reason={reason} is not a reason for this failure; {what} one of {', '.join(reasons)}", parameter="reason"
         )
 
 

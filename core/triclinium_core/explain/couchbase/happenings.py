@@ -89,7 +89,7 @@ def verdict_of(
 
 def _happenings() -> Iterator[tuple[couchbase.RetryReason, tuple[couchbase.Service, Happening]]]:
     for status, line in couchbase.RETRYABLE_STATUSES.items():
-        # Skip a status that only some operations retry: it does not represent its reason.
+        # Skip a status that is retried only for some operations: it does not represent its reason.
         if not line.only_of:
             yield line.reason, (couchbase.Service.KV, KvAnswer(status))
     yield (

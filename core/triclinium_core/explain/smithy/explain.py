@@ -54,13 +54,15 @@ class SmithyCase:
             )
         if not self.operations or not all(self.operations):
             raise ArgumentError(
-                f"operations={shown(self.operations)} must be at least one, with at least one response each",
+                f"operations={shown(self.operations)} must contain one or more operations, each with one or more "
+                "responses",
                 parameter="operations",
             )
         for response in (response for responses in self.operations for response in responses):
             if not isinstance(response, ScriptedResponse):
                 raise ArgumentError(
-                    f"response {shown(response)} must be one of {', '.join(map(str, ScriptedResponse))}",
+                    f"operations contains {shown(response)}, but each response must be one of "
+                    f"{', '.join(map(str, ScriptedResponse))}",
                     parameter="operations",
                 )
         if self.retry_after is not None:

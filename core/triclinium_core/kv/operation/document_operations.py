@@ -110,8 +110,8 @@ class DocumentOperation(Operation, frozen=True, gc=False):
             or not (key.isascii() and 0 < len(key) <= KEY_SIZE_MAX_IN_COLLECTION)
             or type(self.keyspace) is not Keyspace
         ):
-            # Run the full checks only now: they raise if the key is invalid. For every key, they would add three calls
-            # and 2500 instructions to a get (``python -m tests.bench --only calls``).
+            # Run the full checks only now: they raise if an argument is invalid. For every key, they would add three
+            # calls and 2500 instructions to a get (``python -m tests.bench --only calls``).
             Operation.__post_init__(self)
             validation.check_key(key, in_default_collection=self.keyspace.is_default_collection)
 

@@ -142,7 +142,7 @@ def check_service_types(value: Collection[Service] | None) -> None:
     Raises:
         InvalidArgumentException: ``value`` is neither None nor a collection of services, or is empty.
     """
-    # Exclude a single service: it is a string, which is a collection of letters in Python.
+    # Exclude a single service: it is a string, which is a collection of characters in Python.
     is_several = isinstance(value, Collection) and not isinstance(value, str)
     if value is not None and not (is_several and value and all(isinstance(each, Service) for each in value)):
         raise errors.InvalidArgumentException(

@@ -190,7 +190,7 @@ class MutateInResult(msgspec.Struct, frozen=True):
         data = self.values[check_integer(index, "index", 0, len(self.values) - 1)]
         if data is None:
             raise errors.InvalidArgumentException(
-                f"index={index} is a spec without a result; only increment and decrement return one",
+                f"index={index} names a spec that returns no value; only increment and decrement return one",
                 parameter="index",
             )
         return self.transcoder.decode(data, JSON_FLAGS, as_type)

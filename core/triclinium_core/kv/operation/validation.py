@@ -50,9 +50,9 @@ def check_name(value: object, parameter: str) -> str:
         raise errors.InvalidArgumentException(
             f"{parameter}={shown(value)} must be a string that is not empty", parameter=parameter
         )
-    pattern, rule = _NAME, "1 to 251 characters out of A-Z a-z 0-9 _ - %"
+    pattern, rule = _NAME, "1 to 251 characters from A-Z a-z 0-9 _ - %"
     if parameter == "bucket":
-        pattern, rule = _BUCKET_NAME, "1 to 100 characters out of A-Z a-z 0-9 _ . - %, and neither '.' nor '..'"
+        pattern, rule = _BUCKET_NAME, "1 to 100 characters from A-Z a-z 0-9 _ . - %, and neither '.' nor '..'"
     if not pattern.fullmatch(value):
         raise errors.InvalidArgumentException(f"{parameter}={_cut(value)} must be {rule}", parameter=parameter)
     return value
@@ -152,13 +152,14 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
             )
         moment = math.ceil(expiry.timestamp())
         if expiry.timestamp() <= wall_seconds:
-            raise errors.InvalidArgumentException(f"expiry={expiry!r} is in the past", parameter="expiry")
+            raise errors.InvalidArgumentException(f"expiry={expiry!r} is now or in the past", parameter="expiry")
     elif isinstance(expiry, timedelta) or is_number(expiry):
         lifetime = in_seconds(expiry)
         if lifetime <= 0:
-            # Refuse 0 too: the server interprets it as "never", but the document should expire immediately.
+            # Refuse 0 too: to the server it means "never", but to the caller it means immediately.
             raise errors.InvalidArgumentException(
-                f"expiry={expiry!r} is in the past; pass None for a document that never expires", parameter="expiry"
+                f"expiry={expiry!r} is now or in the past; pass None for a document that never expires",
+                parameter="expiry",
             )
         if not isinstance(expiry, timedelta) and not lifetime <= EXPIRY_SECONDS_MAX:
             raise errors.InvalidArgumentException(

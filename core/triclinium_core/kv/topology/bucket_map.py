@@ -114,7 +114,7 @@ def nodes_of(entries: Sequence[NodeEntry], *, source: Address, tls: bool, networ
     addresses = [address_in(network, entry, service, source) for entry in entries]
     if network != DEFAULT:
         return addresses
-    # Use the address from which the config arrived for the node that sent it, if the config has none.
+    # If the config has no address for the node that sent it, use the address from which the config arrived.
     defaults = [source if entry.this_node else None for entry in entries]
     return [address or default for address, default in zip(addresses, defaults, strict=True)]
 

@@ -234,7 +234,9 @@ def _check_bucket_config(config: ClusterConfig) -> None:
                     f"vbucket {vbucket} is on {len(holders)} servers; expected 1 to {HOLDERS_MAX}"
                 )
             if min(holders) < -1 or max(holders) >= servers:
-                raise MalformedClusterConfig(f"vbucket {vbucket} is on {holders!r}, but there are {servers} servers")
+                raise MalformedClusterConfig(
+                    f"vbucket {vbucket} is on servers {holders!r}, but there are {servers} servers"
+                )
 
 
 def _are_possible(holders_of: Sequence[Sequence[int]], servers: int) -> bool:

@@ -189,7 +189,8 @@ def check_bucket(scheme: Scheme, bucket: str | None) -> None:
     """
     if scheme is Scheme.MEMCACHED and bucket is not None:
         raise errors.InvalidArgumentException(
-            f"bucket={shown(bucket)}: a plain memcached has none; use cluster.default_collection()", parameter="bucket"
+            f"bucket={shown(bucket)}: a plain memcached has no buckets; use cluster.default_collection()",
+            parameter="bucket",
         )
     if scheme is not Scheme.MEMCACHED and bucket is None:
         raise errors.InvalidArgumentException(
@@ -203,7 +204,7 @@ def _parse_options(query: str) -> Mapping[str, str]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=100)
     except ValueError as error:
-        raise _wrong(f"the options {query[:80]!r} are not name=value pairs joined by &") from error
+        raise _wrong(f"the options {query[:80]!r} are not at most 100 name=value pairs joined by &") from error
     options: dict[str, str] = {}
     for name, value in pairs:
         option = OPTIONS.get(name)

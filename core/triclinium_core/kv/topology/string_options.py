@@ -48,7 +48,7 @@ def read_seconds(text: str) -> float:
     if text == ENDLESS:
         return math.inf
     if _NUMBER.fullmatch(text):
-        # Decision D8: other clients read a number as milliseconds. As seconds, their 10000 would be hours.
+        # Decision D8: other clients read a number as milliseconds. As seconds, their 10000 would be almost three hours.
         raise ValueError(
             f"has no unit, and other Couchbase clients assume milliseconds; write {text[:20]}ms or {text[:20]}s"
         )

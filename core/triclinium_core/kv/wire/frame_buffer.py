@@ -80,7 +80,7 @@ class FrameBuffer:
         fields = self._scan_pending(end)
         if not fields:
             return []
-        # If no bytes were pending, the offsets in data and buffer are equal, so slice bytes without a copy.
+        # If no bytes were pending, the offsets in ``data`` and in the buffer are equal, so ``bytes`` need no copy.
         source = data if type(data) is bytes and not pending_size else self._view[: fields[-1]].tobytes()
         frames = self._build_frames(fields, source)
         if self.malformed is None:

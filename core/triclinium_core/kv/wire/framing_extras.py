@@ -91,7 +91,9 @@ def parse_framing_extras(data: bytes) -> Mapping[int, bytes]:
             size += data[position]
             position += 1
         if position + size > end:
-            raise MalformedFramingExtras(f"piece {identifier} announces {size} bytes, {end - position} are left", start)
+            raise MalformedFramingExtras(
+                f"piece {identifier} announces {size} bytes, but {end - position} are left", start
+            )
         pieces[identifier] = data[position : position + size]
         position += size
     return pieces
@@ -149,7 +151,7 @@ def encode_server_duration_us(duration_us: float) -> int:
     Source: kv_engine docs/BinaryProtocol.md, "Server Recv->Send duration".
     """
     if not duration_us >= 0:
-        raise ValueError(f"duration_us={duration_us!r} must not be negative")
+        raise ValueError(f"duration_us={duration_us!r} must be a number of at least 0")
     code: float = (duration_us * 2) ** (1 / _DURATION_EXPONENT)
     return round(min(code, _DURATION_CODE_MAX))
 

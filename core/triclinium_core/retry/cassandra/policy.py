@@ -129,7 +129,7 @@ def verdict_on(policy: RetryPolicy, error: errors.CassandraError, *, retry_count
             arguments = {name: getattr(error, name) for name in names} or {"error": error}
             return _checked(policy, method, getattr(policy, method)(**arguments, retry_count=retry_count))
     raise ArgumentError(
-        f"error={shown(error)} must be a CoordinatorError or a RequestAborted, the errors that a policy decides",
+        f"error={shown(error)} must be a CoordinatorError or a RequestAborted, the errors about which a policy decides",
         parameter="error",
     )
 

@@ -72,7 +72,8 @@ def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict
     if request.remaining <= RESOLUTION:
         # Decision C23: an asynchronous strategy may return its decision after the deadline.
         return TimeOut()
-    # RFC 0049 §Network Time: an operation that is not idempotent must fail, to avoid the loss of data.
+    # RFC 0049 §Network Time: to avoid losing data, fail an operation that is not idempotent unless the reason permits a
+    # retry.
     if answer.delay is None or not (request.idempotent or reason.allows_non_idempotent_retry):
         return Refuse(answer.error, answer.because)
     limit = request.remaining

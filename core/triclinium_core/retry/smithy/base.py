@@ -67,7 +67,7 @@ class BaseRetryStrategy:
         token = require_token(token_to_renew, self, "token_to_renew")
         if not isinstance(error, BaseException):
             raise ArgumentError(
-                f"error={shown(error)} must be the exception that the attempt failed with", parameter="error"
+                f"error={shown(error)} must be the exception with which the attempt failed", parameter="error"
             )
         info = classify(error)
         count, scope = token.retry_count + 1, token.token_scope

@@ -85,7 +85,7 @@ class StandardRetryStrategy(BaseRetryStrategy):
         """
         mine = require_token(token, self, "token")
         mine.owner = None
-        # Nearly always every quota is full.
+        # Skip the release in the usual case that every quota is full.
         if self._quota.lacks:
             self._quota.release(mine.quota_acquired or 1, mine.token_scope)
 

@@ -142,8 +142,8 @@ class KeyValueCarrier:
                     operation.strategy = operation.permit = permit_of(cast(PermitIssuer, strategy))
                     lifecycle.begin(operation, now)
                     continue
-                # The client abandons an operation without a waiter right after its submission. A strategy would never
-                # learn that it succeeded, nor get its token back after the attempt.
+                # The client abandons an operation without a waiter right after its submission. A strategy would
+                # receive neither its success nor the token of its attempt.
                 operation.strategy = _FAIL_FAST
             undispatched = dispatch(operation, now)
             if undispatched is not None:

@@ -226,7 +226,7 @@ def _decode_collection_id(frame: Frame) -> int:
     if frame.status != Status.SUCCESS or len(frame.extras) != _MANIFEST_AND_COLLECTION.size:
         raise MalformedResponse(
             f"sent an invalid get_collection_id response (status 0x{frame.status:02x}, {len(frame.extras)} bytes of "
-            "extras)"
+            "extras; expected status 0x00, 12 bytes)"
         )
     _, collection_id = _MANIFEST_AND_COLLECTION.unpack(frame.extras)
     return int(collection_id)

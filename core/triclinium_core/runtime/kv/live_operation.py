@@ -114,7 +114,7 @@ class LiveOperation(Live[Operation], eq=False):
         # A node ends a page with a complete document, so the last document may exceed the limit by any number of bytes.
         before_last = self.found_size - len(self.found[-1].stored or b"") if self.found else 0
         if limit and before_last > PAGE_SIZE_BYTES_FREE + PAGE_SIZE_FACTOR_MAX * limit:
-            raise MalformedResponse(f"{before_last} bytes precede the last item; requested: {limit}")
+            raise MalformedResponse(f"{before_last} bytes of the page precede its last item; requested: {limit}")
         if len(self.found) > self.request.item_limit:
             raise MalformedResponse(f"{len(self.found)} items received; requested: {self.request.item_limit}")
         return self.found

@@ -279,7 +279,7 @@ class HttpCarrier:
             self._pool.close(stream, "the node accepts no further requests on it")
         live.answered_on = stream
         self._judge(live, now)
-        # Serve after ``_judge``: if a decoder fails there, it closes the connection, which must not carry another
+        # Serve after ``_judge``: if a decoder fails, ``_judge`` closes the connection, which must not carry another
         # request.
         self._dispatcher.serve(endpoint, now)
 

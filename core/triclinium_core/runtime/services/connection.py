@@ -278,7 +278,7 @@ class HttpConnection:
         for name, value in event.headers:
             if name == b"content-encoding" and value.lower() != b"identity":
                 encoding = one_line(value.decode("latin-1"))
-                raise _UnwantedAnswer(f"encoded its response with {encoding!r}, and the request accepted only identity")
+                raise _UnwantedAnswer(f"encoded its response with {encoding!r}, but the request accepted only identity")
         self._status, self._head_end = event.status_code, None
         is_chunked = any(name == b"transfer-encoding" for name, _ in event.headers)
         if is_chunked and event.status_code not in _BODILESS_STATUSES and self._method != "HEAD":
@@ -384,10 +384,10 @@ class ChunkDecoder:
     def _take_trailers(self, data: bytes) -> None:
         trailers = _match_trailers(data)
         if (len(data) if trailers is None else trailers.end()) > TRAILER_SIZE_BYTES_MAX:
-            raise _Malformed(f"more than {TRAILER_SIZE_BYTES_MAX} bytes of fields follow the last chunk")
+            raise _Malformed(f"more than {TRAILER_SIZE_BYTES_MAX} bytes of trailer fields follow the last chunk")
         if trailers is not None:
             self.rest = data[trailers.end() :]
         elif b"\r\n\r\n" in data or b"\n\n" in data:
-            raise _Malformed(f"{data[:40]!r} follows the last chunk; expected fields")
+            raise _Malformed(f"{data[:40]!r} follows the last chunk; expected trailer fields")
         else:
             self._partial = data

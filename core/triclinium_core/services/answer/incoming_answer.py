@@ -184,7 +184,7 @@ class IncomingAnswer:
             self._is_paused = True
             return True
         if self._rows_size > HELD_SIZE_BYTES_MAX:
-            raise UnreadableAnswer(f"sent {HELD_SIZE_BYTES_MAX} bytes of rows that were not requested")
+            raise UnreadableAnswer(f"sent more than {HELD_SIZE_BYTES_MAX} bytes of rows that the caller has not read")
         return False
 
     def resumes(self, *, is_whole: bool = False) -> bool:

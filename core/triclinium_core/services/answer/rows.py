@@ -267,7 +267,7 @@ class RowSplitter:
         self._value = ValueEnd()
         self._received = 0
         self._refusal: str | None = None
-        # The document without its rows, and the offset of the rows in it.
+        # The document without its rows. ``_rows_at`` is the offset of the rows in it.
         self._rest = bytearray()
         self._name_start = 0
         self._is_ours = self._seen = self._is_noted = False
@@ -402,7 +402,7 @@ class RowSplitter:
         try:
             return _decode_name(encoded)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._refuse(f"the name of a member: {_read(error, encoded)[0]}", offset) from None
+            raise self._refuse(f"the name of a member is invalid: {_read(error, encoded)[0]}", offset) from None
 
     # -- The rows.
 

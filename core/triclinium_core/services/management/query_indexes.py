@@ -254,7 +254,9 @@ def create_index(
     """Return the statement that creates an index over ``keys``, each the name of one field."""
     check_text(index_name, "index_name")
     if isinstance(keys, str) or not isinstance(keys, Sequence) or not keys:
-        raise errors.InvalidArgumentException(f"keys={shown(keys)} must be a list of fields", parameter="keys")
+        raise errors.InvalidArgumentException(
+            f"keys={shown(keys)} must be a non-empty list of field names", parameter="keys"
+        )
     for key in keys:
         check_text(key, "keys")
     # RFC 0054 "CreateIndex": each key is escaped separately.

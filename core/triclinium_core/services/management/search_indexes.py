@@ -264,7 +264,7 @@ class UpsertSearchIndex(_SearchRequest, frozen=True):
         check_type(self.index, "index", SearchIndex)
         if self.index.unknown:
             raise errors.InvalidArgumentException(
-                f"index={shown(self.index.name)} would lose parameters that this version does not know: "
+                f"index={shown(self.index.name)} would lose parameters that this version does not support: "
                 f"{shown(self.index.unknown)}; pass unknown=() to drop them",
                 parameter="index",
             )

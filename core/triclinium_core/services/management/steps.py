@@ -98,7 +98,7 @@ def _wait_for_health(bucket: str, progress: Progress, *, seconds_max: float = ma
                 return True
             progress.awaited = found.unhealthy or (f"bucket {bucket!r} has no nodes yet",)
         except errors.BucketNotFoundException:
-            # The node that responded does not know the bucket yet.
+            # The node that responded does not have the bucket yet.
             progress.awaited = (f"bucket {bucket!r} is not known to the node",)
         if paused >= seconds_max:
             break
@@ -227,13 +227,13 @@ def watch_indexes(
     """
     if isinstance(index_names, str) or not isinstance(index_names, Sequence):
         raise errors.InvalidArgumentException(
-            f"index_names={shown(index_names)} must be a list", parameter="index_names"
+            f"index_names={shown(index_names)} must be a list of index names", parameter="index_names"
         )
     watched = {check_text(name, "index_names") for name in index_names}
     check_flag(watch_primary, "watch_primary")
     if not watched and not watch_primary:
         raise errors.InvalidArgumentException(
-            "index_names is empty; name the indexes to wait for", parameter="index_names"
+            "index_names is empty; name the indexes to wait for, or set watch_primary", parameter="index_names"
         )
     request = query_indexes.all_indexes(keyspace)
     with progress_of(replace(request.error_context(), operation=_WATCH, statement=None, parameters=())) as progress:

@@ -60,9 +60,10 @@ class Role:
         # The roles of a user are sent as one text, in which commas and brackets have a meaning.
         if not isinstance(self.name, str) or not _ROLE_NAME.fullmatch(self.name):
             raise errors.InvalidArgumentException(
-                f"name={shown(self.name)} must be 1 to 100 characters out of A-Z a-z 0-9 _", parameter="name"
+                f"name={shown(self.name)} must be 1 to 100 characters from A-Z a-z 0-9 _", parameter="name"
             )
-        # RFC 0054 "GetUser", "UpsertUser": store None for all, so that roles from all server versions are equal.
+        # RFC 0054 "GetUser", "UpsertUser": store None for every scope or collection, so that roles from all
+        # server versions are equal.
         for part in ("scope", "collection"):
             if getattr(self, part) in (ANY, ""):
                 object.__setattr__(self, part, None)
@@ -204,7 +205,9 @@ def _all(values: object, parameter: str) -> Collection[object]:
         InvalidArgumentException: ``values`` is not a collection, or is a string.
     """
     if isinstance(values, str) or not isinstance(values, Collection):
-        raise errors.InvalidArgumentException(f"{parameter}={shown(values)} must be a set of them", parameter=parameter)
+        raise errors.InvalidArgumentException(
+            f"{parameter}={shown(values)} must be a set or another collection", parameter=parameter
+        )
     return values
 
 
@@ -342,7 +345,7 @@ def _role_and_description(raw: msgspec.Raw) -> RoleAndDescription:
 def _check_written_back(value: User | Group, parameter: str) -> None:
     if value.unknown:
         raise errors.InvalidArgumentException(
-            f"{parameter}={shown(value)} would lose parts that this version does not know: {shown(value.unknown)}; "
+            f"{parameter}={shown(value)} would lose parts that this version does not support: {shown(value.unknown)}; "
             "pass unknown=() to drop them",
             parameter=parameter,
         )
@@ -429,7 +432,7 @@ class UpsertUser(ManagementRequest, frozen=True):
         check_choice(self.domain, "domain", AuthDomain)
         if self.domain is AuthDomain.EXTERNAL and self.user.password is not None:
             raise errors.InvalidArgumentException(
-                f"user={shown(self.user.username)} is an external user, who has no password in the cluster",
+                f"user={shown(self.user.username)} is an external user, who has no password in the cluster; omit it",
                 parameter="user",
             )
 
@@ -446,7 +449,7 @@ class UpsertUser(ManagementRequest, frozen=True):
     def form(self) -> Mapping[str, str]:
         """Return the display name and roles, and the groups and password if there are any."""
         form = {"name": self.user.display_name, "roles": _joined(self.user.roles)}
-        # RFC 0054 "UpsertUser": older servers do not know groups. Newer servers read a missing field as no groups.
+        # RFC 0054 "UpsertUser": older servers have no groups. Newer servers read a missing field as no groups.
         if self.user.groups:
             form["groups"] = _joined(self.user.groups)
         if self.user.password is not None:

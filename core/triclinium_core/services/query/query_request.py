@@ -256,7 +256,7 @@ class PrepareRequest(service_request.IdentifiedRequest, frozen=True, kw_only=Tru
         """
         plans = answer.body_as(_Plans).results
         if len(plans) != 1 or not plans[0].name:
-            raise service_request.MalformedAnswer(f"PREPARE returned {len(plans)} plans with a name; expected one")
+            raise service_request.MalformedAnswer(f"PREPARE returned {len(plans)} plans; expected one with a name")
         return PreparedPlan(plans[0].name, plans[0].encoded_plan)
 
     def error_context(self) -> ErrorContext:

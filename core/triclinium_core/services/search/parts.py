@@ -163,13 +163,13 @@ def read_vector(value: object, parameter: str) -> tuple[float, ...] | str:
     if isinstance(value, str):
         try:
             size = len(b64decode(value, validate=True))
-        except ValueError:  # also if the string is not ASCII
+        except ValueError:  # The string is not Base64, or not even ASCII.
             size = 0
         if size == 0 or size % 4:
             raise refused(value, parameter, "Base64 of one or more floats of 32 bits")
         return value
     if not isinstance(value, Iterable) or isinstance(value, bytes | bytearray | memoryview | Mapping):
-        raise refused(value, parameter, "a sequence of numbers, or a string with their Base64")
+        raise refused(value, parameter, "a sequence of numbers, or the Base64 of 32-bit floats as a string")
     numbers = tuple(_float32(item, parameter) for item in value)
     if not numbers:
         raise refused(value, parameter, "a sequence of one or more numbers")
@@ -184,7 +184,7 @@ def _float32(value: object, parameter: str) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not -FLOAT32_MAX <= number <= FLOAT32_MAX:
-        raise refused(value, parameter, "made of numbers that a float of 32 bits can hold")
+        raise refused(value, parameter, "a number that a 32-bit float can hold")
     return number
 
 

@@ -231,7 +231,8 @@ class SearchOptions(SearchPart):
         SearchPart.__post_init__(self)
         if self.scan_consistency is not None and self.consistent_with:
             raise errors.InvalidArgumentException(
-                "scan_consistency and consistent_with exclude each other", parameter="scan_consistency"
+                "scan_consistency and consistent_with exclude each other; omit one of them",
+                parameter="scan_consistency",
             )
 
     def members(self) -> dict[str, object]:
@@ -277,7 +278,7 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_text(self.client_context_id, "client_context_id", empty=True)
         if not INDEX_NAME.fullmatch(check_segment(self.index, "index")):
-            raise refused(self.index, "index", "the name of an index: characters out of A-Z a-z 0-9 _ - . %")
+            raise refused(self.index, "index", "the name of an index: characters from A-Z a-z 0-9 _ - . %")
         check_type(self.search, "search", SearchRequest)
         check_type(self.options, "options", SearchOptions)
         if self.bucket_name is not None or self.scope_name is not None:

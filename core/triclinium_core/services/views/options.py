@@ -153,7 +153,9 @@ def _checked_raw(raw: Mapping[str, str], given: Mapping[str, str]) -> Mapping[st
         check_text(name, "a name in raw")
         check_text(value, f"raw[{name!r}]", empty=True)
         if name in given:
-            raise errors.InvalidArgumentException(f"raw[{name!r}] is also given as an option", parameter="raw")
+            raise errors.InvalidArgumentException(
+                f"raw[{name!r}] is also given as an option; omit one of the two", parameter="raw"
+            )
     return raw
 
 

@@ -109,7 +109,7 @@ def decode_meta_data(answer: HttpResponse) -> ViewMetaData:
     answered = body_members(answer)
     total = answered.integer("total_rows")
     errors = [_error(each) for each in answered.array("errors")]
-    # Any error means that rows are missing, even in an unknown form.
+    # Any error, even one in an unknown form, means that rows are missing.
     errors += [ViewError("", as_text(each)) for each in answered.no_arrays("errors")]
     return ViewMetaData(
         total if total is not None and total >= 0 else None,

@@ -103,7 +103,7 @@ class Faults:
 def _check(opcode: Target, fault: object) -> None:
     if isinstance(fault, FunctionType):
         name = fault.__name__
-        raise errors.InvalidArgumentException(f"fault={name} is the function; call it: {name}()", parameter="fault")
+        raise errors.InvalidArgumentException(f"fault={name} is a function; call it: {name}()", parameter="fault")
     if not isinstance(fault, Fault):
         raise errors.InvalidArgumentException(
             f"fault={shown(fault)} must be a fault, such as temporary_failure()", parameter="fault"

@@ -153,7 +153,7 @@ class FakeNodeOptions:
         check_integer(self.config_epoch, "config_epoch", 1, UINT32_MAX)
         check_integer(self.config_revision, "config_revision", 1, UINT32_MAX)
         for parameter, buckets in (("buckets", self.buckets), ("memcached_buckets", self.memcached_buckets)):
-            # Refuse a lone string, which Python treats as a sequence of letters.
+            # Refuse a lone string, which Python treats as a sequence of characters.
             check_type(buckets, parameter, tuple)
             for bucket in buckets:
                 check_name(bucket, "bucket")

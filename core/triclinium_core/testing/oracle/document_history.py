@@ -132,7 +132,7 @@ class DocumentHistory:
         begin, end = expiry
         if begin > reader.settled or self._is_over(end, reader):
             return False
-        # A write between these times has replaced or removed the expiry.
+        # A write after ``owner`` and before the expiry has replaced or removed the expiry.
         return not any(
             other.begin > owner.over_by and other.applied_by < begin
             for other in self._others(reader)

@@ -162,7 +162,8 @@ class Ledger:
         if due > deadline + RESOLUTION or (report.dispatches and due >= deadline):
             raise Violation(f"{submission} is due for a retry at {due:.6f} s, after its deadline at {deadline:.6f} s")
         self._retries[submission.token].append(report)
-        # Outside the default collection, the collection id request may be the reason, and then no frame was sent.
+        # Outside the default collection, a failed request for the collection id may cause the retry, without a frame
+        # of the operation.
         if report.reason in NEEDS_A_FRAME and submission.place.keyspace.is_default_collection:
             account.frames_least += 1
         account.frames_most += report.dispatches
@@ -213,8 +214,8 @@ class Ledger:
         for look, account in self._accounts.items():
             if not account.frames_least <= account.frames_left <= account.frames_most:
                 raise Violation(
-                    f"{Opcode(look.opcode).name} {look.key!r} was sent {account.frames_left} times; by its results and "
-                    f"retries {account.frames_least} to {account.frames_most} times"
+                    f"{Opcode(look.opcode).name} {look.key!r} was sent {account.frames_left} times; its results and "
+                    f"retries imply {account.frames_least} to {account.frames_most} times"
                 )
 
     def _is_survivable(self, command: LoggedCommand, fault: CommandFault) -> bool:

@@ -222,5 +222,5 @@ def _check_existence(history: DocumentHistory, submission: Submission, result: R
 
 def _void(submission: Submission) -> None:
     if submission.applied_by < submission.settled:
-        raise Violation(f"{submission} failed as not applied, but a reader has found it")
+        raise Violation(f"{submission} was found applied, but its error rules that out")
     submission.is_void = True

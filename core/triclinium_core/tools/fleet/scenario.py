@@ -88,8 +88,8 @@ class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         check_flag(self.idempotent, "idempotent")
         if isinstance(self.arrivals, ClosedLoop) and not isinstance(self.trend, Steady):
             raise errors.InvalidArgumentException(
-                f"trend={self.trend!r} has no effect on a closed loop, whose clients begin after each response; "
-                "use other arrivals",
+                f"trend={self.trend!r} has no effect on a closed loop, whose clients begin an operation after "
+                "each response; use other arrivals",
                 parameter="trend",
             )
 
@@ -244,6 +244,6 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ):
             if value > most:
                 raise errors.InvalidArgumentException(
-                    f"{parameter} leads to {value:,.0f} {name}, the maximum is {most:,}; {next_step}",
+                    f"{parameter} leads to {value:,.0f} {name}, but the maximum is {most:,}; {next_step}",
                     parameter=parameter,
                 )

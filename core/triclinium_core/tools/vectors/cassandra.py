@@ -58,7 +58,7 @@ def _answer_request(question: Question) -> AnswerFields:
 
 def _failure(error: cassandra.CassandraError) -> AnswerFields:
     if isinstance(error.__cause__, AskedPolicy):
-        raise MalformedQuestion(f"verdict is null, but the policy is asked: {error}")
+        raise MalformedQuestion(f"verdict is null, but the policy is consulted: {error}")
     assert error.execution_info is not None
     return {"error": _name(error), "execution_info_errors": _met(error.execution_info)} | _counts(error.execution_info)
 

@@ -59,7 +59,7 @@ class FixedPolicy:
 
     def _answer(self, **_: object) -> cassandra.RetryVerdict:
         if self.verdict is None:
-            raise AskedPolicy("it must not be asked")
+            raise AskedPolicy("this policy must not be consulted")
         return self.verdict
 
 
@@ -113,10 +113,10 @@ def _next_answer(answers: dict[str, deque[ScriptedAnswer]], node: str, *, to_pre
     if to_prepare and not (left and left[0].is_to_prepare):
         return _PREPARED
     if not left:
-        raise UnusableScript(f"{quote(node)} is asked once more, and has no further answer")
+        raise UnusableScript(f"{quote(node)} receives one more request, but has no further answer")
     answer = left.popleft()
     if answer.is_to_prepare and not to_prepare:
-        raise UnusableScript(f"{quote(node)} answers {quote(answer.text)}, and was sent no PREPARE")
+        raise UnusableScript(f"{quote(node)} answers {quote(answer.text)}, but was sent no PREPARE")
     return answer
 
 
@@ -194,6 +194,6 @@ def _error_answered(name: str, detail: str) -> cassandra.CoordinatorError | None
 
 
 def _noted(error: CassandraErrorT, text: str) -> CassandraErrorT:
-    # A note also stays with the error if the machine returns a copy.
+    # A note stays with the error even if the machine returns a copy.
     error.add_note(printable(text))
     return error

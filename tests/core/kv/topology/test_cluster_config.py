@@ -271,7 +271,7 @@ def test_bucket_config_without_vbuckets(document: bytes) -> None:
         (changed_map(numReplicas=-1), "numReplicas"),
         (changed(nodeLocator="ketama"), "memcached bucket"),
         (changed_map(vBucketMapForward=[[0]]), "1 in its forward map"),
-        (changed_map(vBucketMapForward=[[0], [2]]), "vbucket 1 is on [2], but there are 2 servers"),
+        (changed_map(vBucketMapForward=[[0], [2]]), "vbucket 1 is on servers [2], but there are 2 servers"),
         (changed_map(vBucketMapForward=[[0], []]), "vbucket 1 is on 0 servers"),
     ],
 )

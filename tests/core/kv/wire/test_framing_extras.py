@@ -46,13 +46,13 @@ def test_parses_pieces_with_and_without_trailing_bytes(encoded: str, pieces: dic
 @pytest.mark.parametrize(
     ("encoded", "reason"),
     [
-        ("02", "piece 0 announces 2 bytes, 0 are left"),
-        ("02 05", "piece 0 announces 2 bytes, 1 are left"),
+        ("02", "piece 0 announces 2 bytes, but 0 are left"),
+        ("02 05", "piece 0 announces 2 bytes, but 1 are left"),
         ("f0", "an escape byte is missing"),
         ("0f", "an escape byte is missing"),
         ("ff 01", "an escape byte is missing"),
-        ("ff 01 02", "piece 16 announces 17 bytes, 0 are left"),
-        ("4f ff 61", "piece 4 announces 270 bytes, 1 are left"),
+        ("ff 01 02", "piece 16 announces 17 bytes, but 0 are left"),
+        ("4f ff 61", "piece 4 announces 270 bytes, but 1 are left"),
     ],
 )
 def test_refuses_a_piece_cut_short(encoded: str, reason: str) -> None:
@@ -139,7 +139,7 @@ def test_long_durations_are_cut(duration_us: float) -> None:
 @pytest.mark.parametrize("duration_us", [-0.5, math.nan])
 def test_refuses_invalid_durations(duration_us: float) -> None:
     """Encoding a negative duration or NaN raises ``ValueError``."""
-    with pytest.raises(ValueError, match=f"duration_us={duration_us} must not be negative"):
+    with pytest.raises(ValueError, match=f"duration_us={duration_us} must be a number of at least 0"):
         framing_extras.encode_server_duration_us(duration_us)
 
 

@@ -101,7 +101,7 @@ def test_sizes_are_limited() -> None:
     paused.pauses()
     hold(paused, incoming_answer.HELD_SIZE_BYTES_MAX)
 
-    with pytest.raises(incoming_answer.UnreadableAnswer, match="were not requested"):
+    with pytest.raises(incoming_answer.UnreadableAnswer, match="the caller has not read"):
         paused.pauses()
     with pytest.raises(incoming_answer.UnreadableAnswer, match="more than"):
         begun(rows_of=None).receive(bytes(incoming_answer.BODY_SIZE_BYTES_MAX + 1))

@@ -213,7 +213,7 @@ def test_two_frames_with_one_opaque() -> None:
     books.ledger.ordered(STREAM, data + data)
     books.ledger.left(STREAM, 2 * len(data))
 
-    with pytest.raises(Violation, match="GET b'ada' was sent 2 times; by its results and retries 0 to 1 times"):
+    with pytest.raises(Violation, match="GET b'ada' was sent 2 times; its results and retries imply 0 to 1 times"):
         books.ledger.check_frames()
 
 
@@ -230,7 +230,7 @@ def test_result_without_a_frame() -> None:
     successful.ledger.completed(successful.ask(get()))
 
     for books in (asked, successful):
-        with pytest.raises(Violation, match="GET b'ada' was sent 0 times; by its results and retries 1 to 1 times"):
+        with pytest.raises(Violation, match="GET b'ada' was sent 0 times; its results and retries imply 1 to 1 times"):
             books.ledger.check_frames()
 
 
@@ -247,7 +247,7 @@ def test_frame_that_was_not_sent() -> None:
     books.ledger.check_frames()
     books.retry(second)
 
-    with pytest.raises(Violation, match="SET b'ada' was sent 0 times; by its results and retries 1 to 2 times"):
+    with pytest.raises(Violation, match="SET b'ada' was sent 0 times; its results and retries imply 1 to 2 times"):
         books.ledger.check_frames()
 
     books.ledger.left(STREAM, left + 1)
@@ -263,10 +263,10 @@ def test_unreported_retry() -> None:
     books.ledger.check_frames()
     books.send(read)
 
-    with pytest.raises(Violation, match="GET b'ada' was sent 2 times; by its results and retries 0 to 1 times"):
+    with pytest.raises(Violation, match="GET b'ada' was sent 2 times; its results and retries imply 0 to 1 times"):
         books.ledger.check_frames()
     books.retry(read, dispatches=False)
-    with pytest.raises(Violation, match="was sent 2 times; by its results and retries 1 to 1 times"):
+    with pytest.raises(Violation, match="was sent 2 times; its results and retries imply 1 to 1 times"):
         books.ledger.check_frames()
     books.retry(read)
     books.ledger.check_frames()
@@ -282,7 +282,7 @@ def test_reasons_that_need_a_frame(reason: RetryReason) -> None:
     assert (reason in NEEDS_A_FRAME) == (reason.startswith("KV_") or reason in (IN_FLIGHT, RetryReason.UNKNOWN))
     for books, most in ((retried, 2), (failed, 1)):
         if reason in NEEDS_A_FRAME:
-            with pytest.raises(Violation, match=f"was sent 0 times; by its results and retries 1 to {most} times"):
+            with pytest.raises(Violation, match=f"was sent 0 times; its results and retries imply 1 to {most} times"):
                 books.ledger.check_frames()
         else:
             books.ledger.check_frames()

@@ -101,7 +101,7 @@ def test_null_verdict_forbids_consulting_the_policy() -> None:
     with pytest.raises(MalformedQuestion) as caught:
         answer(sample_questions.REQUEST | {"verdict": None})
 
-    assert str(caught.value).startswith("verdict is null, but the policy is asked: ")
+    assert str(caught.value).startswith("verdict is null, but the policy is consulted: ")
     assert "Unavailable of n1" in str(caught.value)
 
 
@@ -141,7 +141,7 @@ def test_null_verdict_forbids_consulting_the_policy() -> None:
         ),
         (
             sample_questions.REQUEST | {"verdict": "RETRY_SAME"},
-            "script: 'n1' is asked once more, and has no further answer",
+            "script: 'n1' receives one more request, but has no further answer",
         ),
     ],
 )

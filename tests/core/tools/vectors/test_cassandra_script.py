@@ -141,9 +141,9 @@ def test_node_without_the_statement(answers: list[str], expected: type) -> None:
 @rows(
     ("script", "message"),
     [
-        ([("a", "ReadTimeout")], "'a' is asked once more, and has no further answer"),
-        ([("a", "UNPREPARED")], "'a' is asked once more, and has no further answer"),
-        ([("a", "prepared")], "'a' answers 'prepared', and was sent no PREPARE"),
+        ([("a", "ReadTimeout")], "'a' receives one more request, but has no further answer"),
+        ([("a", "UNPREPARED")], "'a' receives one more request, but has no further answer"),
+        ([("a", "prepared")], "'a' answers 'prepared', but was sent no PREPARE"),
         ([("a", "rows"), ("b", "?")], "'?' is not known"),
     ],
 )

@@ -81,7 +81,7 @@ def _scope(scope: _Scope) -> ScopeSpec:
             name=each.name,
             scope_name=scope.name,
             id=parse_id(each.uid),
-            # Ignore any other value: it is a setting of a newer server, and the collection is usable without it.
+            # Ignore any other value: it may be a setting of a newer server, and the collection is usable without it.
             max_expiry=each.max_ttl if type(each.max_ttl) is int and -1 <= each.max_ttl <= UINT32_MAX else None,
             history=each.history if isinstance(each.history, bool) else None,
         )

@@ -120,7 +120,7 @@ def _piece(value: bytes, position: int) -> tuple[bytes, int]:
     size, taken = decode_unsigned(value[position : position + 5])
     start = position + taken
     if start + size > len(value):
-        raise MalformedResponse(f"{size} bytes exceed the end of a page")
+        raise MalformedResponse(f"{size} bytes of an id or a document exceed the end of the page")
     return value[start : start + size], start + size
 
 

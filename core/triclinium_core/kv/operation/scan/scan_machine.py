@@ -226,7 +226,8 @@ class ScanMachine:
         self._unscanned: deque[int] | None = None
         """Vbuckets whose scan has not started; None before the number of vbuckets is known."""
         self._under_way: dict[int, VBucketScan] = {}
-        # Scans in ``_under_way`` that may send a request, that pause until a time, and whose page was not taken.
+        # Scans of ``_under_way``: those that may send a request, those that pause until a time, and those whose page
+        # was not taken.
         self._idle: list[VBucketScan] = []
         self._resting: list[tuple[float, VBucketScan]] = []
         self._ready: deque[tuple[VBucketScan, Sequence[ScanResult]]] = deque()

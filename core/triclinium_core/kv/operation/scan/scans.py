@@ -60,7 +60,7 @@ class RangeScan:
                 _check_text(term, name)
             elif not isinstance(term, ScanTerm | None):
                 raise errors.InvalidArgumentException(
-                    f"{name}={shown(term)} must be a string or a ScanTerm", parameter=name
+                    f"{name}={shown(term)} must be a string, a ScanTerm or None", parameter=name
                 )
 
     @property

@@ -278,7 +278,7 @@ def check_mutations(specs: object) -> None:
         )
     size = sum(subdocument.MUTATION_SPEC.size + len(spec.path.encode()) + len(spec.value) for spec in mutations)
     if size > MUTATIONS_SIZE_MAX:
-        # The values are too large, because all paths together have at most 16 KiB.
+        # The values cause the excess: all paths together have at most 16 KiB.
         raise errors.ValueTooLargeException(
             f"specs has {size} bytes; one request has at most {MUTATIONS_SIZE_MAX}; change fewer paths in one call"
         )
@@ -299,7 +299,7 @@ def _of_values(
     is_macro = any(isinstance(value, MutationMacro) for value in values)
     if is_macro and len(values) > 1:
         raise errors.InvalidArgumentException(
-            f"values={shown(values)} contains a macro, which the server expands only as a single value; use its own spec",
+            f"values={shown(values)} contains a macro, which the server expands only as a single value; pass it alone",
             parameter="values",
         )
     return MutateInSpec(opcode, _flags(xattr, create_parents, is_macro=is_macro), path, values)
@@ -352,5 +352,5 @@ def _check_path(path: object, *, xattr: bool) -> None:
         )
     if xattr and not path:
         raise errors.InvalidArgumentException(
-            "path='' must not be empty; it begins with the key of an attribute", parameter="path"
+            "path='' must not be empty with xattr=True; it begins with the key of an attribute", parameter="path"
         )

@@ -138,7 +138,7 @@ def decode_lookups(body: bytes, specs: Sequence[LookupInSpec]) -> tuple[tuple[in
     start = 0
     for place in wire_order(specs):
         if start + subdocument.LOOKUP_OUTCOME.size > len(body):
-            raise MalformedOutcomes(f"the body ends before the outcomes of {len(specs)} specs end")
+            raise MalformedOutcomes(f"the body ends before the outcomes of {len(specs)} specs are complete")
         status, size = subdocument.LOOKUP_OUTCOME.unpack_from(body, start)
         start += subdocument.LOOKUP_OUTCOME.size
         outcomes[place] = status, _piece(body, start, size)
@@ -189,7 +189,7 @@ def decode_failed_mutation(body: bytes, specs: Sequence[EncodedMutation]) -> tup
 
 def _place(order: Sequence[int], index: int) -> int:
     if index >= len(order):
-        raise MalformedOutcomes(f"an outcome of spec {index}, but there are {len(order)} specs")
+        raise MalformedOutcomes(f"an outcome has index {index}, but there are {len(order)} specs, counted from 0")
     return order[index]
 
 

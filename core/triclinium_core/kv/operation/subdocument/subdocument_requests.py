@@ -73,7 +73,7 @@ class MutateIn(Mutation, frozen=True, gc=False):
         validation.check_transcoder(self.transcoder)
         if self.cas and self.store_semantics is StoreSemantics.INSERT:
             raise errors.InvalidArgumentException(
-                f"cas={self.cas} requires an existing document, and INSERT a new one; omit one of the two",
+                f"cas={self.cas} requires an existing document, but INSERT creates one; omit one of the two",
                 parameter="cas",
             )
         if self.create_as_deleted and self.store_semantics is StoreSemantics.REPLACE:

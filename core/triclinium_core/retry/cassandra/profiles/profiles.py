@@ -203,7 +203,7 @@ class ExecutionProfiles:
             ArgumentError: ``text`` is not TOML, or ``from_mapping`` raises it for the parsed document.
         """
         if not isinstance(text, str):
-            raise ArgumentError(f"text={shown(text)} must be a string; decode it first", parameter="text")
+            raise ArgumentError(f"text={shown(text)} must be a string; decode bytes first", parameter="text")
         try:
             document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:

@@ -117,7 +117,7 @@ def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerd
         clause = "no clause: the status is not valid for the operation, which may have been applied (decision D12)"
         return KvVerdict(None, errors.DecodingFailureException, clause)
     if row is not None:
-        # RFC 0049 §Response Code Retry List: after a known status that is not in the list, an operation is not retried.
+        # RFC 0049 §Response Code Retry List: after a known status that is not on the list, an operation is not retried.
         clause = _LIST + "a known response that is not in the list is not retried"
         if line is not None and not line.only_of:
             clause = _LIST + line.clause

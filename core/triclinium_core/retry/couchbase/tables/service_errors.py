@@ -150,7 +150,7 @@ def _search() -> Iterable[ErrorRow]:
 
 
 def _views() -> Iterable[ErrorRow]:
-    # A 404 without one of these two texts does not mean that the view is missing: a proxy may have sent it.
+    # A 404 without "not_found" or "missing" does not mean that the view is missing: a proxy may have sent it.
     row = ErrorRow
     # fmt: off
     yield row(http_status=401, error=errors.AuthenticationFailureException,

@@ -69,7 +69,7 @@ class AttemptHistory:
     @property
     def backoff_failures(self) -> int:
         """Number of failures that determines the backoff before the next stream."""
-        # The decoder may fail on every stream. The client must not open a stream every few milliseconds then.
+        # If the decoder fails on every stream, the client must not open a stream every few milliseconds.
         return max(self.all_failures, self._faulty_streams)
 
     def begun(self) -> None:
@@ -123,7 +123,7 @@ class AttemptHistory:
         self.losses += 1
         if not was_proven:
             self.failures += 1
-        # Until all addresses were tried, the failure is not terminal, because another address may succeed.
+        # Until all addresses have been tried, the failure is not terminal, because another address may succeed.
         kind = failure.kind if failure is not None and self.failures >= address_count else None
         self.last_end = StreamEnd(
             error,

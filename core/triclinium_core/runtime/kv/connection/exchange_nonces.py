@@ -41,8 +41,8 @@ class ExchangeNonces:
             ScramError: the entropy is empty.
         """
         if not entropy:
-            raise ScramError("the event's nonce is empty; pass random bytes to StreamOpened and AuthenticatorChanged")
+            raise ScramError("the event's nonce is empty; pass a random nonce to StreamOpened and AuthenticatorChanged")
         self._exchanges += 1
         place = f"{self._stream}/{self._exchanges}"
-        # HMAC with the entropy as its key: a node that knows one nonce cannot compute another.
+        # HMAC with the entropy as its key: a node that has received one nonce cannot compute another.
         return urlsafe_b64encode(hmac.digest(entropy.encode(), place.encode(), "sha256")[:_NONCE_SIZE]).decode("ascii")

@@ -60,7 +60,10 @@ def saslprep(text: str, *, stored: bool = False) -> str:
     if any(map(in_table_d1, prepared)) and (
         any(map(in_table_d2, prepared)) or not (in_table_d1(prepared[0]) and in_table_d1(prepared[-1]))
     ):
-        raise ProhibitedText("mixes left-to-right and right-to-left text, which SASLprep (RFC 4013) prohibits")
+        raise ProhibitedText(
+            "mixes left-to-right and right-to-left text, or has right-to-left text that does not begin and end with a "
+            "right-to-left character, which SASLprep (RFC 4013) prohibits"
+        )
     if stored and any(map(in_table_a1, prepared)):
-        raise ProhibitedText("has a character that is not in Unicode 3.2, which SASLprep prohibits")
+        raise ProhibitedText("has a character that is not in Unicode 3.2; SASLprep (RFC 4013) prohibits it")
     return prepared

@@ -189,7 +189,7 @@ class ScramClient:
         name = "server-final-message"
         attributes = _attributes(name, _text(name, server_final), "v")
         if not hmac.compare_digest(self._signature, _from_base64(f"{name}: v=", attributes["v"])):
-            raise ScramError(f"{name}: wrong server signature; the server does not know the password, do not trust it")
+            raise ScramError(f"{name}: wrong server signature; the server lacks the password, so do not trust it")
 
 
 class ScramServer:
@@ -288,7 +288,7 @@ class _Turns:
     def take(self, call: str) -> None:
         if call != self._due:
             due = "the exchange is over; start a new one" if self._due is None else f"call {self._due}()"
-            raise ScramError(f"{call}() called out of order; {due}")
+            raise ScramError(f"{call}() was called out of order; {due}")
         self._due = None
 
     def give(self, call: str) -> None:
@@ -371,7 +371,7 @@ def _gs2_parts(name: str, text: str) -> tuple[str, str, str]:
     if len(parts) != 3:
         raise ScramError(f"{name}: {_shown(text)} has no header like n,,")
     flag, authorization, bare = parts
-    # "y" means that the client supports channel binding but assumes that the server does not. The server does not.
+    # "y" means that the client supports channel binding but assumes that the server does not. This server does not.
     if flag not in ("n", "y"):
         raise ScramError(f"{name}: the header must begin with n or y; channel binding is not supported")
     return flag, authorization, bare
@@ -415,7 +415,7 @@ def _from_base64(what: str, text: str) -> bytes:
         data = b""
     # b64decode skips characters outside its alphabet, so compare the text with the encoding of the result.
     if _to_base64(data) != text:
-        raise ScramError(f"{what} is not base64")
+        raise ScramError(f"{what} is not base64 in canonical form")
     return data
 
 

@@ -96,7 +96,7 @@ def check_change(
     kinds = [_shown_by(each) for each in (present, wanted)]
     if kinds[0] != kinds[1]:
         raise errors.InvalidArgumentException(
-            f"authenticator is presented by {kinds[1]}, and that of this cluster by {kinds[0]}; a connection cannot change "
+            f"authenticator is presented by {kinds[1]}, but that of this cluster by {kinds[0]}; a connection cannot change "
             "between them: open another cluster",
             parameter="authenticator",
         )

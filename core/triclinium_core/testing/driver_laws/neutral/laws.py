@@ -227,7 +227,7 @@ async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
         caller, token = await trial.submit()
 
         def leave(event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
-            # A user's retry strategy that cancels a task also calls the driver while the machine runs.
+            # A user's retry strategy that cancels a task calls the driver in the same way, while the machine runs.
             if isinstance(event, neutral.BytesReceived):
                 caller.leave()
             return ()

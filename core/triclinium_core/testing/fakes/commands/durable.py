@@ -66,4 +66,7 @@ def _check_possible(node: NodeState, request: Request) -> None:
     chain = known.chain(vbucket)
     copies = sum(each != NO_NODE for each in chain)
     if copies < majority_of(chain) or len(chain) > COPIES_MAX:
-        raise CommandRefused(Status.DURABILITY_IMPOSSIBLE, f"the vbucket has {copies} of {len(chain)} copies")
+        raise CommandRefused(
+            Status.DURABILITY_IMPOSSIBLE,
+            f"the vbucket has {copies} of {len(chain)} copies; a durable write needs a majority, and at most 3 in all",
+        )

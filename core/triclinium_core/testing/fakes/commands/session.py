@@ -92,7 +92,7 @@ def _authenticate_plain(node: NodeState, connection: ClientConnection, message: 
 
 
 def _authenticate_bearer(node: NodeState, connection: ClientConnection, message: bytes) -> CommandAnswer:
-    # RFC 7628 §3.1; an identity in front of the token must be the token's own, which this node does not check.
+    # RFC 7628 §3.1. An identity in the header must be that of the token; this node does not check it.
     header, _, fields = message.partition(b"\x01")
     tokens = [token.encode() for token in node.options.tokens]
     if not header.startswith(b"n,") or fields not in [b"auth=Bearer %b\x01\x01" % token for token in tokens]:

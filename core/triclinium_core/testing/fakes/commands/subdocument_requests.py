@@ -107,9 +107,7 @@ def read_subdocument(connection: ClientConnection, request: Request, *, is_mutat
 
 def _check_document_flags(flags: subdocument.DocumentFlag, cas: int) -> None:
     if subdocument.DocumentFlag.INSERT in flags and (cas or subdocument.DocumentFlag.UPSERT in flags):
-        raise CommandRefused(
-            Status.INVALID_ARGUMENTS, "a document to insert has neither a CAS nor another flag of its kind"
-        )
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "INSERT permits neither a CAS nor UPSERT")
     if subdocument.DocumentFlag.REVIVE in flags and not flags & subdocument.DocumentFlag.ACCESS_DELETED:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "reviving a document requires access to deleted documents")
     if subdocument.DocumentFlag.REVIVE in flags and subdocument.DocumentFlag.CREATE_AS_DELETED in flags:
@@ -178,4 +176,4 @@ def _check_order(specs: Sequence[Spec]) -> None:
     if [spec.xattr for spec in specs] != [True] * (len(specs) - len(on_body)) + [False] * len(on_body):
         raise CommandRefused(Status.SUBDOC_INVALID_XATTR_ORDER)
     if len(on_body) > 1 and any(spec.opcode is subdocument.PathOpcode.REMOVE_DOCUMENT for spec in on_body):
-        raise CommandRefused(Status.SUBDOC_INVALID_COMBO, "a removed document cannot be changed")
+        raise CommandRefused(Status.SUBDOC_INVALID_COMBO, "one command cannot both remove and change a document")

@@ -51,7 +51,7 @@ class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for parameter in ("rows", "errors"):
             value = getattr(self, parameter)
-            # Refuse a lone string, which Python treats as a sequence of letters.
+            # Refuse a lone string, which Python treats as a sequence of characters.
             if isinstance(value, str | bytes) or not isinstance(value, Sequence):
                 raise errors.InvalidArgumentException(
                     f"{parameter}={shown(value)} must be a sequence", parameter=parameter

@@ -440,7 +440,8 @@ def _check_attributes(xattrs: Mapping[str, bytes]) -> None:
     for key, value in xattrs.items():
         if not isinstance(key, str) or not isinstance(value, bytes) or not is_json(value):
             raise errors.InvalidArgumentException(
-                f"xattrs[{key!r}]={value!r} must be JSON, as bytes", parameter="xattrs"
+                f"xattrs[{key!r}]={value!r} must have a string as its key and JSON in bytes as its value",
+                parameter="xattrs",
             )
 
 

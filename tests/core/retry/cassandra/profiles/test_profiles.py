@@ -105,7 +105,7 @@ def test_invalid_toml(text: str) -> None:
 
 def test_bytes_are_refused() -> None:
     """``from_toml`` refuses bytes, and the error suggests decoding them first."""
-    with pytest.raises(ArgumentError, match=r"^text=b'' must be a string; decode it first$"):
+    with pytest.raises(ArgumentError, match=r"^text=b'' must be a string; decode bytes first$"):
         cassandra.ExecutionProfiles.from_toml(b"")  # type: ignore[arg-type]
 
 

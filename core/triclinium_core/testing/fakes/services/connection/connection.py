@@ -123,7 +123,8 @@ class ServedConnection:
                         self.is_over = True
                         return None
         except h11.RemoteProtocolError:
-            # A real node tries to send a 400. The fake only closes: a client that speaks HTTP never gets that 400.
+            # A real node tries to send a 400. The fake only closes the connection, because no client that speaks HTTP
+            # gets that 400.
             self.is_over = True
             return None
 
