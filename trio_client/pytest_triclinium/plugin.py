@@ -22,7 +22,7 @@ MARKERS: Mapping[str, str] = {
     "tcp_cluster": "arguments of triclinium.testing.open_tcp_cluster for the fixture tcp_cluster.",
     "cluster": "arguments of triclinium.testing.FakeCluster.open_client for the fixture cluster.",
 }
-"""Help text of the marker that configures each fixture and has its name."""
+"""Help text of each marker. A marker configures the fixture of the same name."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

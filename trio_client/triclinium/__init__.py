@@ -1,6 +1,6 @@
 """Couchbase client for Trio: structured concurrency outside, a pure state machine inside.
 
-This package has the names of everyday use. Other names are in a module for each subject: ``triclinium.query``,
+This package exports the names of everyday use. Other names are in a module for each subject: ``triclinium.query``,
 ``triclinium.management`` and so on. The first use of a module or a name imports it.
 """
 

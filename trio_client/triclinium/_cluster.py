@@ -76,7 +76,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
     def set_authenticator(self, authenticator: Authenticator) -> None:
         """Replace the credentials: another user, or a new password, token or certificate.
 
-        The method does not wait. New connections use the new authenticator. If that has a password
+        The method does not wait. New connections use the new authenticator. If the new authenticator has a password
         or a token, open connections authenticate again: earlier requests get their responses, and later operations wait
         two or three round trips. Operations that already wait for a new connection use the authenticator with which the
         client began to open it. The client closes a connection whose authentication the node refuses, and operations
@@ -89,17 +89,19 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
             InvalidArgumentException: the authenticator does not fit the connection string, cannot replace the current
                 one, or cannot be read from its files. Nothing has changed.
             trio.ClosedResourceError: the cluster is closed.
+            RuntimeError: the caller is outside of the cluster's trio run.
         """
         self._driver.set_authenticator(authenticator)
 
     def statistics(self) -> ClientStatistics:
-        """Return a snapshot of connections and counters; the last one if the cluster is closed."""
+        """Return a snapshot of connections and counters; the last snapshot if the cluster is closed."""
         return self._driver.statistics()
 
     def diagnostics(self, *, report_id: str | None = None) -> DiagnosticsResult:
         """Return the state of each connection and the time since its last response. Nothing is sent.
 
-        Call it inside ``trio.run``, which has the clock. After the cluster is closed, the report has the last state.
+        Call it inside ``trio.run``, which provides the clock. After the cluster is closed, the report shows the last
+        state.
 
         Args:
             report_id: name of the report; generated if None.

@@ -156,11 +156,11 @@ def fail_after(seconds: Duration) -> AbstractContextManager[trio.CancelScope]:
             UnambiguousTimeoutException.
         InvalidArgumentException: ``seconds`` is negative or not a number.
 
-    Both are also ``trio.TooSlowError``. Their ``operations`` lists the newest 256 abandoned operations, each with its
-    context. Older operations are dropped, unambiguous ones first; the counts and the class of the error include them.
-    The error's own ``context`` has the timeout of the block. Its other values are those that all listed operations
-    share. Operations that an inner scope abandoned earlier count too. The slower reads of ``get_any_replica`` do not
-    count.
+    The two timeouts are also ``trio.TooSlowError``. Their ``operations`` list the newest 256 abandoned operations, each
+    with its context. Older operations are dropped, unambiguous ones first; the counts and the class of the error
+    include them. The error's own ``context`` contains the timeout of the block. Its other values are those that all
+    listed operations share. Operations that an inner scope abandoned earlier count too. The slower reads of
+    ``get_any_replica`` do not count.
     """
     return _Block(check_duration(seconds, "seconds", endless=True))
 
@@ -327,7 +327,7 @@ def _name(abandoned: AbandonedOperation) -> str:
 
 
 def _stories(operations: tuple[AbandonedOperation, ...]) -> str:
-    """Return the last response and the retries of the operations as text: the first ``SHOWN`` different texts."""
+    """Return the last response and the retries of the operations as text: the first ``SHOWN`` different ones."""
     stories = dict.fromkeys(_story(abandoned.context) for abandoned in operations)
     return "".join(list(stories)[:SHOWN])
 

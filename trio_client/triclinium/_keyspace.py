@@ -44,7 +44,7 @@ class Bucket(Watched, ViewQueries):
         return Scope(self._driver, self._name, name)
 
     def default_scope(self) -> Scope:
-        """Return the scope that every bucket has."""
+        """Return the default scope, which every bucket has."""
         return self.scope(DEFAULT_NAME)
 
     def collection(self, name: str) -> Collection:
@@ -60,7 +60,7 @@ class Bucket(Watched, ViewQueries):
         return CollectionManager(self._driver, self._name)
 
     def default_collection(self) -> Collection:
-        """Return the collection that every bucket has."""
+        """Return the default collection of the default scope. Every bucket has it unless it was dropped."""
         return Collection(self._driver, self._keyspace)
 
 

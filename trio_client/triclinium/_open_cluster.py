@@ -66,7 +66,7 @@ def open_cluster(
         connection_string: ``couchbase://host``, ``couchbases://host`` for TLS, or ``memcached://host``; with a port if
             it is not the default one.
         authenticator: a password, a token or a certificate; None only for ``memcached://``. If it names the files
-            of a certificate, the client loads them into ``ssl_context``, if given.
+            of a certificate, the client loads them into ``ssl_context``, or into the default context.
         timeouts: upper limits of operations and requests. None, the default, for ``TimeoutOptions()``: 2.5 s for a
             key-value operation.
         retry_strategy: decides about retries. None, the default, for ``FastFailOnTerminalErrorRetryStrategy()``. A
@@ -134,7 +134,7 @@ def open_cluster(
 
 
 class CoreArguments(TypedDict, total=False):
-    """Arguments of ``open_cluster`` that are options of the core, which has the defaults. All are optional."""
+    """Arguments of ``open_cluster`` that are options of the core, which defines the defaults. All are optional."""
 
     timeouts: TimeoutOptions
     retry_strategy: AnyRetryStrategy

@@ -6,7 +6,7 @@ import trio
 
 
 def not_on_trio(what: str) -> RuntimeError:
-    """Return the error of a call outside of trio; ``what`` names the function to call there, and the reason."""
+    """Return the error of a call outside of trio; ``what`` gives the reason and begins the next step."""
     return RuntimeError(f"{what} in trio.run, or in anyio.run(backend='trio')")
 
 

@@ -16,7 +16,7 @@ class ConnectedStream:
     """Byte stream to a node, ready for the first request; with TLS the handshake is done."""
 
     stream: trio.abc.Stream
-    """The stream. ``send_eof`` is not used. At most one task reads and one task writes."""
+    """Stream of bytes. The client does not use ``send_eof``. At most one task reads and one task writes."""
     local_address: str = ""
     """Local address, for error contexts; empty if unknown."""
     remote_address: str = ""
@@ -47,7 +47,7 @@ class Connector(Protocol):
         Raises:
             OSError: the node cannot be reached. The client derives the reason from the class of the error or of its
                 cause: ``socket.gaierror``, ``ConnectionRefusedError``, ``ssl.SSLError``, or any other.
-            trio.BrokenResourceError: the stream broke before it was ready; the cause has the reason.
+            trio.BrokenResourceError: the stream broke before it was ready; the cause gives the reason.
 
         Cancellation: closes what was opened so far.
         """
@@ -70,6 +70,6 @@ class Resolver(Protocol):
         Raises:
             OSError: the look-up failed, for example because no name server responded.
 
-        Cancellation: the client is closed; there is nothing to undo.
+        Cancellation: happens when the client closes; there is nothing to undo.
         """
         ...

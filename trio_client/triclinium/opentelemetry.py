@@ -109,7 +109,8 @@ class OpenTelemetryRequestTracer:
         """Begin a span.
 
         Args:
-            parent: an OpenTelemetry span is taken in the current context, with its baggage.
+            parent: parent of the span; None for the current span. An OpenTelemetry span gets the current context, with
+                the baggage of that context.
             attributes: attributes that a sampler sees.
 
         Raises:
@@ -145,7 +146,7 @@ class OpenTelemetryValueRecorder:
         self._tags = tags
 
     def record_value(self, microseconds: int) -> None:
-        """Record a duration."""
+        """Record a duration, which the histogram gets in seconds."""
         self._histogram.record(microseconds / 1_000_000, self._tags)
 
 

@@ -19,13 +19,13 @@ HELP_LISTS_THEM = "--help lists them"
 
 
 class WrongInput(click.ClickException):
-    """Error in the command line, or in a file that it names. The command prints one line and exits with status 2."""
+    """Error on the command line, or in a file that it names. The command prints one line and exits with status 2."""
 
     exit_code = 2
 
 
 def choose(name: str, choices: Mapping[str, T], what: str) -> T:
-    """Return the choice whose name ``choose_name`` matches with ``name``."""
+    """Return the choice whose name matches ``name``. The rules and the exceptions are those of ``choose_name``."""
     return choices[choose_name(name, choices, what)]
 
 
@@ -73,11 +73,11 @@ class WholeNumber(click.IntRange):
 
 
 class DurationParameter(click.FloatRange):
-    """Number of at least 0, or more than 0, within the range of every clock. NaN is refused.
+    """Number of at least 0, or more than 0 with ``min_open``, within the range of every clock. NaN is refused.
 
     Args:
         endless: whether ``inf`` is allowed.
-        unit: value of 1 in seconds.
+        unit: number of seconds that the number 1 stands for.
     """
 
     name = "number"

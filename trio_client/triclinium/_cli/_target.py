@@ -66,7 +66,7 @@ def is_interactive() -> bool:
 
 
 def ssl_context_for(target: ConnectionString, ca_file: str | None) -> ssl.SSLContext | None:
-    """Return a context that trusts the certificates in ``ca_file``; None, for those of the system, without a file.
+    """Return a context that trusts the certificates in ``ca_file``; None without a file, to trust the system's.
 
     Raises:
         WrongInput: the file cannot be read or has no valid certificates, or the scheme does not use TLS.
@@ -78,4 +78,4 @@ def ssl_context_for(target: ConnectionString, ca_file: str | None) -> ssl.SSLCon
     try:
         return ssl.create_default_context(cafile=ca_file)
     except (OSError, ssl.SSLError) as error:
-        raise WrongInput(f"--ca-file {ca_file} has no valid certificates: {error}") from error
+        raise WrongInput(f"--ca-file {ca_file} cannot be read, or has no valid certificates: {error}") from error

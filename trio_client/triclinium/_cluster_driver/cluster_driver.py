@@ -111,7 +111,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         call_timeout: float = math.inf,
     ) -> None:
         self.call_timeout: float = call_timeout
-        """Time limit in seconds of a call that makes several operations or requests, which the call itself applies."""
+        """Time limit in seconds of a call that makes several operations or requests. The call applies the limit."""
         self.redacts: bool = log.redact
         """Whether the log marks user data."""
         self.subscriptions: Subscriptions = Subscriptions(
@@ -168,7 +168,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         self.subscriptions.close()
 
     def _finish(self) -> None:
-        # Abandon requests in flight: the garbage collector skips them, and they keep strategies and the client alive.
+        # Abandon requests in flight: they keep strategies and the client alive, and the garbage collector skips them.
         for token in tuple(self._waiters.open):
             self.feed(OperationAbandoned(token))
         for report in self._cluster_machine.last_reports(trio.current_time()):
@@ -206,7 +206,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         if get_ident() != self._thread:
             self.check_caller()
         is_alone = not self._waiters.open
-        if is_alone:  # Otherwise the submission happens after this task is parked, if it is not cancelled.
+        if is_alone:  # Otherwise the submission happens after this task is parked, unless the task is cancelled.
             await trio.lowlevel.checkpoint_if_cancelled()
         token = next(self._tokens)
         make = make if self.telemetry is None and parent is None else self._calls.observed(token, parent, make)
@@ -357,7 +357,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     @trio.lowlevel.enable_ki_protection
     def call_ended(self, name: WrappingCall, seconds: float) -> None:
-        """Report that a call that makes several operations has ended. Only the client's own tasks may do so."""
+        """Report that a call that makes several operations has ended. Only the client's own tasks may call this."""
         self.feed(CallEnded(name, seconds))
 
     @trio.lowlevel.enable_ki_protection
@@ -414,7 +414,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             report.redact |= self._log.redact
 
     def _last_words(self, token: Token, asked: Asked) -> AbandonedOperation:
-        """Return what the machine knows about an operation that the driver is about to abandon. Never raise."""
+        """Return the ambiguity and the error context of an operation that is about to be abandoned. Never raise."""
         name, key = asked.name, asked.key if isinstance(asked, DocumentOperation) else None
         try:
             # While the machine handles an event, it may be about to send the operation, even if its state says

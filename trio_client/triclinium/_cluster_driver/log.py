@@ -14,16 +14,16 @@ The client writes records of retries, refusals and timeouts in the context of th
 in the span of its call if the tracer has a current span, so that they carry the trace of the caller.
 
 ``triclinium.timeout`` logs each timeout once at WARNING: of an operation, of a call that makes several requests, or
-of a ``fail_after`` block that abandoned operations. A message has the contexts of up to ten operations as JSON.
+of a ``fail_after`` block that abandoned operations. A message contains up to ten operations' contexts as JSON.
 
 ``triclinium.threshold`` logs slow operations at WARNING, ``triclinium.orphan`` logs responses without a waiting
 operation at WARNING, ``triclinium.meter`` logs durations of operations at INFO. Each line is the JSON of SDK-RFC 0067
 and nothing else.
 
-Every message is printable, has no line break and has a bounded length, whatever text a node, a caller or a key
+Every message is printable, has no line break and has a bounded length, whatever a node, a caller or a key
 contains.
 With ``redact``, user data is inside ``<ud>…</ud>``: document ids, sub-document paths, statements and names of their
-parameters, user names, HTTP paths, and texts of a server, which may quote all of these. Names of buckets, scopes,
+parameters, user names, HTTP paths, and messages of a server, which may quote all of these. Names of buckets, scopes,
 collections, indexes and views are metadata, addresses are system data, and a client context id is an identifier; none
 of them is marked.
 """
@@ -53,7 +53,7 @@ CONTEXTS_MAX = 10
 """Maximum number of operations in the line of one timeout; the exception may have more."""
 
 USERS_MAX = 8
-"""Maximum number of user names that are marked in texts. The newest names are kept, not only the last one,
+"""Maximum number of user names that are marked in messages. The newest names are kept, not only the last one,
 because open connections may still use an earlier authenticator."""
 
 _OPEN, _CLOSE = "<ud>", "</ud>"
@@ -84,11 +84,11 @@ class Log:
     def __init__(self, *, redact: bool = False) -> None:
         self.redact: bool = redact
         self._users: re.Pattern[str] | None = None
-        """Pattern of the user names to mark in texts; None without user names."""
+        """Pattern of the user names to mark in messages; None without user names."""
         self._names: list[str] = []
 
     def authenticator(self, authenticator: Authenticator | None) -> None:
-        """Mark the user name of ``authenticator`` in later texts, if user data is marked."""
+        """Mark the user name of ``authenticator`` in later messages, if the log marks user data."""
         if isinstance(authenticator, PasswordAuthenticator):
             spelled = repr(authenticator.username)[1:-1], printable(authenticator.username)
             forms = dict.fromkeys(map(_without_marks, spelled))
@@ -103,7 +103,7 @@ class Log:
             connection_logger.debug("a client starts with %s", self._text(str(options)))
 
     def writes(self, report: ReportRetry | ReportRefusal) -> bool:
-        """Return whether the report has a level that is logged."""
+        """Return whether the logger is enabled for the level of ``report``."""
         return retry_logger.isEnabledFor(logging.DEBUG if isinstance(report, ReportRetry) else logging.INFO)
 
     def retry(self, report: ReportRetry) -> None:
@@ -137,7 +137,7 @@ class Log:
         )
 
     def strategy_error(self, report: ReportStrategyError) -> None:
-        """Log the exception that a strategy raised on a success; no caller receives it."""
+        """Log the exception that a strategy raised while recording a success; no caller receives it."""
         retry_logger.error("a retry strategy failed to record a success", exc_info=report.error)
 
     def connection(self, report: ReportConnection) -> None:
@@ -178,11 +178,11 @@ class Log:
         return marked(text) if self.redact else text
 
     def _text(self, text: str) -> str:
-        """Return a printable form of a text of the client, with each known user name marked."""
+        """Return ``text`` in printable form. If the log marks user data, mark each known user name."""
         text = printable(text)
         if not self.redact:
             return text
-        # A mark in a server's text would begin or end a mark of the client.
+        # A mark in a message from a server would begin or end a mark of the client.
         text = _without_marks(text)
         return text if self._users is None else self._users.sub(lambda found: marked(found[0]), text)
 
@@ -203,7 +203,7 @@ def log_timeout(
 
 
 def _redacted(context: ErrorContext) -> ErrorContext:
-    """Return the context with marks around user data and around texts that may quote user data."""
+    """Return the context with marks around user data and around messages that may quote user data."""
     return replace(
         context,
         key=_marked_or_none(context.key),

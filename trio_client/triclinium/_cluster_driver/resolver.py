@@ -52,7 +52,7 @@ class DnsResolver:
 
 
 async def looked_up(service: str, resolver: Resolver) -> ServiceLookedUp:
-    """Return the result of a look-up, or the text of its error."""
+    """Return the result of a look-up, or its error message."""
     try:
         return ServiceLookedUp(service, tuple(await resolver.look_up(service)))
     except OSError as error:

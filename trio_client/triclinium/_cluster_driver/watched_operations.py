@@ -35,7 +35,7 @@ class WatchedOperation:
 
 
 class WatchedOperations:
-    """Operations that were retried in a ``watching_retries`` block and have not ended."""
+    """Operations of ``watching_retries`` blocks that were retried, or refused a retry, and have not ended."""
 
     def __init__(self) -> None:
         self.open: dict[Token, WatchedOperation] = {}

@@ -58,7 +58,7 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
     writes to the same document. DurableWriteInProgressException and DurableWriteReCommitInProgressException occur with
     strategies that refuse to wait.
 
-    Every coroutine is a checkpoint, even when it raises.
+    Every coroutine is a checkpoint, even when it raises one of these exceptions.
 
     Cancellation: a cancellation that is pending at the call takes effect before anything is sent. A later cancellation
     abandons only the operation: the connection stays, and a write may have been applied; ``fail_after`` reports

@@ -36,7 +36,7 @@ def encoded(
     call = encoding_call.get()
     if call is None and not driver.measures_encoding:
         return encode(value), 0.0
-    # Use the clock itself, because each call of trio.current_time() looks it up.
+    # Use the clock itself, because each call to trio.current_time() looks it up.
     now = trio.lowlevel.current_clock().current_time
     began_at = now()
     if call is not None:

@@ -53,7 +53,7 @@ class FanOutTasks:
         """Report of the shielded operations: the reason why they are abandoned, and the abandoned ones."""
 
     async def run(self) -> None:
-        """Submit the operations of the fan-out. A cancellation reaches only the block; leaving it stops this task."""
+        """Submit the operations of the fan-out. Only the block can be cancelled; leaving the block stops this task."""
         began_at = trio.current_time()
         spans = self._wrapping.begin(self._driver.telemetry, is_measured=True)
         self._call = SharedCall(spans)
@@ -68,7 +68,7 @@ class FanOutTasks:
                     self._report.reason = AbandonReason.NOT_NEEDED
                     nursery.cancel_scope.cancel()
         finally:
-            # Outside of the shield, a passed deadline shows that a scope around the block was cancelled.
+            # Outside of the shield, a deadline of -inf shows that a scope around the block is cancelled.
             is_cancelled = not self._fan_out.is_over and trio.current_effective_deadline() == -math.inf
             for operation in self._fan_out.close():
                 self._driver.send_off(operation)
@@ -175,7 +175,7 @@ def in_block(
 ) -> in_background[R]:
     """Give a block the ``results`` of a call as they arrive.
 
-    Cancellation: if it is pending on entering, nothing is sent.
+    Cancellation: if one is pending on entering, nothing is sent.
     """
     driver.check_caller()
     check_parent(wrapping.parent)

@@ -87,7 +87,7 @@ class ReplicaOperations(CollectionBase):
     ) -> AbstractAsyncContextManager[ReplicaResults[GetReplicaResult]]:
         """Read all copies of a document at the same time, and give the block each copy as it arrives.
 
-        A copy that cannot be read is omitted, and ``errors`` has the reason. Leaving the block abandons the pending
+        A copy that cannot be read is omitted; ``errors`` gives the reason. Leaving the block abandons the pending
         reads::
 
             async with people.get_all_replicas("ada") as copies:

@@ -24,8 +24,8 @@ class ScanResults(FanOutResults[ScanResult]):
     """Documents that a scan finds, in no particular order: ``async for item in results``.
 
     The first read starts the scan. Then at most one page of each scanned vbucket is ready, and the scan requests the
-    next page after the last one was read. Several tasks may read from the iterator; each document goes to one of them.
-    After its block, reading raises ``trio.ClosedResourceError``.
+    next page after the previous one was read. Several tasks may read from the iterator; each document goes to one of
+    them. After its block, reading raises ``trio.ClosedResourceError``.
     """
 
     def __init__(self, scan: ScanMachine, tasks: FanOutTasks) -> None:

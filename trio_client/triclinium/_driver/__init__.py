@@ -1,1 +1,1 @@
-"""Neutral half of the driver: it feeds any machine and executes the actions that every machine may return."""
+"""Half of the driver for any protocol: it feeds a machine and executes the actions that every machine may return."""

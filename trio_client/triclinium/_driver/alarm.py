@@ -50,7 +50,7 @@ class Alarm(Generic[E, A, Q, R]):
         self._pace = pace
         self._scope = trio.CancelScope()
         self.time: float = -math.inf
-        """Time of the alarm, or an earlier time."""
+        """Time of the alarm, which may be earlier than the machine's ``wakeup``; -inf before ``run``."""
         self._unread: set[StreamId] = set()
         """Streams that may have more bytes from before the alarm."""
 

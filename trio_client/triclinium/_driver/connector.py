@@ -130,7 +130,7 @@ CAUSES: tuple[tuple[type[BaseException], LossCause], ...] = (
     (OSError, LossCause.UNREACHABLE),
 )
 """Loss cause for each type of error. The first row that matches any of the root errors applies. So if a host has
-several addresses, a refused connection takes precedence over an unreachable address, because it says more."""
+several addresses, a refused connection takes precedence over an unreachable address, because it is more specific."""
 
 
 def loss_of(error: OSError | trio.BrokenResourceError | trio.ClosedResourceError) -> StreamLoss:
@@ -160,7 +160,7 @@ def _words(error: BaseException) -> str:
 
 
 def _without_address(error: BaseException) -> str:
-    """Return the text of a failed connect. Omit the address that Trio adds, because the host has no other address."""
+    """Return the error text without the address that Trio adds, because the host has no other address."""
     words = _words(error)
     if isinstance(error, OSError) and error.errno and words.startswith("Error connecting to "):
         return os.strerror(error.errno)

@@ -1,4 +1,4 @@
-"""Calls of asynchronous strategies: each runs in a task with the context of the waiting task."""
+"""Calls to asynchronous strategies: each runs in a task with the context of the waiting task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Consultations(Generic[Q, R]):
-    """Pending calls of strategies.
+    """Pending calls to strategies.
 
     Args:
         feed: passes the decision of a strategy to the machine.
@@ -90,7 +90,7 @@ class Consultations(Generic[Q, R]):
 
 
 async def _outcome(question: Callable[[], Awaitable[T]]) -> tuple[T | None, Exception | None]:
-    """Return the result of a strategy's call, or its exception."""
+    """Return the result of a call to a strategy, or its exception."""
     try:
         return await question(), None
     except Exception as error:

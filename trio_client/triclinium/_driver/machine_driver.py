@@ -76,9 +76,9 @@ class NeutralLog(Protocol):
 class MachineDriver(ABC, Generic[E, A, Q, R]):
     """Driver of one machine.
 
-    A protocol derives a class from it, whose methods submit the protocol's events, and adds the handlers of the
-    protocol's actions to ``_handlers``. ``E`` is the protocol's events, ``A`` all actions of its machine, ``Q`` the
-    type of what tasks submit, and ``R`` that of their results.
+    Each protocol has a subclass, whose methods submit the protocol's events, and which adds the handlers of the
+    protocol's actions to ``_handlers``. ``E`` is the type of the protocol's events, ``A`` that of all
+    actions of its machine, ``Q`` that of the objects that tasks submit, and ``R`` that of the results.
 
     Args:
         machine: makes all decisions.

@@ -1,8 +1,8 @@
 """Streams of a machine: each has one task that connects and reads, and one that writes.
 
 These tasks promise three things to the machine. A lost stream is reported once, after every byte that arrived before
-the loss, with the number of bytes handed over. A stream that the machine closes reports nothing more. Nothing that a
-node or the network does leaves these tasks as an exception.
+the loss, with the number of bytes handed over. A stream that the machine closes reports nothing more. No event in a
+node or the network makes these tasks raise an exception.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ class Streams:
         it was opened."""
         self._open: dict[neutral.StreamId, Stream] = {}
         self._sent_on: set[neutral.StreamId] = set()
-        """Streams with new data since the last call of ``unsent``, or with data that was unsent then."""
+        """Streams with new data since the last call to ``unsent``, or with data that was unsent then."""
 
     @property
     def numbers(self) -> Collection[neutral.StreamId]:

@@ -39,7 +39,7 @@ class TlsStream(trio.abc.Stream):
     """Client side of TLS over a socket. Closing it sends no close_notify.
 
     Args:
-        tcp: the stream whose socket it takes over, unless the context refuses the host name.
+        tcp: stream whose socket the new stream takes over, unless the context refuses the host name.
         context: settings of TLS.
         host: name that the certificate must have, as ASCII.
 
@@ -66,7 +66,7 @@ class TlsStream(trio.abc.Stream):
         self._send_error: OSError | None = None
         """Reason why nothing more can be sent."""
         self._flushing = trio.Lock()
-        """Lock of the task that waits until the socket accepts more."""
+        """Lock held by the task that waits until the socket accepts more."""
         self._awaits_peer = False
         """Whether data cannot be encrypted before the peer has sent more: TLS 1.2 is being renegotiated."""
         self._idle_sender = trio.lowlevel.ParkingLot()
@@ -116,7 +116,7 @@ class TlsStream(trio.abc.Stream):
     def send_now(self, data: bytes | bytearray | memoryview) -> int:
         """Encrypt ``data``, at most ``SEND_SIZE_MAX``, and send it as long as the system accepts all of it.
 
-        Return the number of bytes encrypted: 0 while records are unsent, or after an error. The next call of
+        Return the number of bytes encrypted: 0 while records are unsent, or after an error. The next call to
         ``wait_send_all_might_not_block`` sends the unsent records, or raises the error.
         """
         encrypted, size = 0, min(len(data), SEND_SIZE_MAX)
@@ -129,7 +129,7 @@ class TlsStream(trio.abc.Stream):
                 if self._outgoing.pending >= ENCRYPTED_SIZE_MAX:
                     self._flush_now()
         except (ssl.SSLWantReadError, ssl.SSLEOFError):
-            # OpenSSL reports an EOF if data from before the negotiation was not read yet.
+            # OpenSSL reports an EOF if data from before the renegotiation was not read yet.
             self._awaits_peer, self._send_error = True, self._end
         except ssl.SSLError as error:
             # After an alert from the peer, OpenSSL reports only that nothing more can be sent; ``_end`` has the alert.

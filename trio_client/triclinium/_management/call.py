@@ -109,7 +109,7 @@ class _Call(Generic[R]):
                 else:
                     self._is_answered = True
                     step = steps.send(result)
-                # Limit the call only now: the first step has its own timeout, whose error has more details.
+                # Limit the call only now: the first step has its own timeout, whose error gives more details.
                 scope.deadline = self._began_at + self._timeout
         except StopIteration as end:
             returned: R = end.value

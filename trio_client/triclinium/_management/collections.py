@@ -22,9 +22,9 @@ class CollectionManager(Manager):
 
     The reference describes the common parts of all managers under "Managing a cluster".
 
-    If the user may use the bucket, a method that changes something waits until every key-value node of the bucket knows
-    the change. If a node does not know it within ``TimeoutOptions.management``, the method raises
-    ``AmbiguousTimeoutException``, whose ``context.connections`` has the state of each of those nodes; the change
+    If the user may use the bucket, a method that changes something waits until every key-value node of the bucket has
+    the change. If a node does not have it within ``TimeoutOptions.management``, the method raises
+    ``AmbiguousTimeoutException``, whose ``context.connections`` gives the state of each of those nodes; the change
     remains.
 
     Source: SDK-RFC 0054 "CollectionsManager".

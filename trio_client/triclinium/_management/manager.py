@@ -18,7 +18,7 @@ class Manager:
     In addition to its own exceptions, each method may raise:
 
     * ``AuthenticationFailureException``: the credentials are wrong, or do not permit the call.
-    * ``AmbiguousTimeoutException``, ``UnambiguousTimeoutException``: no response in time; or the change is made, and
+    * ``AmbiguousTimeoutException``, ``UnambiguousTimeoutException``: no response in time; or the change was made, and
     ``context.connections`` and ``context.awaited`` list what is not ready yet.
     * ``FeatureNotAvailableException``: the server does not support the method.
     * ``ServiceNotAvailableException``: no node runs the service.

@@ -34,11 +34,11 @@ async def retry(
     Pass keyword arguments of ``fn`` with ``functools.partial``, as for ``trio.run``.
 
     Args:
-        strategy: decides about retries. Usually many calls share it, because it has the quota. A Couchbase strategy
+        strategy: decides about retries. Usually many calls share it, because it holds the quota. A Couchbase strategy
             sees each failed attempt as a request without a service. The request is idempotent if the error is
-            retry-safe. The reason is that for which an operation of this client was refused. For other errors, it is
-            ``SERVICE_RESPONSE_CODE_INDICATED``, or ``UNKNOWN`` if the error is not retry-safe. ``retrying`` does
-            not apply here: it concerns the operations of this client.
+            retry-safe. If an operation of this client was refused a retry and raised the error, the reason is that of
+            the refusal. For other errors, it is ``SERVICE_RESPONSE_CODE_INDICATED``, or ``UNKNOWN`` if the error is not
+            retry-safe. ``retrying`` does not apply here: it concerns the operations of this client.
         on: errors to retry: a type or a tuple of types, a function that returns True, False or an ``ErrorInfo``, or
             None for errors whose ``is_retry_safe`` is True. An error that declares itself unsafe is not retried,
             even if its type matches. A group of exceptions matches only a type of groups.
@@ -57,9 +57,10 @@ async def retry(
             value, with the error of the attempt as its cause.
         TypeError: ``fn`` is not async.
         RuntimeError: the call is not awaited on trio; neither ``fn`` nor ``strategy`` was called.
-        Exception: the error of the last attempt, as the object that ``fn`` raised. ``attempts_of`` returns up to a
-            hundred attempts before it and the last one; the notes of the error list up to 20. If the next attempt could
-            not begin before the deadline of the surrounding cancel scopes, the error is raised immediately.
+        Exception: the error of the last attempt, as the object that ``fn`` raised. ``attempts_of`` returns the
+            last attempt and up to a hundred attempts before it; the notes of the error list up to 20. If the next
+            attempt could not begin before the deadline of the surrounding cancel scopes, the error is raised
+            immediately.
 
     Cancellation: never retried. The strategy gets no report of the attempt, as after a final failure.
 

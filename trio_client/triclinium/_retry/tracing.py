@@ -1,4 +1,4 @@
-"""Spans and durations of calls of ``retry``, ``retried`` and ``attempts``, and of HTTP transports.
+"""Spans and durations of calls to ``retry``, ``retried`` and ``attempts``, and of requests of HTTP transports.
 
 A call has a span with a child span for each attempt. Events of the call's span give the reason why another attempt
 follows or does not follow.
@@ -27,7 +27,7 @@ ATTEMPT = "attempt"
 CALL_DURATION = "triclinium.call.duration"
 """Metric of complete calls, including all attempts and delays."""
 CALL_NAME = "triclinium.call.name"
-"""Tag of that metric: the name of the call's span."""
+"""Tag of ``CALL_DURATION``: the name of the call's span."""
 ATTEMPTS = "triclinium.retry.attempts"
 """Number of attempts of a call."""
 NUMBER = "triclinium.retry.attempt"
@@ -37,7 +37,7 @@ ENDING = "triclinium.retry.ending"
 
 
 class Tracing:
-    """Tracer and meter of the calls of a block."""
+    """Tracer and meter for the retried calls of a block."""
 
     def __init__(self, tracer: RequestTracer | None, meter: Meter | None) -> None:
         self.tracer: RequestTracer | None = tracer
@@ -47,14 +47,14 @@ class Tracing:
 
 
 tracing_of_block: ContextVar[Tracing | None] = ContextVar("triclinium.tracing_retries", default=None)
-"""Tracer and meter of the innermost block."""
+"""Tracer and meter of the innermost ``tracing_retries`` block; None outside of any."""
 
 
 @contextmanager
 def tracing_retries(tracer: RequestTracer | None = None, meter: Meter | None = None) -> Iterator[None]:
     """Trace and measure the retried calls of the block, and of the tasks that are started in it.
 
-    These are the calls of ``retry``, ``retried`` and ``attempts``, and of HTTP transports. Each call has a
+    These are the calls to ``retry``, ``retried`` and ``attempts``, and requests of HTTP transports. Each call has a
     span with its name. The span has a child span ``attempt`` for each attempt, which is the current span while the
     function runs if the tracer supports this, and events ``triclinium.retry`` and ``triclinium.retry_refused``. The
     meter records ``triclinium.call.duration``. An inner block replaces the tracer and the meter of the outer one.

@@ -35,10 +35,10 @@ test_mode: ContextVar[TestMode | None] = ContextVar("triclinium.testing.retries"
 def watching_retries(*hooks: RetryHook) -> Iterator[None]:
     """Report the retries of the block, and of the tasks that are started in it, to ``hooks``.
 
-    The hooks receive reports on calls of ``retry``, ``retried`` and ``attempts``, in addition to the hooks of an outer
-    block and those of the call. They also receive reports on cluster operations that the block calls: each retry
-    with its ``reason``, and the end of operations that were retried or refused a retry. In a block around the
-    whole program, the hooks receive all reports.
+    The hooks receive reports on calls to ``retry``, ``retried`` and ``attempts``, and on requests of HTTP transports,
+    in addition to the hooks of an outer block and those of the call. They also receive reports on cluster operations
+    that the block calls: each retry with its ``reason``, and the end of operations that were retried or refused a
+    retry. In a block around the whole program, the hooks receive all reports.
 
     Raises:
         ArgumentError: a hook is not a function, or is an ``async def``.
@@ -53,15 +53,16 @@ def watching_retries(*hooks: RetryHook) -> Iterator[None]:
 
 @contextmanager
 def retries(*, attempts: int | None = None, sleeps: bool = False) -> Iterator[None]:
-    """Change ``retry``, ``retried`` and ``attempts`` in the block and in the tasks that are started in it.
+    """Change the retries of the block, and of the tasks that are started in it.
 
+    The changes apply to calls to ``retry``, ``retried`` and ``attempts``, and to requests of HTTP transports.
     Strategies are still called, and their quotas count. Each retry is still a checkpoint. An inner block replaces the
     changes of the outer one.
 
     Args:
         attempts: maximum number of attempts of one call, even if its strategy permits more; 1 disables retries. None,
             the default, lets the strategy decide.
-        sleeps: whether to sleep before retries.
+        sleeps: whether to sleep before retries. Default: False.
 
     Raises:
         ArgumentError: ``attempts`` is not a whole number of at least 1.

@@ -61,7 +61,7 @@ class RowResult(Generic[MetaData, Row]):
     """Next step after a row that is too large to be decoded."""
 
     _keeps_text: ClassVar[bool] = False
-    """Whether the decoder keeps the rows as text, so that their number of parts hardly affects its cost."""
+    """Whether the decoder keeps the rows as text, so that the number of parts in a row hardly affects the cost."""
 
     def __init__(self, driver: ClusterDriver, opened: OpenRows, decode: Callable[[bytes], Row]) -> None:
         self._driver = driver

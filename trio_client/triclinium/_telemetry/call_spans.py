@@ -42,7 +42,7 @@ encoding_call: ContextVar[CallSpans | None] = ContextVar("triclinium.encoding_ca
 
 
 class CallSpans:
-    """Span and metric of one call. Either ``end`` or ``abandon`` is called once for each call.
+    """Spans and duration of one call. Either ``end`` or ``abandon`` is called once for each call.
 
     Args:
         telemetry: receives the spans and durations.
@@ -62,7 +62,7 @@ class CallSpans:
         self._common: Mapping[str, AttributeValue] = {}
         """Attributes of all spans that begin later."""
         self._awaits_labels = False
-        """Whether the call began before the first config, which has the labels of the cluster."""
+        """Whether the call began before the first config, which contains the labels of the cluster."""
         self._late_labels: Mapping[str, str] = {}
         """Labels that arrived after the outer span had begun. A span that ends before they arrive, such as
         the first ``request_encoding``, does not have them."""

@@ -1,4 +1,4 @@
-"""Calls of the user's tracer and meter."""
+"""Calls to the user's tracer and meter."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Telemetry:
         self._guarded, self._guarded_meter = Guard(tracer), Guard(meter)
         self.current: Callable[[RequestSpan | None], AbstractContextManager[None]] = self._guarded.current
 
-    # -- Calls of the tracer. None stands for a missing span.
+    # -- Calls to the tracer. None stands for a missing span.
 
     def begin_span(
         self, name: str, parent: RequestSpan | None, attributes: Mapping[str, AttributeValue]
     ) -> RequestSpan | None:
-        """Return a new span with attributes."""
+        """Return a new span with attributes; None without a tracer, or if the tracer failed."""
         tracer = self._tracer
         if tracer is None:
             return None
@@ -74,7 +74,7 @@ class Telemetry:
             self._guarded(lambda: span.set_status(status))
         self._guarded(lambda: span.end())  # noqa: PLW0108  # the method may be missing, or raise when it is looked up
 
-    # -- Calls of the meter.
+    # -- Calls to the meter.
 
     def record(self, span: RequestSpan | None, seconds: float, attributes: Mapping[str, AttributeValue]) -> None:
         """Record the duration of an operation.

@@ -29,7 +29,7 @@ __all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryTransport", "HttpTransportLibra
 ATTEMPTS = "triclinium_attempts"
 """Key of the failed attempts in ``response.extensions``. The value is a tuple of
 :py:class:`triclinium.retries.AttemptRecord`, oldest first, and empty if the first attempt succeeded. If the response
-itself is a failure, the last record is its attempt, whose ``ending`` has the reason why no other attempt followed."""
+itself is a failure, the last record is its attempt, whose ``ending`` gives the reason why no other attempt followed."""
 
 # fmt: off
 _FAILURES: Mapping[str, HttpFailure] = {
@@ -96,7 +96,7 @@ class _Transport(Protocol[RequestT_contra, ResponseT_co]):
 
 @dataclass(frozen=True, slots=True)
 class HttpTransportLibrary:
-    """Names of the HTTP library that the transport needs."""
+    """Classes of an HTTP library that the transport uses."""
 
     transport: type
     """Base class of its asynchronous transports."""
@@ -146,10 +146,11 @@ async def _let_go(response: _Response, error: BaseException) -> None:
 class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
     """Transport that sends requests through another transport, and retries if this is safe and the strategy permits it.
 
-    The transport retries idempotent requests after 408, 425, 429, 502, 503 and 504 and after failures of the transport,
-    and any request of which nothing was sent. It sends a body that is a stream or a form with files only once; to make
-    it repeatable, read it into memory first (``await request.aread()``). The transport does not retry an error while
-    the body of a response is read. The reader can, with :py:func:`triclinium.retry` around the request.
+    By default, the transport retries idempotent requests after 408, 425, 429, 502, 503 and 504 and after failures of
+    the wrapped transport, and any request of which nothing was sent. It sends a body that is a stream or a form with
+    files only once; to make it repeatable, read it into memory first (``await request.aread()``). The transport does
+    not retry an error while the body of a response is read. The reader can, with :py:func:`triclinium.retry` around the
+    request.
 
     The result is that of the library without retries: the last response, whatever its status, or the last error. The
     attempts are in ``response.extensions["triclinium_attempts"]`` or ``triclinium.retries.attempts_of(error)``. If the
@@ -164,12 +165,12 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
     Args:
         transport: sends the requests; default: an ``AsyncHTTPTransport()`` of the library. It is closed with this
             transport.
-        strategy: decides about retries and has the quota: share it among all clients of a service. Default: a new
+        strategy: decides about retries and holds the quota: share it among all clients of a service. Default: a new
             ``StandardRetryStrategy``, with three attempts.
         rules: which requests, responses and delays qualify for retries.
         token_scope: returns the quota scope of a request, for separate quotas in one strategy; default: ``host_of``.
         hooks: functions that receive a report of each retry and of the end of the request.
-        wall_clock: seconds since 1970-01-01 UTC, for a ``Retry-After`` that is a date; default: ``time.time``.
+        wall_clock: returns seconds since 1970-01-01 UTC, for a ``Retry-After`` that is a date; default: ``time.time``.
 
     Raises:
         ArgumentError: an argument is wrong.
@@ -274,7 +275,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
             await _let_go(response, error)
             raise
         try:
-            # Close it unread: a body may be endless. Another connection costs little, and may reach another server.
+            # Close it unread: its body may be endless. Another connection costs little, and may reach another server.
             await _let_go(response, answer)
         except BaseException:
             call.abandon()

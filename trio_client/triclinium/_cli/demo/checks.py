@@ -32,7 +32,7 @@ class Check:
 
 
 def check(play: Play) -> list[Check]:
-    """Return every requirement of the scenario, met or not."""
+    """Return a check of each requirement of the scenario, whether the requirement is met or not."""
     return [*_of_the_log(play), *_of_the_outcome(play), *_of_the_waits(play), *_of_the_other_words(play)]
 
 

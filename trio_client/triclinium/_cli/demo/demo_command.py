@@ -18,7 +18,7 @@ from triclinium._cli.demo.stage import Stage
 from triclinium._cli.demo.timeline import rows_of
 
 LIMIT_SECONDS = 14.0
-"""Time limit of the demo, which takes less than one second: a wrong rule must not make the user wait."""
+"""Time limit of the demo, which takes less than one second: a wrong retry rule must not make the user wait."""
 
 
 @click.command()

@@ -79,7 +79,7 @@ class Recorder(logging.Handler):
         self._news = trio.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Record a log record; for ``triclinium.retry``, read its documented attributes."""
+        """Record a record of ``triclinium.retry`` as a decision, and any other record as an event of a connection."""
         at = trio.current_time()
         if record.name != retry_logger.name:
             self.entries.append(ConnectionReported(at, _news(record)))

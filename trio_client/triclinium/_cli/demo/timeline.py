@@ -35,7 +35,7 @@ class ClientDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """Row of the timeline. ``at_ms`` counts from the call."""
+    """Row of the timeline. ``at_ms`` is the time since the call, in milliseconds."""
 
     at_ms: float
     source: Source
@@ -50,7 +50,7 @@ def rows_of(play: Play) -> list[TimelineRow]:
     strategy = "" if scenario.strategy is None else f", with {type(scenario.strategy).__name__}"
     rows = [TimelineRow(_ms(play.ended - play.began), Source.CALLER, _outcome(play))]
     for row in reversed([*_rows_between(play)]):
-        # The event that caused a decision has the time at which it was recorded, which may be later than the decision.
+        # An event may be recorded later than the decision that it caused. Limit its time to that of the next row.
         rows.append(replace(row, at_ms=min(row.at_ms, rows[-1].at_ms)))
     rows.append(TimelineRow(0.0, Source.CALLER, f"{scenario.operation.name} {scenario.key!r}{strategy}"))
     return rows[::-1]
@@ -64,7 +64,7 @@ def _rows_between(play: Play) -> Iterator[TimelineRow]:
             case NodeTook(_, command) if play.is_about(command):
                 yield TimelineRow(at_ms, Source.NODE, _deed(command))
             case NodeTook(_, command) if command.status == Status.AUTH_ERROR and command.status not in reported:
-                # Both connections of the client are refused. Show this once.
+                # The node refuses the credentials on both connections of the client. Show this once.
                 reported.add(command.status)
                 yield TimelineRow(at_ms, Source.NODE, _deed(command))
             case ConnectionReported(_, text) if text not in reported:

@@ -31,7 +31,7 @@ LEVEL_DEFAULT = cassandra.ConsistencyLevel.QUORUM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CassandraOptions:
-    """Options of the command; None for an option that was not given."""
+    """Options of the command; None for an option without a default that was not given."""
 
     policy: str = option(metavar="NAME", default="default", help=f"Retry policy: {', '.join(POLICIES)}.")
     consistency: str | None = option(metavar="LEVEL", help="Consistency level in the error.  [default: QUORUM]")
@@ -67,7 +67,7 @@ class StatementEvent:
 
 
 def build_case(event_name: str, options: CassandraOptions) -> CassandraCase:
-    """Return the case.
+    """Return the case that the event and the options describe.
 
     Raises:
         WrongInput: a name is unknown, options are missing, or options contradict each other.

@@ -29,7 +29,7 @@ from triclinium_core.tools.vectors.fields import STATUS_MAX, quote
 EVENTS = ("socket-closed", "dispatch-failed")
 
 TOKEN_STRATEGIES = ("simple", "standard", "adaptive")
-"""Names of the token strategies."""
+"""Names on the command line of the strategies that issue tokens."""
 
 LONGEST = ConstantRandom(1.0)
 """Random source that yields the longest possible jittered delay of a token strategy."""
@@ -67,7 +67,7 @@ OPERATIONS: tuple[str, ...] = tuple(sorted(_operations()))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseOptions:
-    """Options of the command that describe a case; None for an option that was not given."""
+    """Options of the command that describe a case; None for an option without a default that was not given."""
 
     status: str | None = option(metavar="STATUS", help="Status from a KV node: 0x86, or TEMPORARY_FAILURE.")
     error_map_entry: str | None = option(
@@ -118,7 +118,7 @@ class HappeningOption:
 
 
 def build_case(service_name: str, operation_name: str | None, options: CaseOptions) -> CouchbaseCase:
-    """Return the case.
+    """Return the case that the arguments and the options describe.
 
     Raises:
         WrongInput: a name is unknown, a value is out of range, or options contradict each other.

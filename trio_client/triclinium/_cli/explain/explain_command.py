@@ -171,4 +171,4 @@ def _refuse_options_beside_batch(ctx: click.Context) -> None:
         name = parameter.name or ""
         if name in {"batch", "as_json"} or ctx.get_parameter_source(name) in {None, ParameterSource.DEFAULT}:
             continue
-        raise WrongInput(f"--batch reads complete questions and cannot be combined with {name.replace('_', '-')}")
+        raise WrongInput(f"--batch reads complete questions from a file; omit {name.replace('_', '-')}")

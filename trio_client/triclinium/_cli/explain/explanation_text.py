@@ -55,7 +55,7 @@ def print_explanation(explanation: Explanation, circumstances: str, *, as_json: 
 
 
 def numbered(explanation: Explanation) -> Table:
-    """Return the steps with their clauses dimmed, and the outcome in colour."""
+    """Return a table of the numbered steps, with the clauses dimmed and the outcome in colour."""
     is_cut = explanation.facts.get("dispatches") is False
     table = Table.grid(padding=(0, 2))
     for number, step in enumerate(explanation.steps[1:], start=1):

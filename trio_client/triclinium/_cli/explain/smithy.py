@@ -24,7 +24,7 @@ from triclinium_core.tools.vectors.smithy import NUMBERS, RESPONSES, STRATEGIES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmithyOptions:
-    """Options of the command; None for an option that was not given."""
+    """Options of the command; None for an option without a default that was not given, except ``responses``."""
 
     responses: tuple[str, ...] = option(
         metavar="LIST",
@@ -48,7 +48,7 @@ class SmithyOptions:
 
 
 def build_case(options: SmithyOptions) -> SmithyCase:
-    """Return the case.
+    """Return the case that the options describe.
 
     Raises:
         WrongInput: a name is unknown, options are missing, or options contradict each other.

@@ -25,11 +25,14 @@ from triclinium_core.shown import printable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PingOptions(TargetOptions):
-    """Credentials, targets and time limit of a ping."""
+    """Credentials, targets, time limit and output format of a ping."""
 
     bucket: str | None = option(metavar="NAME", help="Also connect to this bucket.")
     timeout: float = option(
-        type=DurationParameter(min_open=True), metavar="SECONDS", default=10.0, help="Time limit for each node."
+        type=DurationParameter(min_open=True),
+        metavar="SECONDS",
+        default=10.0,
+        help="Time limit for each node and each service.",
     )
     service: tuple[str, ...] = option(
         multiple=True,

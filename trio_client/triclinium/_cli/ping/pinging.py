@@ -1,6 +1,6 @@
 """Ping of one node and of the services of all nodes, with the negotiated features.
 
-A ping uses the public client with a strategy that refuses every retry, so the report has the first failure.
+The ping of a node opens a client with a strategy that refuses every retry, so the report shows the first failure.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.shown import printable
 
 NOOPS = 9
-"""Number of measured round trips; the report has their median."""
+"""Number of measured round trips; the report shows their median."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Settings of a ping. ``limit`` is in seconds, for each node."""
+    """Settings of a ping. ``limit`` is the time limit in seconds for each node and each service."""
 
     authenticator: PasswordAuthenticator | None
     bucket: str | None
@@ -63,7 +63,7 @@ class PingedNode:
     connections: tuple[PingedConnection, ...]
     problem: str | None
     itself: Address | None = None
-    """Address of the node in its config. The host name may differ from the one that was pinged."""
+    """Address of the node in its config; None without a config. Its host name may differ from the pinged one."""
     cluster: Sequence[Address] = ()
     """Addresses of all nodes in the node's config."""
 
@@ -122,7 +122,7 @@ async def ping_node(target: connection_string.ConnectionString, plan: Plan) -> P
             try:
                 buckets = [None] if plan.bucket is None else [None, plan.bucket]
                 for bucket in buckets:
-                    # Connect one by one, so that the report has the results that precede a problem.
+                    # Connect one by one, so that the report shows the results before a problem.
                     connections += [await _ping_connection(cluster, bucket, connector)]
             except errors.TimeoutException as error:
                 # The timeout is not that of the plan if the connection string sets one.
@@ -242,7 +242,7 @@ SILENCE: Mapping[str, str] = {
     ConnectionState.NEGOTIATING.name: "accepted a connection but did not answer HELLO; use memcached:// for a plain "
     "memcached, and couchbases:// for a TLS port",
     ConnectionState.AUTHENTICATING.name: "did not finish authentication",
-    ConnectionState.JOINING.name: "did not select the bucket and send a cluster config",
+    ConnectionState.JOINING.name: "did not finish selecting the bucket and sending a cluster config",
     ConnectionState.READY.name: "did not answer a NOOP",
 }
 """Step that a node failed to complete in time, by the state of its connection."""

@@ -24,7 +24,7 @@ from triclinium_core.shown import printable_json, shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryOptions(TargetOptions):
-    """Credentials, parameters and output format of a query."""
+    """Credentials, parameters, time limit and output format of a query."""
 
     params: Sequence[str] = option(
         "--param",
@@ -92,10 +92,10 @@ class Typed(NamedTuple):
 
 
 def read_value(text: str) -> object:
-    """Return the JSON value of a typed text, or the text itself if it is not JSON.
+    """Return the JSON value of a command-line argument, or the argument itself if it is not JSON.
 
     Raises:
-        WrongInput: the input is not text in UTF-8.
+        WrongInput: the argument is not text in UTF-8.
     """
     # Python turns the bytes of an argument that it cannot decode into surrogates, which UTF-8 cannot encode.
     if any("\ud800" <= sign <= "\udfff" for sign in text):

@@ -89,7 +89,7 @@ def line(node: int, logged: Logged) -> str:
     """Return a command or request and its response as a line for people.
 
     Shape: ``seconds node N connection N: COMMAND 'key' -> ANSWER``. If a fault affected the
-    command, the line ends with whether the node applied the command, and with the fault.
+    command or request, the line ends with whether the node applied it, and with the fault.
     """
     where = f"{logged.now:.3f} node {node} connection {logged.connection}:"
     if isinstance(logged, LoggedCommand):

@@ -1,4 +1,4 @@
-"""``triclinium serve``: fake Couchbase nodes on this machine, until it is interrupted."""
+"""``triclinium serve``: fake Couchbase nodes on this machine, until the command is interrupted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FILE = click.Path(exists=True, dir_okay=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """Number, addresses and accepted credentials of the nodes."""
+    """Options of the command: the nodes, their services and TLS, the faults, and the output."""
 
     nodes: int = option(
         type=WholeNumber(1, NODES_MAX), metavar="N", default=1, help="Number of nodes. They share one vbucket map."

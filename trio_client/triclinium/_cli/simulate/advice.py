@@ -1,9 +1,9 @@
 """Recommendation of a strategy in one or two sentences, by a rule over the figures.
 
-If the service recovers with any strategy, the rule excludes the strategies with which it does not. It keeps those whose
-number of failed operations is close to the lowest. Among these, it prefers strategies that retry to those that send
-once, because a single failure needs a retry. It recommends the remaining strategy with the lowest peak load (decision
-F10).
+If the service recovers with any strategy, the rule excludes the strategies with which it does not recover. It keeps
+those whose number of failed operations is close to the lowest. Among these, it prefers strategies that retry to those
+that send once, because a single failure needs a retry. It recommends the remaining strategy with the lowest peak load
+(decision F10).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Advice:
 
 
 def advise(scenario: Scenario, figures: Sequence[FleetFigures]) -> Advice | None:
-    """Return the recommended strategy; None if there is no choice."""
+    """Return the recommended strategy; None if fewer than two strategies began operations."""
     begun = [found for found in figures if found.totals.begun]
     if len(begun) < 2:
         return None
@@ -75,7 +75,7 @@ def _praise(scenario: Scenario, chosen: FleetFigures, *, is_last_resort: bool) -
 
 
 def _beyond(scenario: Scenario, found: FleetFigures) -> str:
-    """Return the peak load as a multiple of the service's capacity, as text; empty below 1.05."""
+    """Return the peak load as a multiple of the service's capacity, as text; empty below 1.05 or without a capacity."""
     capacity = capacity_of(scenario)
     if capacity is None or found.peak_sent < 1.05 * capacity:
         return ""

@@ -110,7 +110,7 @@ class Curve:
     title: str
     colour: Callable[[Theme], str]
     value: Callable[[TimeStep, float], float | None]
-    """Function that returns the figure of a bucket, given the bucket's width."""
+    """Function that returns the figure of a bucket, given the bucket's width in seconds; None without a figure."""
 
 
 LOAD = Curve("offered load\nrequests/s", lambda theme: theme.load, lambda bucket, width: bucket.sent / width)

@@ -24,7 +24,7 @@ HEADROOM = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioOptions:
-    """Options of the command that describe a scenario; None for an option that was not given."""
+    """Options of the command that describe a scenario; None for a default that depends on other options."""
 
     clients: int = option(type=WholeNumber(min=1), metavar="N", default=1_000, help="Number of clients.")
     period: float = option(**SECONDS, default=10.0, help="Seconds between the operations of a client.")
@@ -84,7 +84,7 @@ def choose_strategies(names: Sequence[str], scenario: Scenario) -> Sequence[str]
 
 
 def capacity_of(scenario: Scenario) -> float | None:
-    """Return the capacity of the service in requests per second; None if it depends on the number of requests."""
+    """Return the capacity of the service in requests per second; None for a service without a fixed capacity."""
     service = scenario.service
     return service.capacity if isinstance(service, SimulatedService) else None
 

@@ -73,14 +73,14 @@ def _tables(kind: Any, value: object, place: Place) -> Iterator[tuple[Place, Seq
 
 
 def _chosen(kinds: Sequence[Any], table: Mapping[str, object]) -> Any:
-    """Return the class of a table; None if the table does not name it."""
+    """Return the class of a table; None if the table does not name one of several classes."""
     if len(kinds) == 1:
         return kinds[0]
     return next((kind for kind in kinds if table.get(kind.tag_field) == kind.tag), None)
 
 
 def _problem_of_keys(place: Place, kinds: Sequence[Any], table: Mapping[str, object]) -> str | None:
-    """Return the problem of a table: an unknown or missing key, or a name that is not among the permitted names."""
+    """Return the problem of a table: an unknown or missing key, or a name that is not permitted; None without one."""
     chosen = _chosen(kinds, table)
     if chosen is None:
         key, tags = kinds[0].tag_field, ", ".join(str(kind.tag) for kind in kinds)

@@ -167,7 +167,7 @@ def validate_simulator(*, seed: int, jobs: int | None, plot: Path | None, themes
 
 @contextmanager
 def showing_progress(total: float, unit: str) -> Iterator[Callable[[float], None] | None]:
-    """Show the progress on a terminal. The display disappears at the end."""
+    """Show the progress on a terminal until the block ends. The block gets a callback; None without a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
@@ -184,7 +184,7 @@ def showing_progress(total: float, unit: str) -> Iterator[Callable[[float], None
 
 
 def drawing_to(path: Path, themes: Sequence[str], module: str = "plot", function: str = "draw") -> Callable[..., None]:
-    """Return a function that draws into one file for each theme, with a function of a module that uses matplotlib.
+    """Return a function that draws a picture for each theme, each into its own file, with ``function`` of ``module``.
 
     Raises:
         WrongInput: the file name has no known suffix, its folder does not exist, or matplotlib cannot be imported.

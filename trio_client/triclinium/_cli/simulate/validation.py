@@ -1,6 +1,6 @@
 """``triclinium simulate --validate``: the published simulations and formulas, repeated and compared.
 
-The core has the simulations, the expected figures and the tolerances, in ``triclinium_core.tools.fleet.references``.
+``triclinium_core.tools.fleet.references`` contains the simulations, the expected figures and the tolerances.
 This module distributes the runs over processes, and shows the results.
 """
 
