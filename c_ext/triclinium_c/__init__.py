@@ -10,7 +10,7 @@ __all__ = ["FIELDS_PER_FRAME", "FRAMES_PER_CALL", "HeaderScanner", "MalformedHea
 FIELDS_PER_FRAME: int = lib.TRICLINIUM_FIELDS_PER_FRAME
 
 FRAMES_PER_CALL = 256
-"""Number of frames that one call into C decodes: 20 KiB of output, enough to make the cost of the call negligible."""
+"""Maximum number of frames per call into C: 20 KiB of output, enough to make the cost of the call negligible."""
 
 _scan_headers = lib.triclinium_scan_headers
 _unpack = ffi.unpack

@@ -81,7 +81,7 @@ _implementation: Implementation = default_implementation()
 
 
 def implementation() -> Implementation:
-    """Return the decoder that new connections use."""
+    """Return the name of the decoder that new connections use."""
     return _implementation
 
 

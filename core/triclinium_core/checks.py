@@ -26,7 +26,7 @@ Duration = float | timedelta
 def is_number(value: object) -> bool:
     """Return whether ``value`` is a float, or an int within the range of floats. False for a bool.
 
-    A larger int would raise OverflowError when it is added to an instant.
+    Adding a larger int to a time would raise OverflowError.
     """
     if isinstance(value, float):
         return True
@@ -44,7 +44,7 @@ def is_seconds(value: object) -> bool:
 
 
 def is_ipv6(text: str) -> bool:
-    """Return whether a text is an IPv6 address, possibly with a zone: ``fe80::1%eth0``."""
+    """Return whether a string is an IPv6 address, possibly with a zone: ``fe80::1%eth0``."""
     try:
         IPv6Address(text)
     except AddressValueError:
@@ -53,7 +53,7 @@ def is_ipv6(text: str) -> bool:
 
 
 class Checks:
-    """Checks that all raise the same class of error.
+    """Checks of arguments. For an invalid argument, each check raises the same class of error.
 
     Args:
         error: exception that the checks raise.
@@ -71,7 +71,7 @@ class Checks:
         most: float = sys.float_info.max,
         endless: bool = False,
     ) -> float:
-        """Return the seconds of a duration.
+        """Return a duration in seconds if it is within the limits.
 
         Args:
             duration: duration to check.

@@ -13,14 +13,14 @@ PASSWORD_MIN = 6
 """Minimum length of a password that is replaced. A shorter password may also be an ordinary word in the text."""
 
 BEGINNING_MIN = 4
-"""Minimum number of characters that are replaced if a text was cut within a credential. Fewer reveal little."""
+"""Minimum number of characters that are replaced if text was cut within a credential. Fewer would reveal little."""
 
 CUT = "..."
-"""Characters that end a text that was cut."""
+"""Characters at the end of text that was cut."""
 
 TEXT_SIZE_MAX = 8_000
-"""Maximum length of a text that is searched: twice the length of the longest message. The search takes 1 to 3
-microseconds per character."""
+"""Maximum number of characters to search: twice the length of the longest message. The search takes 1 to 3 microseconds
+per character."""
 
 CONCEALED = "***"
 """Text that replaces a secret."""
@@ -29,24 +29,24 @@ _UNIT = re.compile(
     r"%([0-9a-f]{2})|\\u00([0-9a-f]{2})|&#x0*([0-9a-f]{2});|&#0*([0-9]{2,3});|&(lt|gt|amp|quot|apos);|\\([/\\\"])|(.)",
     re.IGNORECASE | re.DOTALL,
 )
-"""Pattern of one character of a text: a percent-code, a JSON escape, an HTML reference, or the character itself."""
+"""Pattern of one character: a percent-code, a JSON escape, an HTML reference, or the character itself."""
 
 _UNFINISHED = re.compile(r"(?:%[0-9a-f]?|\\(?:u0{0,2}[0-9a-f]?)?|&[#a-z0-9]{0,6})\Z")
-"""Pattern of an incomplete escape at the end of a text in lower case."""
+"""Pattern of an incomplete escape at the end of lower-case text."""
 
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Credentials in the forms in which a text may repeat them."""
+    """Credentials in the forms in which text from the network may repeat them."""
 
     tokens: tuple[str, ...] = ()
     """Encoded credentials, such as user name and password in base64. Any part of at least ``PART_MIN`` characters is
     replaced."""
     passwords: tuple[str, ...] = ()
-    """Passwords in plain text. A password is replaced if the text has all of it and it is not part of a longer word, or
-    if the text has its beginning before a cut."""
+    """Passwords in plain text. A password is replaced if all of it occurs outside a longer word, or if its beginning
+    occurs before a cut."""
 
     def __repr__(self) -> str:
         return "Secrets()"
@@ -59,9 +59,10 @@ class Secrets:
     def conceal(self, text: str) -> str:
         """Return ``text`` with ``***`` in place of each secret.
 
-        Find a secret regardless of case, even if its characters are escaped as in URLs, JSON or HTML. Three dots
-        show that a text was cut: replace the beginning of a secret before them if it has at least ``BEGINNING_MIN``
-        characters. Cut a text of more than ``TEXT_SIZE_MAX`` characters, so that no part of the result is unsearched.
+        Find a secret regardless of case, even if its characters are escaped as in URLs, JSON or HTML. Three dots show
+        that ``text`` was cut: replace the beginning of a secret before the dots too, if the beginning has at least
+        ``BEGINNING_MIN`` characters. Cut ``text`` to at most ``TEXT_SIZE_MAX`` characters, so that no part of the
+        result is unsearched.
         """
         if not (text and (self.tokens or self.passwords)):
             return text
@@ -140,7 +141,7 @@ def _beginnings(plain: str, secret: str) -> list[tuple[int, int]]:
 
 
 def _forms(secret: str) -> set[str]:
-    """Return the spellings of a secret to search for in a text whose escapes have been decoded."""
+    """Return the spellings of a secret to search for in text whose escapes have been decoded."""
     # Each percent-code was decoded to one character, although a character may have several bytes in UTF-8. HTML forms
     # encode a space as a plus sign.
     written = (secret, secret.encode().decode("latin-1"))

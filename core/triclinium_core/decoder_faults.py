@@ -51,7 +51,7 @@ class DecoderFault(Exception):
     def __init__(self, decoder: Decoder, error_type: str, error_text: str) -> None:
         super().__init__(f"the decoder of the {decoder.value} failed with {error_text}; please report this defect")
         self.kind: tuple[Decoder, str] = decoder, error_type
-        """Decoder and exception type. The client logs only the first fault with the same pair."""
+        """Decoder and exception type. The client logs only the first fault with each pair."""
 
 
 def unexpected(decoder: Decoder, error: Exception) -> DecoderFault:

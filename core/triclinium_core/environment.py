@@ -1,7 +1,7 @@
 """Options from environment variables, such as ``TRICLINIUM_KV_TIMEOUT=5s``.
 
-The caller passes the environment as a mapping; this module does not read ``os.environ``. Each option whose value can be
-written as one text has a variable, except the options that only a driver sets. The fields of the option classes
+The caller passes the environment as a mapping; this module does not read ``os.environ``. Each option whose value one
+string can express has a variable, except the options that only a driver sets. The fields of the option classes
 determine the names of the variables. If a connection string can set the option too, the variable uses the option's name
 in connection strings and the same parser. ``read_environment`` refuses any other variable with the prefix, because a
 misspelt one would otherwise silently have no effect.
@@ -44,9 +44,9 @@ class EnvironmentVariable:
     Args:
         group: class of the option that the variable sets.
         field: name of the option.
-        read: function that parses a text. It raises ValueError with the fault if the text is invalid.
-        wanted: description of the valid texts.
-        is_secret: whether errors hide the text.
+        read: function that parses the value of the variable. It raises ValueError with the fault of an invalid value.
+        wanted: description of the valid values.
+        is_secret: whether errors hide the value.
     """
 
     group: Group
@@ -95,14 +95,17 @@ READERS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "LoggingMeter | None": (_reporter_or_none(LoggingMeter), A_REPORTER),
     "OrphanReporter | None": (_reporter_or_none(OrphanReporter), A_REPORTER),
 }
-"""Parser of an option and description of its valid texts, by type annotation. ``_reader`` handles durations."""
+"""Parser of an option and description of its valid values, by type annotation. ``_reader`` handles durations."""
 
 NAMES: Mapping[tuple[Group, str], str] = {
     **{(option.group, option.field): name for name, option in OPTIONS.items()},
     (JwtAuthenticator, "allow_unencrypted"): "allow_unencrypted_token",
     (ClientOptions, "connection_string"): "connection_string",
 }
-"""Options whose variable name does not follow from the field name, such as all options of a connection string."""
+"""Names, without the prefix, of the variables whose name does not follow from the field name.
+
+All options of a connection string are among them.
+"""
 
 LEFT_OUT = frozenset({"user_agent", "tls_is_verified"})
 """Fields of ``ClientOptions`` that have no variable, because only the driver sets them."""
@@ -117,7 +120,7 @@ def _name_of(group: Group, field: str) -> str:
 
 
 def _reader(group: Group, field: Field[Any]) -> tuple[Callable[[str], object], str] | None:
-    """Return the parser of an option and the description of its valid texts; None if one text cannot express it."""
+    """Return the parser of an option and the description of its valid values; None if one string cannot express it."""
     if group is TimeoutOptions or (group is CircuitBreakerOptions and field.name.endswith(("_window", "_timeout"))):
         return read_seconds, A_DURATION
     in_string = next((each for each in OPTIONS.values() if (each.group, each.field) == (group, field.name)), None)
@@ -153,7 +156,7 @@ class EnvironmentOptions:
     """Values of the variables, by option class and field."""
 
     def over(self, given: ClientOptions) -> ClientOptions:
-        """Return ``given`` with the options that the profile sets replaced, and then those that the variables set.
+        """Return ``given`` after applying first the profile, then the variables.
 
         Raises:
             InvalidArgumentException: a value is out of range, or contradicts another value. The error names the
@@ -253,7 +256,10 @@ def _laid_over(given: Options, group: Group, values: Mapping[str, Any]) -> Optio
 
 
 def _named(error: errors.InvalidArgumentException, group: Group) -> errors.InvalidArgumentException:
-    """Return an error that names the variable of the option to which ``error`` refers; ``error`` itself without one."""
+    """Return an error that names the variable of the option to which ``error`` refers.
+
+    Return ``error`` itself if no variable sets the option.
+    """
     field = error.parameter
     if field is None or not any(each.group is group and each.field == field for each in VARIABLES.values()):
         return error

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, fields
 from triclinium_core.shown import beginning, json_text, short_repr, total_repr
 
 TEXT_MAX = 1_000
-"""Maximum length of a text in the JSON of a context. A log line has several such texts."""
+"""Maximum length of a string in the JSON of a context. A log line has several such strings."""
 
 LISTED_MAX = 50
 """Maximum number of entries of a list in the JSON of a context."""
 
 CONNECTIONS_SHOWN = 4
-"""Maximum number of connections in a message, and also of other awaited conditions. The context has all of them."""
+"""Maximum number of connections, and of other awaited conditions, that a message lists. The context lists all."""
 
 STANDINGS: Mapping[str, str] = {
     "pending": "waiting to be sent",
@@ -31,10 +31,10 @@ STANDINGS: Mapping[str, str] = {
 class ErrorContext:
     """Facts about one request at the time of its failure.
 
-    Every field has a default, so that each layer sets only the fields that it knows. The fields from ``key`` to
-    ``path_status`` are for requests to the key-value service, those from ``http_status`` to ``view`` for requests to
-    HTTP services.
-    Contexts with equal fields are equal. A context can be pickled, and ``to_json`` converts it to JSON.
+    Every field has a default, so that each layer sets only the fields for which it has a value. The fields from ``key``
+    to ``path_status`` are for requests to the key-value service, those from ``http_status`` to ``view`` for requests to
+    HTTP services. A field whose value is unknown or does not apply is empty or None. Contexts with equal fields are
+    equal. A context can be pickled, and ``to_json`` converts it to JSON.
 
     Source: SDK-RFC 0058 "User Surface Area"; SDK-RFC 0049 "Request Annotation".
     """
@@ -95,7 +95,7 @@ class ErrorContext:
     last_dispatched_from: str | None = None
     retry_attempts: int = 0
     retry_reasons: frozenset[str] = field(default_factory=frozenset)
-    """Names of the ``RetryReason`` members for which the request was retried, and the reason of the newest failure."""
+    """Names of the ``RetryReason`` members for which the request was retried, and the reason for the newest failure."""
     refused_reason: str | None = None
     """Name of the ``RetryReason`` for which a retry was refused, if this refusal ended the request."""
     elapsed: float | None = None
@@ -118,15 +118,15 @@ class ErrorContext:
 
     @total_repr
     def __repr__(self) -> str:
-        """Return all fields in at most ``MESSAGE_MAX`` characters. Cut long texts and collections."""
+        """Return all fields in at most ``MESSAGE_MAX`` characters. Cut long strings and collections."""
         values = ", ".join(f"{spec.name}={short_repr(getattr(self, spec.name))}" for spec in fields(self))
         return f"{type(self).__name__}({values})"
 
     def to_json(self) -> str:
         """Return the fields as one line of JSON, with keys in the order of their declaration.
 
-        Omit a field without a value, or with an empty or non-finite one. Write sets as sorted lists. Cut texts to
-        ``TEXT_MAX`` characters, and lists to ``LISTED_MAX`` entries.
+        Omit a field whose value is empty, not finite or None. Write sets as sorted lists. Cut strings to ``TEXT_MAX``
+        characters, and lists to ``LISTED_MAX`` entries.
         """
         known: dict[str, object] = {}
         for spec in fields(self):
@@ -183,7 +183,7 @@ def last_answer(context: ErrorContext) -> str | None:
 
 
 def story(context: ErrorContext) -> str:
-    """Return the history of a request in brackets, for the end of a message, or an empty text without any history.
+    """Return the history of a request in brackets, for the end of a message, or an empty string without any history.
 
     The history has the number of retries and their reasons, the load of the connection, the last dispatch error, the
     awaited connections and the other awaited conditions.

@@ -63,7 +63,7 @@ from triclinium_core.shown import printable
 
 
 class CouchbaseException(Exception):
-    """Base of all exceptions of triclinium (RFC 0058, 0).
+    """Base of the exceptions of the Couchbase client (RFC 0058, 0).
 
     ``context`` has the known facts about the request. ``str()`` returns one printable line of at most ``MESSAGE_MAX``
     characters, which ends with the next step, if there is one.
@@ -226,11 +226,11 @@ class DocumentNotFoundException(KeyValueException):
 
 
 class DocumentUnretrievableException(KeyValueException):
-    """No replica could return the document (RFC 0058, 102)."""
+    """No copy of the document could be read (RFC 0058, 102)."""
 
 
 class DocumentLockedException(KeyValueException):
-    """Another client has locked the document (RFC 0058, 103)."""
+    """This or another client has locked the document (RFC 0058, 103)."""
 
 
 class ValueTooLargeException(KeyValueException):

@@ -35,7 +35,7 @@ class PasswordAuthenticator:
 
     Args:
         allowed_sasl_mechanisms: mechanisms that the client may use. With None, the client uses PLAIN over TLS that
-            verifies the nodes, and SCRAM otherwise. A tuple with PLAIN permits PLAIN also without TLS and over TLS that
+            verifies the nodes, and SCRAM otherwise. A tuple with PLAIN permits PLAIN even without TLS and over TLS that
             does not verify the nodes, where anyone on the network can read the password. LDAP users need PLAIN.
         scram_iterations_min: minimum number of SCRAM iterations to accept from a node, 1 to ``SCRAM_ITERATIONS_MAX``.
             Default: 4,000. After one exchange, a node that does not know the password can try passwords. Fewer
@@ -255,7 +255,7 @@ class TimeoutOptions:
 
 
 def require_timeout(name: str, duration: Duration) -> float:
-    """Return the seconds of the timeout ``name``.
+    """Return the timeout ``name`` in seconds.
 
     Raises:
         InvalidArgumentException: ``duration`` is not a duration, is not above 0, or is above ``SECONDS_MAX`` and not

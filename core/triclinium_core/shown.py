@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _BITS_MAX = 10_000
 """Maximum length in bits of an integer that is shown in full. By default, Python refuses to convert integers of more
-than about 14,000 bits to text, because the time for it grows with the square of the length."""
+than about 14,000 bits to text, because the conversion time grows with the square of the length."""
 
 
 SERVER_TEXT_MAX = 300
@@ -36,7 +36,7 @@ STATEMENT_SHOWN_MAX = 1_000
 """Maximum length of a statement in errors, logs and spans: enough to recognise it, and short enough for a log."""
 
 NAME_SHOWN_MAX = 250
-"""Maximum length of a text in the ``repr`` of a context. A document key has at most 250 bytes."""
+"""Maximum length of a string in the ``repr`` of a context. A document key has at most 250 bytes."""
 
 ENTRIES_SHOWN_MAX = 20
 """Maximum number of entries of a collection in the ``repr`` of a context. A message lists fewer."""
@@ -126,8 +126,8 @@ def shown(value: object) -> str:
 def short_repr(value: object) -> str:
     """Return ``repr(value)``, shortened.
 
-    Cut a text, and each text in a tuple or a frozenset, to ``NAME_SHOWN_MAX`` characters, and a tuple or a frozenset to
-    ``ENTRIES_SHOWN_MAX`` entries. Shorten any other value as ``shown`` does.
+    Cut a string, and each string in a tuple or a frozenset, to ``NAME_SHOWN_MAX`` characters, and a tuple or a
+    frozenset to ``ENTRIES_SHOWN_MAX`` entries. Shorten any other value as ``shown`` does.
     """
     if isinstance(value, str):
         return repr(beginning(value, NAME_SHOWN_MAX))

@@ -28,8 +28,8 @@ CHUNK_WORK = 2
 """Units for one chunk of an HTTP body."""
 
 HTTP_BYTES_PER_UNIT = 64
-"""Number of bytes per unit that an HTTP service sends. The most expensive bytes are those of chunk extensions, which a
-regular expression skips."""
+"""Number of bytes per unit in the data from an HTTP service. The most expensive bytes are those of chunk extensions,
+which a regular expression skips."""
 
 STEPPED_BYTES_PER_UNIT = 16
 """Number of bytes per unit that regular expressions skip in a streamed document: brackets that close soon, short
@@ -46,7 +46,7 @@ ROW_WORK = 1
 event loop."""
 
 BYTES_PER_UNIT = 512
-"""Number of bytes per unit that the client receives, copies or decompresses."""
+"""Number of received, copied or decompressed bytes per unit."""
 
 PARSED_BYTES_PER_UNIT = 64
 """Number of bytes per unit in rows, and in complete JSON responses, which the client parses in one event. A separate

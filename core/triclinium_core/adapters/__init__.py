@@ -1,1 +1,1 @@
-"""Adapters of policies and strategies for packages of other projects. Each requires the extra with its name."""
+"""Adapters of policies and strategies for packages of other projects. Each requires the extra named for its package."""

@@ -62,7 +62,7 @@ ERRORS: Mapping[type, type[errors.CoordinatorError]] = {
 }
 """Errors of a coordinator for which the driver calls ``on_request_error``.
 
-The driver calls another method for timeouts and for too few replicas, and no method for the remaining errors.
+The driver calls other methods for timeouts and for too few replicas, and no method for the remaining errors.
 """
 
 DECISIONS: Mapping[Step, int] = {
@@ -84,8 +84,8 @@ class DriverRetryPolicy(_DriverBase):
     As in the Java driver, the policy is called for read timeouts and too few replicas with any statement, and for write
     timeouts, lost connections and other errors of the coordinator only if the statement has ``is_idempotent=True``. For
     other statements the latter errors are rethrown. If a node is bootstrapping, any statement goes to the next node
-    without a call of the policy. This driver calls no policy for read and write failures and invalid statements, and
-    only a built-in policy for PREPARE.
+    without calling the policy. This driver calls no policy for read and write failures and invalid statements, and only
+    a built-in policy for PREPARE.
 
     The driver calls the policy in its own threads, and waits for the result. So a policy must not block, and must be
     thread-safe. If a policy raises, or does not return a ``RetryVerdict``, the caller of ``execute`` gets
@@ -168,7 +168,7 @@ class DriverRetryPolicy(_DriverBase):
     ) -> DriverAnswer:
         """Return the policy's decision on a lost connection or an error of one node.
 
-        If a node is bootstrapping, return RETRY_NEXT_HOST without a call of the policy. The policy's
+        If a node is bootstrapping, return RETRY_NEXT_HOST without calling the policy. The policy's
         ``on_error_response`` decides on the other errors in ``ERRORS``, ``on_request_aborted`` on all remaining errors.
         The driver does not distinguish an unanswered heartbeat from any other loss. Except for a bootstrapping node,
         return RETHROW if the statement is not idempotent.
@@ -193,7 +193,7 @@ class DriverRetryPolicy(_DriverBase):
 
 
 def _understood(make: Callable[[], errors.CoordinatorError]) -> errors.CoordinatorError | None:
-    """Return the error; None if its values are invalid, so that the driver rethrows the original error."""
+    """Return the error that ``make`` creates; None if its values are invalid, so that the driver rethrows its own."""
     try:
         return make()
     except (KeyError, ArgumentError):

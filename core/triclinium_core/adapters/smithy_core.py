@@ -103,7 +103,7 @@ class SmithyCoreRetryStrategy:
             raise RetryError(str(refusal), retry_after=refusal.retry_after) from error
 
     async def record_success(self, *, token: RetryToken) -> None:
-        """Return the token of a successful attempt to the strategy."""
+        """Pass the token of a successful attempt to the strategy."""
         if not isinstance(token, _SingleAttempt):
             self._strategy.record_success(token=token)
 
@@ -116,9 +116,9 @@ class _SingleAttempt:
     """
 
     refusal: str
-    """Reason of the strategy's refusal."""
+    """Reason for the strategy's refusal."""
     retry_after: float | None = None
-    """Delay that the strategy requested, in seconds."""
+    """Delay that the strategy requested, in seconds; None for no delay."""
     retry_count: int = 0
     """Number of retries so far."""
     retry_delay: float = 0.0

@@ -1,4 +1,4 @@
-"""Attributes of the outer span and of the metric of a call that the client knows before it sends anything.
+"""Attributes of a call's outer span and metric, as far as the client knows them before it sends anything.
 
 They contain neither the key nor the value of a document.
 
@@ -29,7 +29,7 @@ DURABILITY_NAMES: Mapping[DurabilityLevel, str | None] = {
     DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE: "majority_and_persist_active",
     DurabilityLevel.PERSIST_TO_MAJORITY: "persist_majority",
 }
-"""Names of the durability levels in RFC 0067 "Attribute: Durability Level"."""
+"""Names of the durability levels in RFC 0067 "Attribute: Durability Level"; None without durability."""
 
 
 def name_of(submission: Asked) -> str:

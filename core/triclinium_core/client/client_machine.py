@@ -8,7 +8,7 @@ Contract with the driver:
    no bytes of the stream wait to be read; otherwise close the stream and feed ``StreamLost`` instead of writing.
 3. Feed received bytes in pieces of at most ``PIECE_SIZE_BYTES_MAX``. When ``wakeup`` is reached, read the available
    bytes of every stream and feed them, but stop once ``work`` has grown by ``WORK_BEFORE_TIME_MAX``. Then feed
-   ``TimePassed``, and list the streams that may have more bytes in ``unread``. The first ``TimePassed`` starts the
+   ``TimePassed``; its ``unread`` lists the streams that may have more bytes. The first ``TimePassed`` starts the
    client. Additional ``TimePassed`` events are harmless, and ``wakeup`` may be earlier than necessary.
 4. The machine is not re-entrant and not thread-safe: make one call at a time.
 5. At the end, feed ``OperationAbandoned`` for every open operation, request and inquiry. The garbage collector does not
@@ -92,10 +92,10 @@ _SETTLED, _CONNECTING, _ANSWERED = Stage.SETTLED, ConnectionState.CONNECTING, Br
 
 
 class ClientMachine:
-    """One client of one cluster.
+    """State machine of one client of one cluster.
 
     Args:
-        options: options of the user.
+        options: options of the client.
         rng: randomness for jitter, such as ``random.Random``.
 
     Raises:
@@ -236,7 +236,7 @@ class ClientMachine:
         return self._configs.replica_count(bucket)
 
     def statistics(self) -> ClientStatistics:
-        """Return a snapshot of the client."""
+        """Return a snapshot of the client's connections, endpoints, topologies and counts."""
         connections = tuple(self._connections.all)
         return ClientStatistics(
             connections=tuple(
@@ -251,7 +251,7 @@ class ClientMachine:
         )
 
     def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
-        """Return and clear the reports of all open intervals, when the client closes.
+        """Return and clear the reports of all open intervals, because the client closes.
 
         Args:
             now: monotonic seconds, as for ``handle``; None for the time of the newest event.

@@ -26,11 +26,11 @@ class ClusterMachine(Machine[Event, Action], Protocol):
         ...
 
     def error_context(self, token: Token, now: float) -> ErrorContext | None:
-        """Return the error context of an operation that is abandoned now."""
+        """Return the error context of an operation that is abandoned now; None for an unknown token."""
         ...
 
     def statistics(self) -> ClientStatistics:
-        """Return a snapshot of the client."""
+        """Return a snapshot of the client's connections, endpoints, topologies and counts."""
         ...
 
     def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
@@ -38,7 +38,7 @@ class ClusterMachine(Machine[Event, Action], Protocol):
         ...
 
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
-        """Return the states of the connections."""
+        """Return the states of the connections, without sending a request."""
         ...
 
     @property

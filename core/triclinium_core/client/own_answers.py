@@ -24,7 +24,7 @@ from triclinium_core.runtime.toolkit import Toolkit
 class OwnAnswers:
     """Handler of responses without an open operation.
 
-    It passes the response to a request of the client itself to the part that sent the request, and counts orphans.
+    It passes a response to one of the client's own requests to the part that sent the request, and counts orphans.
     """
 
     def __init__(self, parts: Parts, tools: Toolkit) -> None:

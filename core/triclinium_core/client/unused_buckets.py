@@ -42,7 +42,7 @@ class UnusedBuckets:
                 self._forget_if_unused(bucket, now)
 
     def timer_passed(self, connection: Connection, now: float) -> None:
-        """Forget the bucket that a connection's node refuses, if the bucket is not in use."""
+        """Forget a connection's bucket if the nodes refuse the bucket and nothing uses it."""
         self._connections.unused_timer_passed(connection)
         if connection.bucket is not None and not connection.is_leaving:
             self._forget_if_unused(connection.bucket, now)

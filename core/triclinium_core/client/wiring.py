@@ -26,7 +26,7 @@ from triclinium_core.runtime.toolkit import Toolkit
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """Parts of one client."""
+    """Parts of one client that handle its events and timers."""
 
     connections: Connections
     keep_alive: KeepAlive

@@ -26,5 +26,5 @@ class CommonFormat(IntEnum):
 
 
 def common_format(flags: int) -> int:
-    """Return the format bits of ``flags``, or 0 if the writer set none. The four bits above them are ignored."""
+    """Return the format bits of ``flags``, or 0 if the writer set none. Ignore the four bits above them."""
     return (flags >> 24) & 0x0F

@@ -19,7 +19,7 @@ too."""
 
 
 def find_non_finite(value: object, encoded: bytes) -> tuple[str, float] | None:
-    """Return the path and the number of a float in ``value`` that became null in JSON; otherwise return None.
+    """Return the path of a NaN or an infinity in ``value``, and the number itself; None if ``value`` has neither.
 
     Ignore numbers that are keys: like all keys, they become strings.
 

@@ -136,7 +136,7 @@ class RawStringTranscoder:
         return EncodedValue(_utf8(value), STRING_FLAGS)
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
-        """Return the text."""
+        """Return the text of the document. ``as_type`` must be ``str`` or ``object``."""
         return _raw(data, as_type, str)
 
 
@@ -149,7 +149,7 @@ class RawBinaryTranscoder:
         return EncodedValue(_bytes(value, "RawBinaryTranscoder", "bytes"), BINARY_FLAGS)
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
-        """Return the bytes."""
+        """Return the bytes of the document. ``as_type`` must be ``bytes`` or ``object``."""
         return _raw(data, as_type, bytes)
 
 

@@ -1,4 +1,4 @@
-"""Report on the states of connections. Making it sends no request.
+"""Report on the states of connections, made without sending a request.
 
 Source: SDK-RFC 0061 "ClusterState", "EndpointState".
 """
@@ -32,7 +32,7 @@ A READY connection whose node has left the map is reported as DISCONNECTING inst
 
 
 def cluster_state(ready: int, count: int) -> ClusterState:
-    """Return the state of ``count`` connections of which ``ready`` are ready."""
+    """Return the state of a cluster with ``count`` connections, of which ``ready`` are ready."""
     if ready == 0:
         return ClusterState.OFFLINE
     return ClusterState.ONLINE if ready == count else ClusterState.DEGRADED
@@ -74,7 +74,7 @@ def diagnostics_of(connections: Connections, pool: Pool, *, report_id: str, sdk:
 
 
 def diagnose(connection: Connection, now: float) -> EndpointDiagnostics:
-    """Return the report on one connection."""
+    """Return the report on one key-value connection."""
     state = ENDPOINT_STATES[connection.state]
     if connection.is_leaving and state is EndpointState.CONNECTED:
         state = EndpointState.DISCONNECTING

@@ -1,6 +1,6 @@
 """Open pings and waits, from submission to completion. Each completes exactly once, unless its caller abandons it.
 
-After each event that changes the state of a connection, the client machine calls ``review`` with these connections.
+After each event that changes the states of connections, the client machine calls ``review`` with those connections.
 """
 
 from __future__ import annotations

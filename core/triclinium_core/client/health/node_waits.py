@@ -5,7 +5,7 @@ joins the map. A node serves the bucket once a connection has selected the bucke
 manifest of each node, repeatedly with a backoff, until the manifest is new enough. If a node restarts, its earlier
 result remains valid.
 
-A wait fails at the latest after the management timeout. The error of the timeout names each node that has not met the
+A wait that is still open after the management timeout fails. The timeout error names each node that has not met the
 condition, and the reason.
 
 Source: SDK-RFC 0049 "Controlled Backoff for Always Retry"; kv_engine ``docs/Collections.md``.
@@ -57,14 +57,14 @@ class _LateNode:
     answers: int = 0
     """Number of manifest responses from the node."""
     text: str | None = None
-    """Reason why the last response did not end the wait for the node; None before the first."""
+    """Reason why the last response did not end the wait for the node; None before the first response."""
     timer: TimerId | None = None
-    """Timer for the next request."""
+    """Timer for the next request; None before the first request."""
 
 
 @dataclass(slots=True, eq=False)
 class OpenNodeWait:
-    """Open wait."""
+    """One open wait for the nodes of a bucket."""
 
     token: int
     request: WaitForNodes
@@ -73,7 +73,7 @@ class OpenNodeWait:
     is_traced: bool
     """Whether the requests of the wait are reported to a tracer."""
     failure: errors.CouchbaseException | None = None
-    """Reason why the wait cannot succeed; None if it can."""
+    """Error with which the wait must fail; None while it can succeed."""
     late: dict[Connection, _LateNode] = field(default_factory=dict)
     serving: set[Connection] = field(default_factory=set)
     """Connections whose node is done: the connection has selected the bucket and, in a wait for a manifest, the node
@@ -101,7 +101,7 @@ class NodeWaits:
         """Open waits by token."""
 
     def submit(self, token: int, wait: WaitForNodes, now: float, *, is_traced: bool) -> None:
-        """Begin a wait."""
+        """Begin a wait, and schedule its deadline."""
         timer = self._timers.schedule(now + self._timeouts.management, TimerKind.NODES_DEADLINE, token)
         self.open[token] = OpenNodeWait(token, wait, now, timer, is_traced)
 

@@ -48,19 +48,19 @@ class _Target:
     """Progress of a ping on one connection."""
 
     attempt_max: int
-    """Number of attempts of the connection, over all its streams, after which the ping waits no longer."""
+    """Number of attempts of the connection, over all its streams, after which the ping stops waiting for it."""
     since: float
     """Time at which the NOOP was ordered. Before that, the time at which the connection joined the ping."""
     stream_number: int | None = None
     """Stream of the NOOP; None before the NOOP is sent."""
     is_reported: bool = False
-    """Whether the start of the NOOP was reported to a tracer, and its end was not yet."""
+    """Whether the start of the NOOP was reported to a tracer, but its end was not."""
     report: EndpointPingReport | None = None
 
 
 @dataclass(slots=True, eq=False)
 class OpenPing:
-    """Open ping."""
+    """One open ping with the reports that it has so far."""
 
     token: int
     request: Ping
@@ -141,12 +141,12 @@ class Pings:
         """Open pings by token."""
 
     def submit(self, token: int, ping: Ping, now: float, *, is_traced: bool) -> None:
-        """Begin a ping."""
+        """Begin a ping, and schedule the deadline for its key-value connections."""
         timer = self._timers.schedule(now + self._timeouts.kv, TimerKind.PING, token)
         self.open[token] = OpenPing(token, ping, now, timer, is_traced)
 
     def abandon(self, token: int, now: float) -> None:
-        """Forget a ping, and close the HTTP connections on which its requests are unanswered."""
+        """Forget a ping, and close the HTTP connections with its unanswered requests. Ignore an unknown token."""
         ping = self.open.pop(token, None)
         if ping is not None:
             self._timers.cancel(ping.timer)
@@ -202,7 +202,10 @@ class Pings:
         self._complete_if_whole(ping, now)
 
     def _ping_services(self, ping: OpenPing, now: float) -> None:
-        """Ping the HTTP endpoints in the newest config, each once."""
+        """Ping the HTTP endpoints in the newest config, each once.
+
+        After the first config, a ping of HTTP services alone stops waiting for connections.
+        """
         for endpoint in endpoints_of(ping.request, self._pool):
             if endpoint not in ping.endpoints:
                 ping.endpoints[endpoint] = None

@@ -36,7 +36,7 @@ PING_SECONDS_MAX = 10.0
 """Maximum timeout of one ping of a wait, in seconds. A service that has just started may never respond to the first
 ping. The timeout of the service's requests would delay the next ping too long."""
 PAUSE_SECONDS = 0.5
-"""Seconds between a failed ping and the next one: the longest backoff of SDK-RFC 0049."""
+"""Seconds between a failed ping and the next ping: the longest backoff of SDK-RFC 0049 "Best Effort"."""
 
 
 WORST_FIRST = (ClusterState.OFFLINE, ClusterState.DEGRADED, ClusterState.ONLINE)
@@ -57,14 +57,14 @@ class _Answering:
 
     life: EndpointLife = EndpointLife.PINGED
     text: str | None = None
-    """Reason why the last ping failed."""
+    """Reason why the last ping failed; None unless it failed."""
     timer: TimerId | None = None
-    """Timer for the next ping."""
+    """Timer for the next ping; None unless the last ping failed."""
 
 
 @dataclass(slots=True, eq=False)
 class OpenWait:
-    """Open wait."""
+    """One open wait for readiness."""
 
     token: int
     request: WaitUntilReady
@@ -96,11 +96,11 @@ class Readiness:
         """Open waits by token."""
 
     def submit(self, token: int, wait: WaitUntilReady, *, is_traced: bool) -> None:
-        """Begin a wait."""
+        """Begin a wait. The next ``review`` pings its HTTP endpoints."""
         self.open[token] = OpenWait(token, wait, is_traced)
 
     def abandon(self, token: int, now: float) -> None:
-        """Forget a wait, and close the HTTP connections on which its pings are unanswered."""
+        """Forget a wait, and close the HTTP connections on which its pings are unanswered. Ignore an unknown token."""
         wait = self.open.pop(token, None)
         if wait is not None:
             for known in wait.endpoints.values():
@@ -126,7 +126,7 @@ class Readiness:
         return connections + services + ([obstacle] if obstacle is not None else [])
 
     def review(self, now: float) -> None:
-        """End the waits whose desired state is reached or impossible. For all other waits, ping the new endpoints."""
+        """Ping the new endpoints of each wait. End the waits whose desired state is reached or impossible."""
         for wait in list(self.open.values()):
             self._look_at(wait, now)
 
@@ -182,7 +182,7 @@ class Readiness:
             self._fail(wait, error, now)
 
     def _services_state(self, wait: OpenWait, endpoints: Sequence[Endpoint]) -> ClusterState:
-        """Return the state of the endpoints; OFFLINE if a service has no endpoint that has responded to a ping."""
+        """Return the state of the endpoints; OFFLINE if none of the endpoints of a service has responded to a ping."""
         answered = [each for each in endpoints if wait.endpoints[each].life is EndpointLife.ANSWERED]
         if len(answered) == len(endpoints):
             return ClusterState.ONLINE

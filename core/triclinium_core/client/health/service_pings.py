@@ -1,4 +1,4 @@
-"""Endpoints that a ping of the HTTP services covers, and the texts for the results of the ping.
+"""Endpoints that a ping of the HTTP services covers, and descriptions of the results of the ping.
 
 Source: SDK-RFC 0061 "The ping Command".
 """
@@ -16,7 +16,7 @@ from triclinium_core.runtime.services.pool import Endpoint, Pool
 
 
 def endpoints_of(inquiry: Inquiry, pool: Pool) -> Iterator[Endpoint]:
-    """Yield the HTTP endpoints of an inquiry by the newest topology. Yield nothing before the first topology."""
+    """Yield the HTTP endpoints of an inquiry in the newest topology. Yield nothing before the first topology."""
     for service in inquiry.services:
         if service is not Service.KV:
             yield from pool.endpoints_of(service, namespace_of(service, inquiry))

@@ -40,12 +40,12 @@ class ConnectionStatistics:
     error_map_version: int | None = None
     error_map_revision: int | None = None
     config_revision: tuple[int, int] | None = None
-    """Epoch and revision of the newest cluster config."""
+    """Epoch and revision of the newest cluster config; None before the first config."""
     in_flight: int = 0
     waiting: int = 0
     """Operations queued until the connection is ready and has capacity."""
     last_error: str | None = None
-    """Reason why the newest attempt to connect failed, or the connection was lost."""
+    """Reason why the newest attempt to connect failed, or the connection was lost; None once it is ready."""
     circuit_breaker: BreakerStatistics | None = None
     server_time: ServerTimeStatistics | None = None
     """Durations that the server measured; None before the first response with a duration."""

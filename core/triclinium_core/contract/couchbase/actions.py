@@ -50,7 +50,7 @@ class CompleteOperation(msgspec.Struct, frozen=True, gc=False):
 
 
 class CompleteRequest(msgspec.Struct, frozen=True):
-    """Wake the caller of a service with ``result``. If the response has rows, ``result`` is the part after them."""
+    """Wake the caller of a service with ``result``. If the response has rows, ``result`` is the part after the rows."""
 
     token: neutral.Token
     result: ServiceResult

@@ -31,7 +31,7 @@ class OperationSubmitted(msgspec.Struct, frozen=True):
     retry_strategy: AnyRetryStrategy | None = None
     """Retry strategy of the operation; None for the client's strategy."""
     client_context: Mapping[str, object] | None = None
-    """User data for the retry strategy."""
+    """User data for the retry strategy; None without such data."""
     is_traced: bool = False
     """Whether the machine orders ``ReportDispatch`` and ``ReportAnswer`` for each attempt."""
     is_part: bool = False
@@ -74,7 +74,7 @@ class RequestSubmitted(msgspec.Struct, frozen=True):
     retry_strategy: AnyRetryStrategy | None = None
     """Retry strategy of the request; None for the client's strategy."""
     client_context: Mapping[str, object] | None = None
-    """User data for the retry strategy."""
+    """User data for the retry strategy; None without such data."""
     is_traced: bool = False
     """As in ``OperationSubmitted``. In addition, the machine orders ``ReportEnd`` at the end of the response."""
     encoding: Encoding | None = None
@@ -83,7 +83,10 @@ class RequestSubmitted(msgspec.Struct, frozen=True):
 
 
 class RowsWanted(msgspec.Struct, frozen=True, gc=False):
-    """The user has read the rows of a request, and waits for more rows or the end. Unknown tokens are ignored."""
+    """The user has read the rows of a request, and waits for more rows or the end.
+
+    The machine ignores unknown tokens.
+    """
 
     token: neutral.Token
 
@@ -141,7 +144,7 @@ class ServiceLookedUp(msgspec.Struct, frozen=True, gc=False):
     targets: tuple[tuple[str, int], ...] = ()
     """Host and port of each record, in any order; empty without records."""
     text: str = ""
-    """Error message of the resolver."""
+    """Error message of the resolver; empty without an error."""
 
     def __post_init__(self) -> None:
         check_type(self.service, "service", str)
@@ -160,8 +163,9 @@ class AuthenticatorChanged(msgspec.Struct, frozen=True):
     New connections use the new authenticator. With a password or a token, open connections authenticate again: requests
     that were sent before still receive their responses, and new operations wait for the end of the authentication. A
     connection that is being opened completes its bootstrap with the authenticator with which it started. If a node
-    refuses the authentication, the machine closes the connection, as it closes a new one. A connection in backoff
-    connects immediately. With a certificate, the driver presents the new one in later TLS handshakes.
+    refuses the authentication, the machine closes the connection, as after a refusal on a new connection. A connection
+    in backoff connects immediately. With a certificate, the driver presents the new certificate in later TLS
+    handshakes.
 
     The authenticator must suit the scheme of the connection string. It must use the same method as the previous
     authenticator: SASL or TLS.

@@ -19,7 +19,7 @@ from triclinium_core.telemetry.top_operations import TopOperations
 
 
 class Gathering:
-    """Collector of the entries of the default telemetry. Each kind of entries can be turned off.
+    """Collector of the entries of the default telemetry. Each kind of entry can be turned off.
 
     Args:
         tracer: thresholds of slow operations; None to collect no slow operations.
@@ -39,10 +39,10 @@ class Gathering:
         emit: Callable[[Action], None],
     ) -> None:
         self.thresholds: Mapping[Service, float] | None = None if tracer is None else tracer.thresholds
-        """Duration in seconds from which an operation is slow, by service; None to collect no slow operations."""
+        """Duration in seconds from which an operation is slow, by service; None if slow operations are not logged."""
         self.takes_orphans: bool = orphans is not None
         self.durations: OperationDurations | None = None
-        """Durations of the current interval; None to measure no durations."""
+        """Durations of the current interval; None if durations are not measured."""
         self._timers = timers
         self._emit = emit
         self._intervals: dict[TelemetryKind, float] = {}

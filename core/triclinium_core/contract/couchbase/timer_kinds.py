@@ -42,7 +42,7 @@ TIMERS_OF_HTTP_STREAMS = frozenset({TimerKind.HTTP_CONNECT, TimerKind.HTTP_IDLE}
 TIMERS_OF_INQUIRIES = frozenset(
     {TimerKind.PING, TimerKind.READINESS, TimerKind.NODES_DEADLINE, TimerKind.MANIFEST_QUESTION}
 )
-"""Timers of inquiries."""
+"""Timers of pings and waits."""
 
 
 TIMERS_OF_CONNECTIONS = frozenset({TimerKind.CONNECT, TimerKind.RECONNECT, TimerKind.DRAIN})

@@ -74,13 +74,13 @@ class PauseReading(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResumeReading(msgspec.Struct, frozen=True, gc=False):
-    """Resume reading from a stream."""
+    """Resume reading from a stream after ``PauseReading``."""
 
     stream: StreamId
 
 
 class AwaitedStrategy(Protocol):
-    """Asynchronous retry strategy. Only the machine knows the types of the request, the reason and the result."""
+    """Asynchronous retry strategy. The types of the request, the reason and the result depend on the machine."""
 
     @property
     def retry_after(self) -> Callable[..., Awaitable[object]]:
@@ -89,7 +89,7 @@ class AwaitedStrategy(Protocol):
 
 
 class AwaitedPermit(Protocol):
-    """Permit of an asynchronous strategy. Only the machine knows the type of the result of ``acquire``."""
+    """Permit of an asynchronous strategy. The type of the result of ``acquire`` depends on the machine."""
 
     def acquire(self) -> Awaitable[object]:
         """Return an awaitable with the decision on whether the first attempt may begin."""

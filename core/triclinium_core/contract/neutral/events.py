@@ -18,7 +18,7 @@ from triclinium_core.retry.checks import check_integer, check_type
 from triclinium_core.shown import total_repr
 
 Token = NewType("Token", int)
-"""Id of a user's operation or request, from its submission to its end. No two have the same id."""
+"""Id of a user's operation, request or inquiry, from its submission to its end. No two of them have the same id."""
 
 StreamId = NewType("StreamId", int)
 """Id of a byte stream. No two streams have the same id."""
@@ -95,7 +95,7 @@ class StreamLost(msgspec.Struct, frozen=True, gc=False):
     stream: StreamId
     cause: LossCause
     text: str = ""
-    """Error message of the operating system or the TLS library."""
+    """Error message of the operating system or the TLS library; empty without one."""
     handed_over: int | None = None
     """Number of bytes of this stream whose write the driver had started, whether they arrived or not (decision C24).
 
@@ -139,7 +139,7 @@ class StrategyDecided(msgspec.Struct, frozen=True):
 
     token: Token
     answer: object
-    """Return value of the strategy, whose type only the machine knows; None if the strategy raised."""
+    """Return value of the strategy, whose type depends on the machine; None if the strategy raised."""
     raised: BaseException | None = None
 
 

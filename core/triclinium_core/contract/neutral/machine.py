@@ -18,7 +18,7 @@ class Machine(Protocol[E_contra, A_co]):
 
     @property
     def wakeup(self) -> float:
-        """Time at which the machine needs ``TimePassed``; ``inf`` for never."""
+        """Time at which the machine needs ``TimePassed``, in monotonic seconds; ``inf`` for never."""
         ...
 
     @property

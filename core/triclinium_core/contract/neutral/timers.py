@@ -1,4 +1,4 @@
-"""Heap of timers, each with a kind and a subject, and the time of the next one.
+"""Heap of timers, each with a kind and a subject, and the time of the next timer.
 
 Cancelling a timer releases its subject immediately, but leaves its time in the heap. ``Timers`` skips the times of
 cancelled timers, and sweeps them out of a heap of more than ``SWEEP_SIZE_MIN`` entries when they outnumber the live
@@ -64,7 +64,7 @@ class Timers(Generic[K]):
     def pop_due(self, now: float, newest: TimerId) -> tuple[K, object] | None:
         """Remove the first due timer, and return its kind and its subject.
 
-        Return None if no timer is due, or if the first one was added after ``newest``.
+        Return None if no timer is due, or if the first due timer was added after ``newest``.
         """
         if self.wakeup > now or not self._heap or self._heap[0][1] > newest:
             return None

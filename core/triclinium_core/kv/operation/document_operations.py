@@ -26,7 +26,7 @@ JSON_TRANSCODER = JsonTranscoder()
 
 
 class Keyspace(msgspec.Struct, frozen=True, cache_hash=True):
-    """Bucket, scope and collection. Only over ``memcached://``, and for NOOPs of the client itself, is there no bucket.
+    """Bucket, scope and collection. ``bucket`` may be None only over ``memcached://`` and in the client's own NOOPs.
 
     Raises:
         InvalidArgumentException: a name is invalid.

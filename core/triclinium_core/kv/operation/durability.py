@@ -20,7 +20,7 @@ DURABLE_TIMEOUT_MIN = 1.5
 writes would fail as ambiguous. Other Couchbase clients have the same minimum."""
 
 TIMEOUT_MS_MAX = 0xFFFE
-"""Maximum number of milliseconds in the field, because servers refuse 0xffff. They also refuse 0."""
+"""Maximum of the timeout field in milliseconds, because servers refuse 0xffff. They also refuse 0."""
 
 _PERCENT_FOR_SERVER = 90
 _REQUIREMENT = struct.Struct(">BH")
@@ -44,7 +44,7 @@ def check_durability(value: object) -> DurabilityLevel:
     """Return ``value`` if it is a durability level.
 
     Raises:
-        InvalidArgumentException: ``value`` is not a durability level. The number of a level is not one either.
+        InvalidArgumentException: ``value`` is not a ``DurabilityLevel``. The number of a level is refused too.
     """
     if not isinstance(value, DurabilityLevel):
         names = ", ".join(level.name for level in DurabilityLevel)

@@ -26,7 +26,7 @@ def read_failure(operation: Operation, frame: Frame, node: str) -> KvResponse:
     """Return the facts in an error response to ``operation``.
 
     Args:
-        node: the node that sent it.
+        node: node that sent the response.
 
     Raises:
         MalformedResponse: the status reports a failed path, but the body does not name the path.
@@ -60,7 +60,7 @@ BODY_SIZE_BYTES_MAX = 64 * 1024
 
 
 class ErrorDetails(msgspec.Struct, frozen=True):
-    """The two texts in the body of an extended error."""
+    """The two strings in the body of an extended error: its description, and its id in the server's log."""
 
     context: str | None = None
     ref: str | None = None
@@ -74,7 +74,7 @@ _DECODER = msgspec.json.Decoder(_ErrorBody)
 
 
 def parse_error_body(body: bytes) -> ErrorDetails:
-    """Return the texts in ``body``, or empty details if ``body`` has another form."""
+    """Return the strings in ``body``, or empty details if ``body`` has another form or is too large."""
     if not body.startswith(b"{") or len(body) > BODY_SIZE_BYTES_MAX:
         return ErrorDetails()
     try:

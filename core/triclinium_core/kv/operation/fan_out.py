@@ -28,7 +28,7 @@ class FanOut(Protocol[T_co]):
 
     @property
     def bucket(self) -> str | None:
-        """Bucket of all operations of the call."""
+        """Bucket of all operations of the call; None for a plain memcached."""
 
     @property
     def wakeup(self) -> float:

@@ -137,7 +137,7 @@ def named(service_types: Collection[Service] | None) -> Sequence[Service]:
 
 
 def check_service_types(value: Collection[Service] | None) -> None:
-    """Check the services of an inquiry.
+    """Check that ``value`` is a collection of at least one service, or None.
 
     Raises:
         InvalidArgumentException: ``value`` is neither None nor a collection of services, or is empty.

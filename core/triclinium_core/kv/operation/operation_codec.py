@@ -94,7 +94,7 @@ def encode_operation(
     """Return the frame for one attempt of an operation.
 
     Args:
-        vbucket: vbucket of the document; 0 for an operation without one.
+        vbucket: vbucket of the operation or of its document; 0 for an operation without a vbucket.
         prefix: encoded collection id that precedes the key; empty if the server did not grant collections.
         time_left: seconds until the operation's deadline. For a durable operation, it determines the server's timeout.
 
@@ -154,9 +154,10 @@ def encode_operation(
 
 
 def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Result:
-    """Return the result in a successful response. The value of ``frame`` is already inflated.
+    """Return the result in a successful response.
 
     Args:
+        frame: response whose value has been inflated.
         vbucket: vbucket of the request, for the mutation token.
 
     Raises:

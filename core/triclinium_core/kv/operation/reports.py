@@ -37,7 +37,7 @@ class EndpointState(Enum):
 
     DISCONNECTED = "disconnected"
     CONNECTING = "connecting"
-    """The connection is being opened, which includes authentication and the selection of the bucket."""
+    """The client is opening the stream, authenticating, or selecting the bucket."""
     CONNECTED = "connected"
     DISCONNECTING = "disconnecting"
     """The node has left the cluster map, and requests on the connection are still pending."""
@@ -59,7 +59,7 @@ class EndpointPingReport(msgspec.Struct, frozen=True, kw_only=True):
 
     type: Service
     id: str
-    """Id of the stream that the ping used. ``EndpointDiagnostics`` has the same id for this stream."""
+    """Id of the stream that the ping used; ``0x0`` without one. ``EndpointDiagnostics`` has the same id for it."""
     remote: str
     """``host:port``."""
     local: str | None
@@ -71,7 +71,7 @@ class EndpointPingReport(msgspec.Struct, frozen=True, kw_only=True):
     """Time to the response or to the end of the wait. It starts when the request is sent, or with the call if no
     request could be sent."""
     error: str | None = None
-    """Reason of the failure; None if the state is OK."""
+    """Reason for the failure; None if the state is OK."""
 
 
 class PingResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class PingResult(msgspec.Struct, frozen=True, kw_only=True):
     """Revision of the newest cluster config; None if no node has sent one."""
     endpoints: Mapping[Service, tuple[EndpointPingReport, ...]]
     """Reports by service, for each requested service of the cluster. Without a cluster config, the reports on key-value
-    are always included, because they explain why the client knows no other service."""
+    are always included, because they explain why the client has found no other service."""
     version: int = REPORT_VERSION
 
     def as_json(self) -> str:

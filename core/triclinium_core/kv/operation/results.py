@@ -162,7 +162,7 @@ class LookupInReplicaResult(LookupInResult, frozen=True, kw_only=True):
 
 
 def as_lookup_of_copy(result: LookupInResult, *, is_replica: bool) -> LookupInReplicaResult:
-    """Return the result of a lookup in one copy, with the kind of the copy."""
+    """Return ``result`` as the result of a lookup in one copy: a replica or the active copy."""
     return LookupInReplicaResult(**msgspec.structs.asdict(result), is_replica=is_replica)
 
 

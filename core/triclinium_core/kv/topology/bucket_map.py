@@ -25,7 +25,8 @@ class BucketMap:
 
     Args:
         nodes: address of each server in the map; None for an unreachable server.
-        holders: for each vbucket, the indexes in ``nodes`` of the active node and of the replicas.
+        holders: for each vbucket, the indexes in ``nodes`` of the active node and of the replicas; ``NO_NODE`` for a
+            missing copy.
         here: address of the node that sent the map; None if unknown.
         forward: ``holders`` after the current rebalance; empty without a rebalance.
         network: network whose addresses the client uses.
@@ -109,7 +110,7 @@ def map_of(config: ClusterConfig, *, source: Address, tls: bool, network: str = 
 
 
 def nodes_of(entries: Sequence[NodeEntry], *, source: Address, tls: bool, network: str) -> list[Address | None]:
-    """Return each node's key-value address in the network; None for a node without one. See ``map_of``."""
+    """Return each node's key-value address in the network; None for a node without such an address. See ``map_of``."""
     service = "kvSSL" if tls else "kv"
     addresses = [address_in(network, entry, service, source) for entry in entries]
     if network != DEFAULT:
@@ -122,7 +123,7 @@ def nodes_of(entries: Sequence[NodeEntry], *, source: Address, tls: bool, networ
 def addresses_of(
     config: ClusterConfig, *, source: Address, tls: bool, network: str = DEFAULT
 ) -> tuple[Sequence[Address], Address | None]:
-    """Return the addresses of the nodes in a global config, and the address of the node that sent it, if known.
+    """Return the addresses of the nodes in a global config, and that of the node that sent it, or None if unknown.
 
     Omit nodes without a key-value address in the network. ``map_of`` explains the arguments.
     """
@@ -134,7 +135,7 @@ def addresses_of(
 
 
 def parse_server(server: str) -> Address | None:
-    """Return the address in ``host:port``, the form in server lists. Return None if the text has another form."""
+    """Return the address in ``host:port``, the form in server lists. Return None for a string in another form."""
     host, _, digits = server.rpartition(":")
     port = int(digits) if _PORT.fullmatch(digits) is not None else 0
     return Address(host.removeprefix("[").removesuffix("]"), port) if host and 1 <= port <= PORT_MAX else None

@@ -1,7 +1,7 @@
 """Parser of the cluster configs that nodes send.
 
-The parser ignores unknown fields. For an invalid config it raises with the reason, so that the client can keep the old
-config.
+The parser ignores unknown fields. For an invalid config, it raises an exception with the reason, so that the client can
+keep the old config.
 
 Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5, server request 0x01).
 """
@@ -94,12 +94,12 @@ class ClusterConfig(msgspec.Struct, frozen=True, rename="camel"):
     bucket_capabilities: list[str] = []
     cluster_capabilities: dict[str, list[str]] = {}
     cluster_uuid: str | None = msgspec.field(default=None, name="clusterUUID")
-    """UUID of the cluster. Servers send this field and ``cluster_name`` since 7.6.4."""
+    """UUID of the cluster. Servers before 7.6.4 send neither this field nor ``cluster_name``: both stay None."""
     cluster_name: str | None = None
 
     @property
     def can(self) -> frozenset[BucketCapability]:
-        """Capabilities of the bucket that this client knows."""
+        """Capabilities of the bucket, without those that are not in ``BucketCapability``."""
         return known_capabilities(BucketCapability, self.bucket_capabilities)
 
     def service_can(self, service: str) -> frozenset[ClusterCapability]:

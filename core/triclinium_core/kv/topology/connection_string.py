@@ -94,7 +94,7 @@ class ConnectionString:
 
     @property
     def service(self) -> str | None:
-        """Name of the SRV records to look up in DNS; None if the client must not look up the host."""
+        """Name of the SRV records to look up in DNS; None if the client must not look up any."""
         if self.scheme is Scheme.MEMCACHED or len(self.addresses) > 1 or self.has_port:
             return None
         host = self.addresses[0].host
@@ -158,7 +158,7 @@ def _parse_address(text: str, scheme: Scheme) -> Address:
 
 
 def _no_address(text: str, scheme: Scheme) -> str:
-    """Return the message for a text that is not a host."""
+    """Return the message for a string that is neither a host nor ``host:port``."""
     suffixed = _WITH_PROTOCOL.fullmatch(text)
     if suffixed is not None:
         # Suggest removing the port together with an HTTP protocol, because an HTTP port is not a key-value port.
@@ -221,7 +221,7 @@ def _parse_options(query: str) -> Mapping[str, str]:
 
 
 def _shown(text: str) -> str:
-    """Return the text for an error without the part before the last ``@``, which may contain a password."""
+    """Return the first 80 characters for an error, without the part before the last ``@``: it may have a password."""
     return text[text.rfind("@") + 1 :][:80]
 
 

@@ -1,4 +1,4 @@
-"""Choice of the network whose addresses of the nodes the client uses.
+"""Choice of the network in which the client uses the addresses of the nodes.
 
 A config may list several addresses of a node: its internal address in the network ``default``, and alternate addresses
 in networks that the administrator names, usually ``external``. A client uses one network. By default, this is the
@@ -66,8 +66,8 @@ class Network:
 def choose_network(entries: Sequence[NodeEntry], seeds: Sequence[Address], source: Address) -> str:
     """Return the name of the network in which a client found the cluster at one of ``seeds``.
 
-    Return the first network with the host and port of a seed. Without one, return the first network with the host
-    of a seed, because ports may be forwarded. Otherwise return ``DEFAULT``.
+    Return the first network with the host and port of a seed. Without such a network, return the first network with the
+    host of a seed, because ports may be forwarded. Otherwise return ``DEFAULT``.
 
     Args:
         entries: nodes of the first config.

@@ -41,5 +41,5 @@ class OwnAddresses:
         self._of.pop(bucket, None)
 
     def of(self, reached: Address) -> Address:
-        """Return the address of a node in the default network; ``reached`` if no config has another address."""
+        """Return the canonical address of the node at ``reached``; ``reached`` if no config has a different one."""
         return next((known[reached] for known in self._of.values() if reached in known), reached)

@@ -102,8 +102,8 @@ class StringOption:
     Args:
         group: class of options that has ``field``.
         field: field of ``group`` that the option sets.
-        read: parser of the text. For an invalid text, it raises ValueError with the reason.
-        wanted: description of valid texts.
+        read: parser of the value. For an invalid value, it raises ValueError with the reason.
+        wanted: description of valid values.
     """
 
     group: type[TimeoutOptions | ClientOptions]

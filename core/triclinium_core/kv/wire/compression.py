@@ -8,14 +8,14 @@ from __future__ import annotations
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 
 XATTR_SIZE_MAX = 1024 * 1024
-"""Maximum size of extended attributes. They share the field with the value, but do not count towards the limit of the
-document's size."""
+"""Maximum size of extended attributes in bytes. They share the field with the value, but do not count towards the size
+limit of the document."""
 
 INFLATED_SIZE_MAX = VALUE_SIZE_MAX + XATTR_SIZE_MAX
 
 DEFLATE_SIZE_MIN = 32
-"""Minimum size of a value that the client compresses, because shorter values hardly shrink. All Couchbase clients use
-this bound."""
+"""Minimum size in bytes of a value that the client compresses, because shorter values hardly shrink. All Couchbase
+clients use this bound."""
 
 DEFLATE_RATIO_MAX = 0.83
 """Maximum ratio of compressed to original size. Above it, the client sends the value uncompressed. All Couchbase

@@ -62,7 +62,7 @@ class MalformedFrame(ValueError):
 
     Args:
         reason: one line, which names the invalid part.
-        offset: start of the frame, in bytes.
+        offset: start of the frame, in bytes from the start of the scanned buffer; in ``FrameBuffer``, of the stream.
     """
 
     def __init__(self, reason: str, offset: int) -> None:

@@ -1,6 +1,6 @@
 """Limits of JSON from a server, which the client checks before it parses the JSON.
 
-A limit of the size alone does not bound the work of parsing: a megabyte may contain one string or half a million lists.
+A limit on the size alone does not bound the work of parsing: a megabyte may contain one string or half a million lists.
 Brackets and commas within strings count too, so a count may be too high, but is never too low.
 """
 

@@ -257,7 +257,7 @@ class KeyValueCarrier:
     def end_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame, now: float) -> None:
         """Process the response to an abandoned request to open a scan.
 
-        Report the response if it has measurements to report. Cancel the scan if the node has opened it.
+        Report the response if ``scan`` has measurements. Cancel the scan if the node has opened it.
         """
         if scan.measured is not None:
             self.orphaned(scan.measured, frame, now)
@@ -357,7 +357,7 @@ class KeyValueCarrier:
     # -- Calls of the life cycle.
 
     def give_up_waiting(self, live: LiveOperation) -> Undispatched | None:
-        """End an operation's wait for a connection or a collection id, and return the reason of the wait.
+        """End an operation's wait for a connection or a collection id, and return the reason for the wait.
 
         Return None if the operation does not wait.
         """
@@ -376,7 +376,7 @@ class KeyValueCarrier:
     def debtor(self, live: LiveOperation, event: TimePassed) -> Connection | None:
         """Return the connection that has not responded to the attempt.
 
-        Return None if no byte of the attempt was sent, or if received bytes are unread.
+        Return None without an attempt in flight, if no byte of the attempt was sent, or if received bytes are unread.
         """
         if live.stream is None or live.opaque is None or live.stream in event.unread:
             return None

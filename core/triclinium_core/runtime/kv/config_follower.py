@@ -58,7 +58,7 @@ class ConfigFollower:
         self._reaches_all_nodes = False
         """Whether the client keeps a connection to every node of the cluster, not only to the nodes of its buckets."""
         self._global_source: tuple[Connection, Address] | None = None
-        """Connection on which the newest global config arrived, and its address at that time."""
+        """Connection on which the newest global config arrived, and its address then; None before the first config."""
 
     def take(self, connection: Connection, document: bytes | None, now: float) -> BootstrapFailure | None:
         """Store a config from ``connection`` if it is newer than the known one. Return the failure if it is unusable.

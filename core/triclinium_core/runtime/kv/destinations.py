@@ -57,7 +57,10 @@ class Destinations:
         self._buckets: dict[str | None, _Bucket] = {}
 
     def recall(self, operation: Operation) -> Destination | None:
-        """Return the cached route to the active copy of an operation's document. Return None for other copies."""
+        """Return the cached route to the active copy of an operation's document.
+
+        Return None if no route is cached, or if the operation addresses another copy.
+        """
         known = self._buckets.get(operation.keyspace.bucket)
         if known is None or not operation.is_for_active_copy:
             return None

@@ -41,12 +41,12 @@ _READY, _IN_FLIGHT = ConnectionState.READY, Stage.IN_FLIGHT
 
 
 def load_of(connection: Connection) -> Load:
-    """Return the load of a connection: its unanswered requests and the peak of its queue."""
+    """Return the load of a connection: its unanswered requests, and the peak of its queue or 0 for an empty queue."""
     return Load(len(connection.in_flight), connection.waiting.peak if connection.waiting else 0)
 
 
 def dispatch_report(token: int, connection: Connection, opaque: int, own_addresses: OwnAddresses) -> ReportDispatch:
-    """Return the report of an attempt to a tracer, just after the client has ordered to send the attempt."""
+    """Return the action that reports an attempt to a tracer, just after the client has ordered the attempt's frame."""
     link, server = connection.link, own_addresses.of(connection.address)
     attributes = dispatch_attributes(
         (server.host, server.port), peer=link.remote_address, local_id=link.local_id, operation_id=opaque
@@ -172,14 +172,14 @@ class KeyValueDispatcher:
         return self.terminal_reason(operation) or connection.history.unavailable_reason
 
     def terminal_reason(self, operation: LiveOperation) -> RetryReason | None:
-        """Return the retry reason for the terminal state that prevents an operation, or None."""
+        """Return the retry reason for the terminal state that prevents an operation; None if no state prevents it."""
         keyspace = operation.request.keyspace
         return self._terminal_states.reason_for(
             Service.KV, bucket=keyspace.bucket, scope=keyspace.scope, collection=keyspace.collection
         )
 
     def _search(self, operation: LiveOperation, now: float) -> Destination | None:
-        """Return the route of an operation by the newest map. Return None if no known node has the document."""
+        """Return the route of an operation in the newest map. Return None if no known node has the document."""
         request = operation.request
         bucket, copy = request.keyspace.bucket, request.copy
         known = self._maps.get(bucket)
@@ -223,7 +223,7 @@ class KeyValueDispatcher:
     def _hold(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:
         """Queue an operation if its connection is being established or reauthenticates.
 
-        Otherwise, return why not to send it.
+        Return None if the operation was queued, otherwise the reason why it cannot be sent.
         """
         if connection.dialect.bare:
             check_bare(operation.request)
@@ -235,7 +235,7 @@ class KeyValueDispatcher:
         return DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail, node=connection.node)
 
     def _queue(self, operation: LiveOperation, connection: Connection, now: float) -> Undispatched | None:
-        """Queue an operation until a connection has capacity."""
+        """Queue an operation until a connection has capacity. Return the reason if the queue is full, else None."""
         if connection.dialect.bare:
             check_bare(operation.request)
         if connection.in_flight.is_full:
@@ -243,7 +243,10 @@ class KeyValueDispatcher:
         return self._wait(operation, connection)
 
     def _wait(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:
-        """Add an operation to the queue of a connection. Return the reason if the queue is full (decision C37)."""
+        """Add an operation to the queue of a connection.
+
+        Return the reason if the queue is full, else None (decision C37).
+        """
         if len(connection.waiting) >= WAITING_MAX:
             return self.lost(operation, connection, status_text(connection), load=load_of(connection))
         self._waits_for[operation.token] = connection
@@ -283,7 +286,10 @@ class KeyValueDispatcher:
             )
 
     def _wait_for_collection(self, operation: LiveOperation, connection: Connection, now: float) -> Undispatched | None:
-        """Queue an operation until its collection id is known. Return a reason if the queue is full (decision C37)."""
+        """Queue an operation until its collection id is known.
+
+        Return the reason if the queue is full, else None (decision C37).
+        """
         keyspace = operation.request.keyspace
         if not self._collections.wait(connection, keyspace, operation.token, now):
             path = f"{keyspace.scope}.{keyspace.collection}"

@@ -67,7 +67,7 @@ class KnownConfigs:
         return self._configs.values()
 
     def get(self, bucket: str | None) -> ClusterConfig | None:
-        """Return the newest config of a bucket; None before the first."""
+        """Return the newest config of a bucket; None before the first config."""
         return self._configs.get(bucket)
 
     def newest_revision(self) -> int | None:
@@ -87,7 +87,10 @@ class KnownConfigs:
         return servers.num_replicas if servers is not None else None
 
     def capabilities_of(self, service: Service) -> frozenset[ClusterCapability]:
-        """Return the capabilities of an HTTP service, from the config of the cluster or else from that of a bucket."""
+        """Return the capabilities of an HTTP service, from the config of the cluster or else the newest of a bucket.
+
+        Return no capabilities before the first config.
+        """
         newest = self._configs.get(None) or max(self._configs.values(), key=lambda each: each.revision, default=None)
         return newest.service_can(CAPABILITY_NAMES[service]) if newest is not None else frozenset()
 

@@ -33,15 +33,15 @@ class LiveOperation(Live[Operation], eq=False):
     """Opaque of the attempt in flight; None without one."""
     vbucket: int = 0
     map: BucketMap | None = None
-    """Map by which the newest attempt was sent."""
+    """Map in which the client found the node of the newest attempt; None without a map."""
     wrong_node_count: int = 0
     """Number of attempts at which a node refused the vbucket, although ``map`` names the node for it."""
     last_opaque: int | None = None
-    """Opaque of the newest attempt that has ended."""
+    """Opaque of the newest attempt that has ended; None before."""
     found: list[ScanResult] | None = None
-    """Documents of a scan page of which further responses are expected."""
+    """Documents received so far of a scan page; None before the first response."""
     found_size: int = 0
-    """Total size of those documents in bytes."""
+    """Total size of the documents in ``found``, in bytes."""
 
     @property
     def bucket(self) -> str | None:

@@ -37,7 +37,7 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
 
 
 Undispatched = events.DispatchFailed | events.SocketClosed | Refused
-"""Reason why the carrier did not send an attempt, or not completely. ``Refused`` fails the operation or request. For
+"""Reason why the carrier did not send an attempt, or sent only a part. ``Refused`` fails the operation or request. For
 the two other reasons, the retry strategy decides."""
 
 
@@ -68,7 +68,7 @@ class Carrier(Protocol[L_contra, D]):
         """Send or queue an attempt. Return None, or the reason why the carrier can do neither."""
 
     def give_up_waiting(self, live: L_contra) -> Undispatched | None:
-        """End the wait for dispatch at the deadline, and return the reason of the wait. Return None without a wait."""
+        """End the wait for dispatch at the deadline, and return the reason for the wait. Return None without a wait."""
 
     def out_of_time(self, live: L_contra) -> events.WakeupReached:
         """Return the facts that the error of a timeout contains."""
@@ -87,7 +87,7 @@ class Carrier(Protocol[L_contra, D]):
         """Forget the route of the newest attempt, before a retry or a decision of the strategy."""
 
     def retry_decided(self, live: L_contra, reason: RetryReason) -> None:
-        """Record the reason of a failure after the strategy has decided about a retry."""
+        """Record the reason for a failure after the strategy has decided about a retry."""
 
     def carry_out(self, live: L_contra, order: OrderOfKeyValue, origin: object, now: float) -> None:
         """Execute an order of the retry machine that concerns a connection, the map or a collection id.

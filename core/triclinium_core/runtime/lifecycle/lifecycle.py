@@ -261,7 +261,7 @@ class Lifecycle:
             self._emit(neutral.ReportStrategyError(neutral.Token(live.token), error))
 
     def forget(self, live: Live[Any]) -> None:
-        """Remove a settled operation."""
+        """Remove a settled operation, and cancel its timers."""
         live.stage = Stage.SETTLED
         del self.open[live.token]
         self.cancel_timers(live)

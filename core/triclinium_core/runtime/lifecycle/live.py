@@ -33,8 +33,8 @@ R = TypeVar("R", bound=Submittable)
 class Live(msgspec.Struct, Generic[R], eq=False):
     """Base of open operations and requests. Times are monotonic seconds.
 
-    The garbage collector tracks this class, because it refers to objects of users. Subclasses override the members that
-    raise NotImplementedError: Struct and ABC have different metaclasses, so these members cannot be abstract.
+    The garbage collector tracks these objects, because they refer to objects of users. Subclasses override the members
+    that raise NotImplementedError: Struct and ABC have different metaclasses, so these members cannot be abstract.
     """
 
     token: Token
@@ -52,7 +52,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     """Permit of a token strategy; None with a Couchbase strategy."""
     stage: Stage = Stage.WAITING
     link: Link | None = None
-    """Stream of the newest attempt."""
+    """Stream of the newest attempt; None before the first."""
     dispatched_at: float | None = None
     """Time at which the attempt in flight was sent; None without an attempt in flight."""
     past: PastAttempts | None = None

@@ -1,4 +1,4 @@
-"""Measurements of one operation or request. The client keeps them for a late response after an abandonment."""
+"""Measurements of one operation or request. After the caller abandons it, the client keeps them for a late response."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ class Measured(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     encode_seconds: float | None
     """Duration of the encoding in seconds; None if nothing was encoded, or if the duration was not measured."""
     operation_id: str | None
-    """Opaque of the newest attempt in hexadecimal, or the client context id of a statement (SDK-RFC 0067)."""
+    """Opaque of the newest attempt in hexadecimal, or the client context id of a statement (SDK-RFC 0067). None if the
+    operation has neither."""
     link: Link | None
-    """Stream of the newest attempt."""
+    """Stream of the newest attempt; None before the first attempt."""
     dispatched_at: float | None
     """Time at which the attempt in flight was sent; None without one."""
     past: PastAttempts

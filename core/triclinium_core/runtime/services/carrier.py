@@ -96,7 +96,7 @@ class HttpCarrier:
     # -- Submission.
 
     def submit(self, event: RequestSubmitted, now: float) -> None:
-        """Submit a request of a user."""
+        """Record a request of a user with its deadline, and begin its first attempt."""
         strategy = event.retry_strategy
         live = self._open(
             event.token,
@@ -514,7 +514,7 @@ class HttpCarrier:
         live.leave_endpoint()
 
     def retry_decided(self, live: LiveRequest, reason: RetryReason) -> None:
-        """Forget the plan of a statement if the reason of the failure shows that the plan is unusable."""
+        """Forget the plan of a statement if the reason for the failure shows that the plan is unusable."""
         self._statements.failed(live.request, reason)
 
     def carry_out(self, live: LiveRequest, order: OrderOfKeyValue, origin: object, now: float) -> None:
@@ -529,7 +529,7 @@ class HttpCarrier:
         self._dispatcher.leave(live, reason, now)
 
     def context(self, live: LiveRequest, context: ErrorContext) -> ErrorContext:
-        """Return a context that includes the endpoint for which a request waits, and the reason of the wait."""
+        """Return a context that includes the endpoint for which a request waits, and the reason for the wait."""
         if live.stage is Stage.WAITING and live.endpoint is not None:
             context = replace(context, last_dispatch_error=waits_for(live.endpoint))
         reason = self._dispatcher.reason_of_waiting(live)

@@ -240,7 +240,10 @@ class HttpConnection:
         return (b"", b"") if chunks.rest is None else (_LAST_CHUNK + chunks.rest, b"")
 
     def _parse(self, data: bytes, news: list[HttpNews], body: list[bytes]) -> AnswerEnded | None:
-        """Parse bytes with h11. Add the events to ``news``, and the content of a body to ``body``."""
+        """Parse bytes with h11. Add the events to ``news``, and the content of a body to ``body``.
+
+        Return the event of a complete response; None if the response is incomplete.
+        """
         self._http.receive_data(data)
         while self.is_busy:
             event = self._http.next_event()

@@ -48,7 +48,7 @@ class HttpDispatcher:
         self._terminal_states = cluster.terminal_states
         self._emit = emit
         self.last_loss: str | None = None
-        """Reason why the client last lost a connection while it waited for the first cluster config."""
+        """Reason why the client last lost a connection while it waited for the first cluster config; None otherwise."""
         self.unplaced: dict[int, LiveRequest] = {}
         """Requests that wait for the first cluster config."""
         self._waiting: dict[int, LiveRequest] = {}

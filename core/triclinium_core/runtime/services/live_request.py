@@ -49,16 +49,16 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
     decoding: tuple[Steps[ServiceResult], HttpResponse] | None = None
     """Remaining steps of decoding the response, and the response; None before the decoding begins."""
     endpoint: Endpoint | None = None
-    """Endpoint of the newest attempt."""
+    """Endpoint of the newest attempt; None before the first attempt, and after a failed attempt."""
     stream: StreamId | None = None
     """Stream of the attempt in flight; None without one."""
     answered_on: StreamId | None = None
-    """Stream on which the newest complete response arrived, or that was lost during the newest attempt. It may be
-    closed."""
+    """Stream on which the newest complete response arrived, or that was lost during the newest attempt; None before. It
+    may be closed."""
     secrets: Secrets = NO_SECRETS
     """Credentials and passwords that the newest attempt contains. No error may contain them."""
     failed_at: Address | None = None
-    """Address of the endpoint at which the newest attempt failed."""
+    """Address of the endpoint at which the newest failed attempt failed; None if no attempt has failed."""
 
     @property
     def bucket(self) -> str | None:
@@ -107,7 +107,7 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
         )
 
     def next_context_id(self) -> str | None:
-        """Return the client context id of the next attempt.
+        """Return the client context id of the next attempt; None if the service uses no such ids.
 
         All attempts have the same id if the user passed one. Otherwise each further message has a different suffix, so
         that the client can recognise the response to an earlier message.

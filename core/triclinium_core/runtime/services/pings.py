@@ -37,7 +37,7 @@ class PingOutcome(NamedTuple):
 
 
 class _Ping(NamedTuple):
-    """Open ping."""
+    """One open ping of an endpoint, or a canary."""
 
     owner: object
     """Ping or wait of the user that needs this ping; for a canary, the endpoint itself."""

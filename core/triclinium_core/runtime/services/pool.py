@@ -60,11 +60,12 @@ class Endpoint:
         """Streams without a request, each with the timer at which the client closes it. The last used stream is at the
         end."""
         self.newest_stream: neutral.StreamId | None = None
-        """Stream that the client ordered last. It may not be open."""
+        """Stream that the client ordered last, which may not be open; None before the first."""
         self.last_error: str | None = None
-        """Reason why the newest stream could not be opened, or the exception that a decoder raised on a response."""
+        """Reason why the newest stream could not be opened, or the exception that a decoder raised on a response. None
+        after a stream has opened."""
         self.breaker_timer: neutral.TimerId | None = None
-        """Timer for the canary of an open breaker."""
+        """Timer for the canary of an open breaker; None before the first event of the breaker."""
         self._connections_max = connections_max
 
     @total_repr
@@ -77,7 +78,7 @@ class Endpoint:
     def needs_stream(self) -> bool:
         """Whether to open one more stream: more requests are queued than streams are opening or idle.
 
-        Return False if the endpoint has its maximum number of connections.
+        False if the endpoint has its maximum number of connections.
         """
         count = len(self.opening) + len(self.connections)
         has_room = not self._connections_max or count < self._connections_max
@@ -95,7 +96,7 @@ class Endpoint:
 
 
 def choose(endpoints: Iterable[Endpoint], *, avoided: Address | None) -> Endpoint | None:
-    """Return the endpoint with the lowest load among those whose breakers permit requests, or None.
+    """Return the endpoint with the lowest load among those whose breakers permit requests; None if no breaker does.
 
     Args:
         avoided: address at which the last attempt failed. Return its endpoint only if no other endpoint is usable.
@@ -150,7 +151,7 @@ class Pool:
         return bool(self._topologies)
 
     def endpoints_of(self, service: Service, bucket: str | None = None) -> list[Endpoint]:
-        """Return the endpoints of a service by the newest topology, in the order of the config's nodes.
+        """Return the endpoints of a service in the newest topology, in the order of the config's nodes.
 
         Args:
             bucket: bucket whose nodes to use; None to use all nodes of the cluster.
@@ -171,7 +172,10 @@ class Pool:
         return outside_of(service, self._topologies, bucket=bucket, tls=self._tls)
 
     def network_obstacle(self) -> str | None:
-        """Return why no known node has an address in the client's network; None if one has, or if none is known."""
+        """Return why no known node has an address in the client's network.
+
+        Return None if a node has such an address, or if no node is known.
+        """
         obstacles = [topology.obstacle for topology in self._topologies.values()]
         return obstacles[0] if obstacles and None not in obstacles else None
 
@@ -181,7 +185,7 @@ class Pool:
         return self._endpoints.values()
 
     def connection(self, stream: neutral.StreamId) -> HttpConnection | None:
-        """Return the connection on an open stream, or None."""
+        """Return the connection on an open stream; None if the stream is not open."""
         endpoint = self.endpoint_of.get(stream)
         return endpoint.connections.get(stream) if endpoint is not None else None
 
@@ -267,7 +271,10 @@ class Pool:
         return LostConnection(endpoint, connection, detail)
 
     def timer_passed(self, stream: neutral.StreamId) -> LostConnection | None:
-        """Close a stream that was idle or did not open in time. Return the facts about a stream that did not open."""
+        """Close a stream that was idle or did not open in time.
+
+        Return the facts about a stream that did not open; None for an idle or unknown stream.
+        """
         endpoint = self.endpoint_of.get(stream)
         if endpoint is None:
             return None

@@ -14,12 +14,12 @@ class CollectionSpec(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     scope_name: str
     id: int
-    """Collection id, which prefixes the keys of its documents on the wire."""
+    """Collection id, which precedes the keys of the collection's documents on the wire."""
     max_expiry: int | None = 0
     """Maximum expiry of documents in the collection in seconds. 0 means that the setting of the bucket applies, and -1
-    that documents never expire. None if the server sent no number."""
+    that documents never expire. None if the server sent an unknown value."""
     history: bool | None = None
-    """Whether the server keeps older versions of the documents; None if the server did not send this property."""
+    """Whether the server keeps older versions of the documents; None if the server sent neither true nor false."""
 
 
 class ScopeSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ class ReplicaReads(Generic[R]):
         self._errors: dict[int, CouchbaseException] = {}
         """Errors of failed reads, by number of the copy."""
         self._ending: Exception | None = None
-        """Exception other than a ``CouchbaseException``, which came from the driver and ended the call."""
+        """Exception that came from the driver and ended the call, not a ``CouchbaseException``; None without one."""
 
     @property
     def errors(self) -> tuple[CouchbaseException, ...]:

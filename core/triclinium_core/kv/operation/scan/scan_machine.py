@@ -263,7 +263,10 @@ class ScanMachine:
             self._unscanned = deque(_order(self._selection, max(vbuckets, 1)))
 
     def take(self) -> Sequence[ScanResult]:
-        """Return the documents of the oldest ready page. The scan of its vbucket can then continue."""
+        """Return the documents of the oldest ready page; nothing if no page is ready.
+
+        The scan of the page's vbucket can then continue.
+        """
         self._is_wanted = True
         if not self._ready:
             return ()

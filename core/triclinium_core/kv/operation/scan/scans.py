@@ -48,7 +48,7 @@ class RangeScan:
         to: end of the range. The range includes an end that is a plain string. None stands for the highest id.
 
     Raises:
-        InvalidArgumentException: a term is neither a string nor a ``ScanTerm``.
+        InvalidArgumentException: a term is neither a ``ScanTerm`` nor a string that a ``ScanTerm`` accepts.
     """
 
     from_: ScanTerm | str | None = None

@@ -8,7 +8,7 @@ from triclinium_core.kv.address import Address
 
 
 class AddressCycle:
-    """Addresses of one connection.
+    """Addresses that one connection tries in turn.
 
     Args:
         addresses: the addresses to try, at least one.
@@ -22,7 +22,7 @@ class AddressCycle:
         self.is_seeking: bool = is_seeking
         """Whether the connection may reach any node of the cluster."""
         self.remark: str = ""
-        """Text that errors of a stream that is not open yet end with: why the client uses the address. Often empty."""
+        """Reason why the client uses the address, for the end of the errors before the stream is open. Often empty."""
         self._addresses, self._position = addresses, 0
 
     def __len__(self) -> int:
@@ -37,7 +37,7 @@ class AddressCycle:
     def replace(self, addresses: Sequence[Address]) -> None:
         """Replace the addresses.
 
-        The next stream tries the address after the current one if the list has it, else the first address.
+        The next stream tries the address after the current one, or the first address if the list lacks the current one.
         """
         if addresses != self._addresses:
             self._position = addresses.index(self.current) + 1 if self.current in addresses else 0

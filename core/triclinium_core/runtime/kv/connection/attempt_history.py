@@ -31,7 +31,7 @@ class AttemptHistory:
     """Attempts of one connection, over all its streams.
 
     Args:
-        earlier_failures: failed attempts at the bucket before the client forgot it; they count for the backoff.
+        earlier_failures: failed attempts to open the bucket before the client forgot it; they count for the backoff.
     """
 
     def __init__(self, *, earlier_failures: int = 0) -> None:

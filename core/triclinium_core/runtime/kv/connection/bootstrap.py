@@ -78,7 +78,7 @@ class FailureKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BootstrapFailure:
-    """Reason why a connection is unusable. ``status`` is that of the response that caused the failure, or None."""
+    """Reason why a connection is unusable. ``status`` is that of the response that caused it; None without one."""
 
     kind: FailureKind
     text: str
@@ -86,7 +86,7 @@ class BootstrapFailure:
     advice: str = ""
     """Next step for the user, with which ``text`` ends, or an empty string. One warning per client gives it."""
     fault: decoder_faults.DecoderFault | None = None
-    """Exception of a decoder that failed on the node's bytes, if this caused the failure."""
+    """Exception of a decoder that failed on the node's bytes, if this caused the failure; otherwise None."""
 
     @classmethod
     def of_fault(cls, fault: decoder_faults.DecoderFault) -> BootstrapFailure:
@@ -193,7 +193,7 @@ def plan_of(
 
 @dataclass(slots=True)
 class Negotiated:
-    """Result of a bootstrap."""
+    """Results of a bootstrap: credentials, features, mechanisms, error map and cluster config."""
 
     authenticator: Authenticator | None = None
     """Credentials of the stream, including during authentication; None without authentication."""
@@ -224,7 +224,7 @@ class Bootstrap:
     """Bootstrap of one stream. Feed each response that it ``awaits`` to ``receive``, until ``is_done`` or ``failure``.
 
     Args:
-        move: changes the state of the connection at each step.
+        move: function that changes the state of the connection at each step.
         nonces: source of the nonces of the stream.
     """
 

@@ -72,7 +72,7 @@ class Connection:
         dialect: dialect of a new stream. HELLO adds features to it. On a plain memcached, it does not change.
         sending: list to which ``in_flight`` is added when the first frame of an event is ordered; shared by the
             connections of a client.
-        earlier_failures: failed attempts at the bucket before the client forgot it.
+        earlier_failures: number of failed attempts to open the bucket before the client forgot it.
     """
 
     _frames_came: bool = False
@@ -97,7 +97,7 @@ class Connection:
         self.node: str = str(addresses.current)
         """Name of the node in logs and errors: ``host:port``."""
         self.state: ConnectionState = ConnectionState.LOST
-        """Current state. It changes by the table ``CONNECTION_TRANSITIONS``."""
+        """Current state. It changes according to the table ``CONNECTION_TRANSITIONS``."""
         self.is_leaving: bool = False
         """Whether the node has left the map. The client then sends no further operations on the connection, and opens
         no other stream for it."""
@@ -174,7 +174,7 @@ class Connection:
     def stream_opened(
         self, plan: BootstrapPlan | None, now: float, *, local: str | None = None, remote: str | None = None
     ) -> Sequence[News]:
-        """Begin the bootstrap. Without a ``plan``, the connection is ready immediately.
+        """Begin the bootstrap, and return the events. Without a ``plan``, the connection is ready immediately.
 
         Args:
             local, remote: addresses of the two ends of the stream, if the driver reported them.
@@ -199,7 +199,7 @@ class Connection:
     def authenticate_again(
         self, authenticator: Authenticator, *, tls: bool, nonce: str, salted_passwords: SaltedPasswords | None = None
     ) -> Sequence[News]:
-        """Reauthenticate the ready stream with another password or token.
+        """Reauthenticate the ready stream with another password or token, and return the events.
 
         The server does not reorder requests across an authentication, so requests that were sent before it run with the
         old credentials. A request sent between the two steps of SCRAM would run without credentials. Therefore the
@@ -313,7 +313,10 @@ class Connection:
         return self._send_authentication(self._again.receive(frame, news), news)
 
     def _on_stray(self, frame: Frame, news: list[News]) -> BecameUnusable | None:
-        """Ignore a response without an unanswered request, unless there were too many of them (decision D27)."""
+        """Record a response that matches no unanswered request (decision D27).
+
+        Return an event after more than ``UNSOLICITED_MAX`` unsolicited responses, otherwise None.
+        """
         news.append(Strayed())
         # A second response to a request is not unsolicited, because the client has sent the request.
         is_second = self.in_flight.was_made(frame.opaque) and self.in_flight.get(frame.opaque) is None
@@ -326,7 +329,10 @@ class Connection:
         )
 
     def _send_authentication(self, question: RequestParts | None, news: list[News]) -> BecameUnusable | None:
-        """Order the next request of the reauthentication. Without a ``question``, complete the reauthentication."""
+        """Order the next request of the reauthentication. Without a ``question``, complete the reauthentication.
+
+        Return an event if the reauthentication has failed, otherwise None.
+        """
         again = self._again
         assert again is not None
         negotiated, exchange = self.negotiated, again.exchange
@@ -377,14 +383,14 @@ class Connection:
         return BecameReady(self.history.became_ready())
 
     def _move(self, event: ConnectionEvent) -> None:
-        """Change the state by the table. The connection and its bootstrap change the state only with this method."""
+        """Change the state as the table prescribes. Connection and bootstrap change the state only with this method."""
         self.state = CONNECTION_TRANSITIONS[self.state][event]
 
 
 def _inflated(frame: Frame) -> tuple[Frame, str | None]:
-    """Return a frame with its value decompressed and None.
+    """Return a frame with its value decompressed, and None.
 
-    If decompression fails, return the frame without a value, and the reason.
+    If decompression fails, return the frame with an empty value, and the reason.
 
     Raises:
         DecoderFault: the decoder failed.

@@ -168,7 +168,7 @@ class InFlightTable:
         return self._requests.get(opaque)
 
     def answered(self, frame: Frame) -> InFlightRequest | None:
-        """Return the request of a response, or None. Remove the request if ``frame`` is its last response."""
+        """Return the request to which ``frame`` responds, or None. Remove the request after its last response."""
         request = self._requests.get(frame.opaque)
         if request is None or request.opcode != frame.opcode:
             return None

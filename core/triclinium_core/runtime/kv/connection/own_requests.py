@@ -61,7 +61,7 @@ class OwnRequests:
         self._silence.reset()
 
     def are_ignored(self, now: float, *, read_at: float) -> bool:
-        """Return whether the node responded to no such request during the grace period.
+        """Return whether the node responded to none of these requests during the grace period.
 
         The period starts with the first call after a response or a lost stream.
 

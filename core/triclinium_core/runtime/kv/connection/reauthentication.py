@@ -31,7 +31,7 @@ class Reauthentication:
     def __init__(self, exchange: SaslExchange, bucket: str | None) -> None:
         self.exchange: SaslExchange = exchange
         self.next_exchange: SaslExchange | None = None
-        """Exchange with an even newer authenticator. It starts if the node refuses the current exchange."""
+        """Exchange with an even newer authenticator, or None. It starts if the node refuses the current exchange."""
         self.failure: BootstrapFailure | None = None
         self._bucket = bucket
 
@@ -40,7 +40,7 @@ class Reauthentication:
         return self._message_parts(self.exchange.start())
 
     def receive(self, frame: Frame, news: list[News]) -> RequestParts | None:
-        """Process a response and add its events to ``news``. Return the next request, or None."""
+        """Process a response and add its events to ``news``. Return the next request; None at the end or a failure."""
         if frame.opcode == Opcode.SELECT_BUCKET:
             return self._on_bucket(self._bucket or "", frame.status, news)
         message = self.exchange.receive(frame)

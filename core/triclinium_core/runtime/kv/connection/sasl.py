@@ -49,7 +49,7 @@ class SaslMessage:
 
 @dataclass(frozen=True, slots=True)
 class SaslRefusal:
-    """Reason why an exchange failed. ``status`` is the status of the response that caused the failure, or None."""
+    """Reason why an exchange failed. ``status`` is that of the response that caused the failure; None without one."""
 
     text: str
     status: int | None = None
@@ -137,13 +137,14 @@ class SaslExchange:
         """Return the first message of the exchange.
 
         Use the most preferred of the client's mechanisms that the server is known to offer. If no such mechanism is
-        known, use the client's most preferred mechanism, because the server's offer may be unknown or have changed.
+        known, use the client's most preferred mechanism, because the server's offer may be unknown or have changed. If
+        the exchange cannot start, set ``refusal`` and return None.
         """
         known = [name for name in self._allowed if name in self.offered]
         return self._begin(known[0] if known else self._allowed[0])
 
     def receive(self, frame: Frame) -> SaslMessage | None:
-        """Process a response. Return the next message, or None. Set ``refusal`` if the exchange fails."""
+        """Process a response. Return the next message; None at the end. Set ``refusal`` if the exchange fails."""
         mechanism = self.mechanism or ""
         error = refusal_in(frame.value) if self._scram is not None else None
         goes_on = frame.status in (Status.SUCCESS, Status.AUTH_CONTINUE)

@@ -39,7 +39,7 @@ _PROHIBITED: tuple[Callable[[str], bool], ...] = (
 
 
 class ProhibitedText(ValueError):
-    """A text has a character or a direction that SASLprep prohibits. The message names the rule and omits the text."""
+    """A string has a character or direction that SASLprep prohibits. The message names the rule, but not the string."""
 
 
 def saslprep(text: str, *, stored: bool = False) -> str:

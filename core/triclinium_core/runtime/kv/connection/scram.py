@@ -229,7 +229,7 @@ class ScramServer:
         self._turns = _Turns()
 
     def first(self, client_first: bytes) -> bytes:
-        """Return the server-first-message, also for an unknown user.
+        """Return the server-first-message, even for an unknown user.
 
         Raises:
             ScramError: the call is out of turn. Or ``client_first`` is malformed, lacks an attribute or has one twice,
@@ -441,7 +441,7 @@ def _prepare_username(username: str) -> str:
 
 
 def _prepare_password(password: str) -> bytes:
-    """Return the bytes to hash. Use a password that SASLprep refuses unchanged, as the server does."""
+    """Return the bytes to hash. If SASLprep refuses the password, encode it unchanged, as the server does."""
     try:
         prepared = saslprep(password, stored=True)
     except ProhibitedText:

@@ -13,7 +13,7 @@ sent before, and new requests wait.
 
 The client sends operations while the connection is READY, fails to dispatch them while it is LOST, and queues them in
 all other states. The table has the next state for each state and event; any other pair is a defect of the client
-machine. Only ``Connection`` keeps the state of a connection, and it changes the state by this table.
+machine. Only ``Connection`` keeps the state of a connection, and it changes the state as this table prescribes.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Authentication:
         check_change(self.authenticator, authenticator, self._connection_string, tls_is_verified=self._tls_is_verified)
 
     def change(self, event: AuthenticatorChanged) -> None:
-        """Replace the current authenticator.
+        """Replace the current authenticator, and drop its salted passwords.
 
         Raises:
             InvalidArgumentException: the new authenticator may not replace the current one.
@@ -144,7 +144,7 @@ class Authentication:
         return connection.negotiated.authenticator not in (None, self.authenticator)
 
     def begin_again(self, connection: Connection) -> Sequence[News] | None:
-        """Start the reauthentication of a connection, and return its events. Return None if the client uses no SASL."""
+        """Start to reauthenticate a connection, and return its events. Return None if the client uses no SASL."""
         authenticator, tls = self.authenticator, self.hides_passwords
         if authenticator is None or not mechanisms_of(authenticator, tls=tls):
             return None

@@ -113,9 +113,9 @@ class Connections:
         self._idle_until: dict[Connection, float] = {}
         """Connections that the client reopens only on demand, each with the end of its backoff."""
         self._without_config: defaultdict[str | None, GracePeriod] = defaultdict(lambda: GracePeriod(NO_CONFIG_SECONDS))
-        """Grace period of each bucket of which all nodes that have responded so far report no cluster config."""
+        """Grace period of each bucket for which all nodes that responded so far have reported no cluster config."""
         self._failures: OrderedDict[str, int] = OrderedDict()
-        """Number of failed attempts at each forgotten bucket. The most recently forgotten bucket is at the end."""
+        """Number of failed attempts to open each forgotten bucket. The most recently forgotten bucket is at the end."""
         self._outages = Outages()
         self._faults = FaultReports(emit=emit)
         self._advised: set[str] = set()
@@ -276,7 +276,7 @@ class Connections:
         *,
         failure: BootstrapFailure | None = None,
     ) -> None:
-        """Close the stream of a connection for a reason.
+        """Close the stream of a connection, and report ``reason``.
 
         Unless the node has left the map, open another stream after a backoff. If only an administrator can fix the
         failure, open it only when an operation needs the connection.
@@ -384,7 +384,7 @@ class Connections:
                 self._connect(connection, now)
 
     def on_timer(self, kind: TimerKind, connection: Connection, now: float) -> None:
-        """Process a timer of a connection."""
+        """Close a connection that is overdue or still drains, or reopen a connection after its backoff."""
         self._timers.cancel(connection, kind)
         match kind:
             case TimerKind.CONNECT:
@@ -410,7 +410,7 @@ class Connections:
         self.open_waiting(self.seeds.give_up(), now)
 
     def open_waiting(self, waiting: Iterable[Connection], now: float) -> None:
-        """Open the streams of connections that waited for the seeds."""
+        """Open the streams of connections that waited for the lookup of the seeds in DNS."""
         for connection in waiting:
             connection.addresses.replace(self.seeds.addresses(connection.bucket))
             connection.choose()

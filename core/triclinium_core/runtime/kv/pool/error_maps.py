@@ -24,14 +24,17 @@ class NegotiatedErrorMaps:
     def __init__(self, maps: ErrorMapStore) -> None:
         self._maps = maps
         self._node_of: dict[Connection, str] = {}
-        """Node to which each connection was last ready. A seeking connection may reach another node later."""
+        """Node of each connection when it was last ready. A seeking connection may reach another node later."""
         self._connections: Counter[str] = Counter()
         """Number of connections in ``_node_of`` by node."""
         self._problems: dict[str, str] = {}
-        """Problem of each node's error map that the client reported last."""
+        """Problem that the client last reported about each node's error map."""
 
     def ready(self, connection: Connection) -> str | None:
-        """Store the error map of a ready connection. Return the problem of the map if it was not reported yet."""
+        """Store the error map of a ready connection.
+
+        Return the problem of the map if it was not reported yet, otherwise None.
+        """
         node, negotiated = connection.node, connection.negotiated
         if self._node_of.get(connection) != node:
             self.forget(connection)

@@ -38,8 +38,8 @@ class KeepAlive:
         self._timers = timers
         self._timeouts = timeouts
         self.read_at: float = -math.inf
-        """Time of the last ``TimePassed``, at which the driver had read all received bytes. A response that a busy
-        client has not read yet does not count as missing."""
+        """Time of the last ``TimePassed``. By then, the driver had read all received bytes, except on the streams in
+        ``unread``. A response that a busy client has not read yet does not count as missing."""
 
     @property
     def config_spacing(self) -> float:
@@ -53,7 +53,7 @@ class KeepAlive:
             self._timers.schedule(connection, TimerKind.CONFIG_POLL, now + self._timeouts.config_poll_interval)
 
     def lacks_room(self, connection: Connection, now: float) -> None:
-        """Schedule the closing of a connection on which operations wait for capacity, unless it has capacity by then.
+        """Set a timer that closes a connection on which operations wait for capacity, unless it has capacity by then.
 
         A timer makes the decision, so that the client first reads all received bytes.
         """
@@ -61,7 +61,7 @@ class KeepAlive:
             self._timers.schedule(connection, TimerKind.NO_ROOM, now + SECONDS_MAX)
 
     def on_timer(self, kind: TimerKind, connection: Connection, now: float) -> None:
-        """Process a timer of a connection."""
+        """Send a periodic request, feed the breaker, or close a connection without a response or without capacity."""
         self._timers.cancel(connection, kind)
         match kind:
             case TimerKind.KEEP_ALIVE:
@@ -121,7 +121,10 @@ class KeepAlive:
             self.refresh_config(connection, now)
 
     def may_request_again(self, connection: Connection, now: float) -> bool:
-        """Return whether to send another request of the client itself. Close a connection that ignores them."""
+        """Return whether to send another request of the client itself.
+
+        Close a connection that has ignored all such requests during the grace period.
+        """
         if connection.own_requests.are_ignored(now, read_at=self.read_at):
             self._connections.close(connection, f"has responded to no internal request for {SECONDS_MAX:g} s", now)
         return connection.state is ConnectionState.READY

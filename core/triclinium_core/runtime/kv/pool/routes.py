@@ -49,7 +49,7 @@ class Routes:
         return (connection for bucket in self._buckets.values() for connection in bucket.connections.values())
 
     def get(self, route: RouteKey) -> Connection | None:
-        """Return the connection of a route, or None."""
+        """Return the connection of a route; None if no connection has this route."""
         bucket, address = route
         return self._buckets.get(bucket, _NO_BUCKET).connections.get(address)
 

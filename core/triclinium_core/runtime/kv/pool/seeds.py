@@ -163,7 +163,7 @@ class Seeds:
         return self.give_up()
 
     def remark(self, address: Address) -> str:
-        """Return the text to add to errors of connections to ``address``: the refused targets that it replaces."""
+        """Return the text to add to errors of connections to ``address``; empty unless it replaces refused targets."""
         return f"; DNS lists {self._refusal}" if self._refusal and address in self._written else ""
 
     def _warn(self, service: str, refused: Sequence[Address]) -> None:

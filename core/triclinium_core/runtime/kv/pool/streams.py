@@ -51,11 +51,11 @@ class Streams:
         self._closed: dict[StreamId, ClosedStream] = {}
 
     def connection(self, stream: int | None) -> Connection | None:
-        """Return the connection of a current stream, or None."""
+        """Return the connection of a current stream; None for None and for a stream that is not current."""
         return None if stream is None else self.connections.get(StreamId(stream))
 
     def of(self, connection: Connection) -> StreamId | None:
-        """Return the current stream of a connection, or None."""
+        """Return the current stream of a connection; None if the connection has no stream."""
         return self._present.get(connection)
 
     def open(self, connection: Connection) -> StreamId:
@@ -77,5 +77,5 @@ class Streams:
             self._closed[stream] = ClosedStream(requests, detail)
 
     def take(self, stream: StreamId) -> ClosedStream | None:
-        """Remove and return the stream that ``keep`` stored."""
+        """Remove and return the stream that ``keep`` stored, or None if ``keep`` stored none with this id."""
         return self._closed.pop(stream, None)
