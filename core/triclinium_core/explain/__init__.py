@@ -1,5 +1,5 @@
-"""Explanations of retry decisions for Couchbase, Cassandra and Smithy, made by the objects that clients run.
+"""Explanations of the retry decisions that the objects of clients make, for Couchbase, Cassandra and Smithy.
 
-``couchbase``, ``cassandra`` and ``smithy`` explain one case in words and as data. ``tools.vectors`` answers many
-questions as data. These packages contain no retry rules.
+``couchbase``, ``cassandra`` and ``smithy`` explain one case in words and as data. ``tools.vectors`` runs many cases and
+returns only data. These packages contain no retry rules.
 """

@@ -24,7 +24,7 @@ class Outcome(StrEnum):
     EMPTY = "empty"
     """The request succeeds without rows."""
     CONSULT = "consult"
-    """The decision awaits an asynchronous strategy."""
+    """The client awaits an asynchronous strategy, which decides."""
     OPEN = "open"
     """Another attempt is permitted, but the case contains no response to it."""
     FAIL = "fail"
@@ -37,7 +37,7 @@ class Sentence:
 
     text: str
     outcome: Outcome | None = None
-    """Outcome of a request, if the sentence states one."""
+    """Outcome of a request, if the sentence states one; otherwise None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

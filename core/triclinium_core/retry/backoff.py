@@ -22,7 +22,7 @@ DELAY_LEAST = 0.001
 time for other work. On a test clock that advances only when all tasks are blocked, no time would pass."""
 
 _EXPONENT_MAX = 1_000.0
-"""Maximum exponent of 2 by which a delay grows. Slightly larger powers, from 1,024, overflow a float."""
+"""Maximum exponent of 2 by which a delay grows. An exponent of 1,024 or more overflows a float."""
 _RETRIES_MAX = 2**62
 """Maximum number of retries for which a delay is computed. A float can hold this number, and after so many retries even
 the smallest factor above 1 has reached any maximum delay."""
@@ -76,7 +76,8 @@ class ExponentialBackoff:
     factor: float = 2.0
     jitter: float = 0.0
     _retries_max: float = field(init=False, repr=False, compare=False)
-    """Number of retries from which the delay is ``most``; the power of a larger number could overflow a float."""
+    """Number of retries from which the delay is ``most``; with more retries, the power of ``factor`` could overflow a
+    float."""
 
     def __init__(self, first: Duration = 0.001, most: Duration = 0.5, factor: float = 2.0, jitter: float = 0.0) -> None:
         ceiling = check_duration(most, "most")
@@ -91,7 +92,7 @@ class ExponentialBackoff:
         """Return the delay in seconds after ``retry_attempts`` retries.
 
         Raises:
-            InvalidArgumentException: ``retry_attempts`` is not a count.
+            InvalidArgumentException: ``retry_attempts`` is not an integer of at least 0.
         """
         if type(retry_attempts) is not int or retry_attempts < 0:
             check_integer(retry_attempts, "retry_attempts")
@@ -127,7 +128,7 @@ def controlled(retry_attempts: int, rng: Random | None = None, /) -> float:
     """Return the delay in seconds for reasons that are always retried: 1, 10, 50, 100, 500, 1000, 1000 … ms.
 
     Raises:
-        InvalidArgumentException: ``retry_attempts`` is not a count.
+        InvalidArgumentException: ``retry_attempts`` is not an integer of at least 0.
     """
     check_integer(retry_attempts, "retry_attempts")
     if retry_attempts < len(CONTROLLED_DELAYS):

@@ -41,7 +41,7 @@ def kind_of(value: object, *, other_than: DeciderKind | None = None) -> DeciderK
     An object with the methods of several kinds has the kind that ``DeciderKind`` lists first (decision T8).
 
     Args:
-        other_than: kind to skip.
+        other_than: kind to skip; None to skip no kind.
     """
     for kind, method in _KINDS:
         if kind is not other_than and callable(getattr(value, method, None)):

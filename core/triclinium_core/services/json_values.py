@@ -80,7 +80,8 @@ def decode_json(encoded: bytes, as_type: type[T], what: str) -> T:
         what: subject and verb of the error message.
 
     Raises:
-        DecodingFailureException: the text is not JSON or not of the type, or exceeds the limits of ``check_decodable``.
+        DecodingFailureException: ``encoded`` is not JSON or not of the type, or exceeds the limits of
+            ``check_decodable``.
     """
     try:
         check_decodable(encoded)

@@ -33,8 +33,8 @@ class MutationState:
         mutations: results of mutations, or their tokens.
 
     Raises:
-        InvalidArgumentException: an argument is neither a result nor a token, has no token (on a plain memcached), or
-            has an invalid token.
+        InvalidArgumentException: an argument is neither a result nor a token, has no token (as from a plain memcached
+            server), or has an invalid token.
     """
 
     __slots__ = ("_newest",)
@@ -48,7 +48,7 @@ class MutationState:
         """Return the state that another client, possibly in another language, exported with ``to_json``.
 
         Raises:
-            InvalidArgumentException: the text is not a mutation state.
+            InvalidArgumentException: ``text`` is not a mutation state.
         """
         try:
             vectors = msgspec.json.decode(text, type=dict[str, dict[int, tuple[int, str]]])

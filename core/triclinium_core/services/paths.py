@@ -34,7 +34,7 @@ def path(*segments: str) -> str:
 
 
 def check_segment(value: object, parameter: str, *, printable: bool = True) -> str:
-    """Return a name that becomes a segment of a path.
+    """Return ``value`` if it is a name that can be a segment of a path.
 
     Args:
         printable: whether the name must be printable and short, like names of a cluster's resources.

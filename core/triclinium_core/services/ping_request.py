@@ -74,7 +74,7 @@ PINGS: Mapping[Service, type[PingRequest]] = table_of(
 
 
 class NoRetry:
-    """Strategy of pings: never retry, because a ping reports the first failure.
+    """Strategy of pings, which never retries, because a ping reports the first failure.
 
     A ping also reports status 302 of views, after which any other request is retried under every strategy (decision
     D66).

@@ -1,8 +1,8 @@
 """Readers of JSON from services, one member at a time, so that an unknown value does not make others unreadable.
 
-A newer server may send words, numbers and structures that this version does not know. The rule for all answers: keep a
-value as received if the type of the result can hold it; else replace it by None, or by the value for "not sent", and
-return all other values. Refuse an answer, or a row of a list, only if it lacks a part that the caller needs, such as a
+A newer server may send words, numbers and structures unknown to this version. The rule for all responses: keep a value
+as received if the type of the result can hold it; else replace it with None, or with the value for "not sent", and
+return all other values. Refuse a response, or a row of a list, only if it lacks a part that the caller needs, such as a
 name, if it exceeds a limit, or if an unknown part may change its meaning.
 """
 
@@ -31,7 +31,7 @@ UNKNOWN_MAX = 100
 """Maximum number of unknown parts of one value that are kept as text. Further parts are counted."""
 
 ITEMS_MAX = 10_000
-"""Maximum length of an array within an answer. Each item takes some microseconds. A longer array counts as
+"""Maximum length of an array within a response. Each item takes some microseconds. A longer array counts as
 unreadable."""
 ROWS_MAX = 20_000
 """Maximum number of rows of a list: far more buckets, indexes or users than clusters have."""
@@ -139,10 +139,10 @@ def members_of(raw: msgspec.Raw) -> Members:
 
 
 def body_members(answer: HttpResponse) -> Members:
-    """Return the members of an answer that is one object.
+    """Return the members of a response that is one object.
 
     Raises:
-        MalformedAnswer: the answer is not an object.
+        MalformedAnswer: the response is not an object.
     """
     return Members(answer.body_as(dict[str, msgspec.Raw]))
 
@@ -166,7 +166,7 @@ def readable(rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], Steps[T]
 def separated(
     rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], Steps[T]]
 ) -> Steps[tuple[tuple[T, ...], list[tuple[msgspec.Raw, MalformedAnswer]]]]:
-    """Read rows in steps. Return the results of ``read``, and the rows that ``read`` refuses with their errors.
+    """Read rows in steps. Return the results of ``read``, and each row that ``read`` refuses, with its error.
 
     Raises:
         MalformedAnswer: ``read`` refuses more than ``REFUSED_MAX`` rows.

@@ -1,4 +1,4 @@
-"""Base of all requests to services: values that encode themselves and decode their answers.
+"""Base of all requests to services: values that encode themselves and decode their responses.
 
 The package of each service defines its requests. A request is checked when it is created.
 
@@ -78,7 +78,7 @@ class HttpResponse(msgspec.Struct, frozen=True):
 
 
 class MalformedAnswer(ValueError):
-    """Exception for an invalid answer of a service. The text describes the fault."""
+    """Exception for an invalid response of a service. The message describes the fault."""
 
 
 class ServiceResult(msgspec.Struct, frozen=True):
@@ -100,7 +100,7 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all requests. Creating a request raises InvalidArgumentException for an invalid argument.
 
     ``name`` is the name of the request in errors, reports and tables. ``rows_of`` is the key of the array of rows in
-    the answer, which are returned as they arrive; None if the answer is read whole.
+    the response, which are returned as they arrive; None if the response is read whole.
     """
 
     name: ClassVar[str] = ""
@@ -145,10 +145,10 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def decode(self, answer: HttpResponse) -> ServiceResult:
-        """Return the result in an answer without an error.
+        """Return the result in a response without an error.
 
         Raises:
-            MalformedAnswer: the body is not an answer of the service to this request.
+            MalformedAnswer: the body is not a response of the service to this request.
         """
         # Abstract: each subclass decodes its answer. The machine refuses a request without a name, such as this base.
         raise NotImplementedError
@@ -163,12 +163,12 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
         return self.decode(answer)
 
     def error_context(self) -> ErrorContext:
-        """Return the error context of the request."""
+        """Return the error context of the request, with its service, name and idempotence."""
         return ErrorContext(service=str(self.service), operation=self.name, idempotent=self.idempotent)
 
 
 class IdentifiedRequest(ServiceRequest, frozen=True, kw_only=True):
-    """Base of requests whose client context id the service repeats in its answer."""
+    """Base of requests whose client context id the service repeats in its response."""
 
     def encode(self, remaining: float, context_id: str = "") -> HttpRequest:
         """Return the HTTP request of one attempt.

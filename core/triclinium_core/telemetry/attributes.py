@@ -129,13 +129,13 @@ def dispatch_attributes(
     local_id: str | None = None,
     operation_id: int | str | None = None,
 ) -> Mapping[str, AttributeValue]:
-    """Return the attributes of an attempt's span that the client knows before the response.
+    """Return the attributes of an attempt's span that are known before the response.
 
     Args:
         server: canonical host and port of the node, even if the client uses another address.
         peer: remote end of the stream, ``address:port``; None if the driver did not report it.
-        local_id: id of the connection, for key-value only.
-        operation_id: opaque of the attempt, or client context id of a statement.
+        local_id: id of the connection, for key-value only; None for other services.
+        operation_id: opaque of the attempt, or client context id of a statement; None without either.
     """
     attributes: dict[str, AttributeValue] = {
         NETWORK_TRANSPORT: TCP,

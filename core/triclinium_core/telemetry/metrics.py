@@ -1,4 +1,4 @@
-"""Protocol of meters, which receive the durations of operations.
+"""Protocols of meters and recorders, which receive the durations of operations.
 
 The user supplies the meter. The methods of meters and recorders must not block. The client logs and suppresses their
 exceptions.

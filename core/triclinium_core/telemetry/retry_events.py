@@ -47,10 +47,10 @@ Event = tuple[str, Mapping[str, AttributeValue]]
 
 
 def retry_event(reason: couchbase.RetryReason, delay: float, *, dispatches: bool) -> Event:
-    """Return the event of a retry."""
+    """Return the span event for a retry; with ``dispatches`` False, for a delay that a limit has cut."""
     return RETRY, {REASON: str(reason), CLAUSE: clause_of(reason), DELAY: delay, DISPATCHES: dispatches}
 
 
 def refusal_event(reason: couchbase.RetryReason, error: str) -> Event:
-    """Return the event of a refused retry."""
+    """Return the span event for a refused retry, after which the call raises ``error``."""
     return REFUSAL, {REASON: str(reason), CLAUSE: clause_of(reason), ERROR: error}

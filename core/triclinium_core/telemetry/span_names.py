@@ -102,7 +102,7 @@ class WrappingCall(StrEnum):
     """Service of the operations in the call."""
 
     def __new__(cls, identifier: str, service: Service) -> Self:
-        """Build one row; the enum machinery calls this."""
+        """Create the row of a member. Enum calls this method."""
         row = str.__new__(cls, identifier)
         row._value_ = identifier
         row.service = service

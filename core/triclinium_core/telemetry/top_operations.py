@@ -39,7 +39,7 @@ class TopOperations:
             heappushpop(heap, entry)
 
     def take(self) -> str:
-        """Return the kept operations as one line of JSON, the slowest first. Clear operations and counts."""
+        """Return counts and kept operations, the slowest first, as one line of JSON. Clear operations and counts."""
         report = {
             service: {
                 "total_count": count,

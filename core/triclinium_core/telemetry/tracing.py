@@ -1,4 +1,4 @@
-"""Protocol of tracers and spans.
+"""Protocols of tracers and spans.
 
 The user supplies the tracer. The client calls the methods of tracers and spans in the task of the operation or in
 background tasks of the client, so they must not block. The client logs and suppresses their exceptions, so that no
@@ -66,7 +66,7 @@ class RequestSpan(Protocol):
 class RequestTracer(Protocol):
     """Factory of spans.
 
-    If ``request_span`` has a parameter ``attributes``, the client passes the attributes that it knows when the span
+    If ``request_span`` has a parameter ``attributes``, the client passes the attributes that are known when the span
     begins, so that a sampler can use them. Otherwise the client sets these attributes on the new span.
     """
 

@@ -1,1 +1,1 @@
-"""Explanation of the decision on one error of a Cassandra request, made by a function of the request machine."""
+"""Explanation of the request machine's decision on one error of a Cassandra request."""

@@ -1,4 +1,4 @@
-"""Errors by the names that users and files give them: class, name in the protocol, exception of the driver.
+"""Classes of Cassandra errors by name: class name, name in the protocol, or exception of the Java driver.
 
 Source: CQL binary protocol v5 §9; the exceptions of the Cassandra Java driver.
 """
@@ -21,7 +21,7 @@ _ALIASES: Mapping[type[errors.CassandraError], tuple[str, ...]] = {
     errors.InvalidConfiguration: ("CONFIG_ERROR", "InvalidConfigurationInQuery"),
     errors.HeartbeatFailure: ("Heartbeat",),
 }
-"""Names of an error besides its class, in any case, with or without ``_`` and the suffix ``Exception``."""
+"""Names of an error besides its class name. Letter case, ``_``, ``-`` and a suffix ``Exception`` do not matter."""
 
 
 def canonical(name: str) -> str:
@@ -36,12 +36,12 @@ def _by_name(kinds: Iterable[type[T]]) -> Mapping[str, type[T]]:
 _DETAILED = frozenset({errors.ReadTimeout, errors.WriteTimeout, errors.Unavailable})
 
 ABORTS: Mapping[str, type[errors.RequestAborted]] = _by_name(errors.RequestAborted.__subclasses__())
-"""Reasons for a missing answer, by each of their names."""
+"""Classes of the reasons for a missing response, by each of their names."""
 
 ANSWERS: Mapping[str, type[errors.CoordinatorError]] = _by_name(
     kind for kind in errors.CODES.values() if kind not in _DETAILED
 )
-"""Errors of a coordinator, by each of their names, except the three that have details."""
+"""Classes of coordinator errors, by each of their names, except the three whose constructors need details."""
 
 
 def kind_of(name: str, names: Mapping[str, type[T]]) -> type[T] | None:
@@ -51,7 +51,7 @@ def kind_of(name: str, names: Mapping[str, type[T]]) -> type[T] | None:
 
 
 def aborted(name: str) -> errors.RequestAborted:
-    """Return the reason ``name`` for a missing answer. A plain RequestAborted for an unknown name."""
+    """Return the reason ``name`` for a missing response. A plain RequestAborted for an unknown name."""
     kind = kind_of(name, ABORTS)
     return errors.RequestAborted(name) if kind is None else kind()
 

@@ -1,7 +1,7 @@
 """Explanation of the decision on one error of a Cassandra request.
 
 ``explain`` contains no retry rules. It calls the function that decides for the request machine, and describes the
-decision. It looks up the table of routes again only for the clause.
+decision. It looks up the route again only to describe it.
 
 Source: the retry page of the Cassandra Java driver; decisions A1 to A12.
 """
@@ -50,7 +50,7 @@ _ROUTES: Mapping[cassandra.Route, tuple[str, str]] = {
     cassandra.Route.RAISE_AS_PROTOCOL_ERROR: (_NOT_FIXABLE, f"{PAGE}, Hard-coded rules"),
     cassandra.Route.RAISE_AS_UNEXPECTED: (_NOT_FIXABLE, f"{PAGE}, Hard-coded rules"),
 }
-"""Sentence on who decides, and its clause, for each route."""
+"""Sentence that states whether the policy decides, and its clause, for each route."""
 
 _IDEMPOTENT = "The statement is idempotent, so the policy decides on such an error"
 """Sentence for a route that depends on the statement, if a policy was called."""
@@ -75,7 +75,7 @@ class CassandraCase:
     """One attempt of a statement, and its error.
 
     Args:
-        error: error from the coordinator, the reason for its missing answer, or ``FrameTooLong``.
+        error: error from the coordinator, the reason for its missing response, or ``FrameTooLong``.
         policy: policy to call, if the error's route requires it.
         idempotent: whether executing the statement twice is harmless.
         retry_count: number of earlier retries in this execution that a policy's verdict requested.

@@ -1,1 +1,1 @@
-"""Explanation of the decision on one failure of a Couchbase request, made by the client's retry machine."""
+"""Explanation of the retry machine's decision on one failure of a Couchbase request."""

@@ -78,10 +78,10 @@ _SHARES: dict[HandedOver, str] = {HandedOver.NOTHING: "none", HandedOver.PART: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CouchbaseCase:
-    """One request and its failure. Durations are seconds.
+    """One request, and the response to it or its failure. Durations are seconds.
 
     Args:
-        idempotent: value that overrides the idempotent list; None to use the list.
+        idempotent: whether the request is idempotent; None to look it up in the Idempotent Operation List of RFC 0049.
         readonly: whether a query or analytics request is readonly, for the list.
         method: HTTP method of a management request, for the list.
         attempt: number of previous retries.
@@ -241,7 +241,7 @@ def _reaction_to(case: CouchbaseCase, recorded: RecordingStrategy, *, idempotent
 
 
 def _shown(recorder: RecordedTokens | None) -> tuple[str, ...]:
-    """Return the clause on errors that a token strategy receives, if the strategy received an error."""
+    """Return the clause on errors for token strategies; an empty tuple if the strategy received no error."""
     return (SHOWN_CLAUSE,) if recorder is not None and recorder.shown is not None else ()
 
 
@@ -277,7 +277,7 @@ def _tokens(case: CouchbaseCase, recorder: RecordedTokens, *, idempotent: bool) 
 
 
 def _recorder(case: CouchbaseCase) -> RecordedTokens | None:
-    """Return a recorder of the case's token strategy, if the case has a synchronous one."""
+    """Return a recorder of the case's synchronous token strategy; None for any other strategy."""
     decider = decider_of(case.strategy)
     if not isinstance(decider, PermitIssuer) or _awaited(case.strategy) is not None:
         return None

@@ -1,4 +1,4 @@
-"""Responses and failures that a question can name, and for each retry reason an example that causes it.
+"""Responses and failures that ``explain`` accepts, and for each retry reason an example that causes it.
 
 Source: SDK-RFC 0049 "RetryReason", "Response Code Retry List".
 """

@@ -1,4 +1,4 @@
-"""Reaction of the client's retry machine to one event, for ``explain`` and for questions.
+"""Reaction of the client's retry machine to one event, for ``explain`` and ``tools.vectors``.
 
 This module contains no retry rules. The machine decides, and the reaction lists its actions.
 """

@@ -44,13 +44,13 @@ class RecordedTokens:
         return self._strategy.acquire_initial_retry_token(token_scope=token_scope)
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token that the strategy issues. Exceptions that the strategy raises propagate."""
+        """Record ``error`` and return the token that the strategy issues. Exceptions of the strategy propagate."""
         assert isinstance(error, FailedAttemptError)
         self.shown, self.before = error, self.available
         return self._strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Record the success with the strategy."""
+        """Pass the success on to the strategy."""
         self._strategy.record_success(token=token)
 
     def facts(self) -> dict[str, object] | None:

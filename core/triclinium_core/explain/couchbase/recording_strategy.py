@@ -1,4 +1,4 @@
-"""Wrapper of a strategy that records the last call and its answer, and finds the reason for a refusal."""
+"""Wrapper of a strategy that records the last call and its result, and finds the reason for a refusal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _OBSTACLES: Mapping[str, Callable[[couchbase.RetryRequest], couchbase.RetryReque
         request, since_first_failure=0.0, since_this_status=None
     ),
 }
-"""Reasons for which our stateless strategies refuse a request, each with the change that removes it."""
+"""Reasons for which the stateless strategies of this package refuse a retry, each with the change that removes it."""
 
 
 class RecordingStrategy:
-    """Wrapper of a strategy that records the last call and its answer."""
+    """Wrapper of a strategy that records the last call and its result."""
 
     def __init__(self, strategy: couchbase.RetryStrategy) -> None:
         self._strategy = strategy
@@ -26,7 +26,7 @@ class RecordingStrategy:
         self._answer: object = None
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
-        """Return the answer of the strategy. Exceptions that the strategy raises propagate."""
+        """Record the call and return the strategy's decision. Record and propagate any exception of the strategy."""
         self._question = request, reason
         try:
             self._answer = answer = self._strategy.retry_after(request, reason)
@@ -51,7 +51,7 @@ class RecordingStrategy:
         return self.delay is not None
 
     def words(self) -> str | None:
-        """Return the answer of the strategy as the predicate of a sentence, or None if the strategy was not called."""
+        """Return the strategy's decision as the predicate of a sentence, or None if the strategy was not called."""
         if self._question is None:
             return None
         request, reason = self._question
@@ -77,7 +77,7 @@ _NUMBERS = {4: "four", 5: "five", 6: "six"}
 
 
 def words_of_answer(answer: object, reason: couchbase.RetryReason) -> str:
-    """Return a strategy's answer about ``reason``, or its exception, as the predicate of a sentence."""
+    """Return a strategy's decision about ``reason``, or its exception, as the predicate of a sentence."""
     match answer:
         case couchbase.RetryAction(delay=None, error=error) if (
             error is not None and error is couchbase.TERMINAL_ERRORS.get(reason)

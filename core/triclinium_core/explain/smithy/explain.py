@@ -1,4 +1,4 @@
-"""Attempts of an operation with a Smithy strategy, with their times.
+"""Explanation of the attempts of operations with a Smithy strategy, and of the delays between them.
 
 ``explain`` contains no retry rules. It passes the responses to a strategy, the object that clients share, and describes
 the results.
@@ -34,8 +34,9 @@ class SmithyCase:
     Args:
         strategy: strategy of all operations. The operations change its quota.
         operations: responses of each operation, at least one. Responses after the end of an operation are unused.
-        retry_after: delay that every error requests, in seconds.
-        wait: function that gets the delay before each attempt, in seconds, to advance an adaptive strategy's clock.
+        retry_after: delay that every error requests, in seconds; None for none.
+        wait: function that gets the delay before each attempt, in seconds, to advance an adaptive strategy's clock;
+            None without such a clock.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -70,7 +71,7 @@ class SmithyCase:
 
 
 def explain(case: SmithyCase) -> Explanation:
-    """Return the attempts and the outcome of each operation, and the tokens that are left in the quota."""
+    """Return the attempts and the outcome of each operation, and the number of tokens left in the quota, if any."""
     quota = case.strategy if isinstance(case.strategy, StandardRetryStrategy) else None
 
     def available() -> int | None:

@@ -52,7 +52,7 @@ class ScriptedClock:
         return self._now
 
     def wait(self, seconds: float) -> None:
-        """Advance the clock."""
+        """Advance the clock by ``seconds``."""
         self._now += seconds
 
 
@@ -85,14 +85,14 @@ def play(
 ) -> Sequence[PlayedAttempt]:
     """Return the attempts of one operation, up to a success or a refusal. Later responses are unused.
 
-    If the responses end earlier, the last attempt has a delay until the next one.
+    If the responses end before that, ``next_delay`` of the last attempt is the delay before a further attempt.
 
     Args:
         strategy: synchronous strategy.
         responses: one or more responses.
-        available: function that returns the number of tokens in the strategy's quota.
-        retry_after: delay that every error requests, in seconds.
-        wait: function that gets the delay before each attempt, in seconds, to advance a clock.
+        available: function that returns the number of tokens in the strategy's quota, or None without a quota.
+        retry_after: delay that every error requests, in seconds; None for none.
+        wait: function that gets the delay before each attempt, in seconds, to advance a clock; None without a clock.
     """
     steps: list[PlayedAttempt] = []
     token = strategy.acquire_initial_retry_token()

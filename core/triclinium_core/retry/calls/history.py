@@ -81,7 +81,7 @@ def attempts_of(error: BaseException) -> tuple[AttemptRecord, ...]:
     """Return the attempts of the call that ended with ``error``, oldest first; empty if no retried call ended with it.
 
     After more than a hundred failures, only the last attempt and the hundred attempts before it are kept. While
-    ``error`` exists, it keeps the errors of these attempts, with their tracebacks and all objects to which the frames
+    ``error`` exists, it keeps alive the errors of these attempts, their tracebacks, and all objects to which the frames
     refer.
 
     If calls are nested, the result has the attempts of the outermost call. The errors of its earlier attempts have the
@@ -155,7 +155,10 @@ def _times(delay: float, elapsed: float) -> str:
 
 
 def describe(error: BaseException | None) -> str:
-    """Return the type and the text of an error in one line. Cut the text to ``NOTE_LENGTH_MAX`` characters."""
+    """Return the type and the text of an error in one line. Cut the text to ``NOTE_LENGTH_MAX`` characters.
+
+    None stands for a result that the caller's rule did not accept.
+    """
     if error is None:
         return "a result that requires a retry"
     try:

@@ -53,8 +53,8 @@ RETRIED_STATUSES: Mapping[int, StatusRule] = table_of((
     (503, StatusRule("the server is temporarily overloaded or in maintenance")),
     (504, StatusRule("a gateway received no response in time from the server behind it", is_timeout=True)),
 ))
-"""Statuses of transient failures. The status 500 is not one of them: the server does not know what went wrong, so a
-retry is likely to fail again, and the request may have changed data."""
+"""Statuses of transient failures. The status 500 is not one of them: it reports an unexpected condition, so a retry is
+likely to fail again, and the request may have changed data."""
 # fmt: on
 
 _OTHER_STATUS = StatusRule("a status that is not in the table")
@@ -132,8 +132,8 @@ class HttpRetryRules:
     def is_success(self, status: int) -> bool:
         """Return whether a response with this status counts as a success, after which the quota regains units.
 
-        404 is a success unless ``statuses`` contains it, because the service works. 500 is never a success, although by
-        default the request is not retried.
+        Even 404 is a success, because the service works, unless ``statuses`` contains it. 500 is never a success,
+        although by default the request is not retried.
         """
         return status < 500 and status not in self.statuses
 
@@ -177,7 +177,7 @@ def parse_retry_after(text: str | None, wall_seconds: float) -> float | None:
     Return 0 for a date in the past, and at most ``RETRY_AFTER_MOST``.
 
     Args:
-        text: value of the header: digits, or a date in any of the forms of RFC 9110.
+        text: value of the header: digits, or a date in any of the forms of RFC 9110; None without this header.
         wall_seconds: wall-clock time, in seconds since 1970-01-01 UTC.
     """
     if text is None:

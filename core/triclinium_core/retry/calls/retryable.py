@@ -77,9 +77,10 @@ def _wrong_on(value: object, hint: str) -> ArgumentError:
 def info_of_error(on: RetryOn, error: Exception) -> ErrorInfo:
     """Return the retry information about ``error``, from its attributes and the caller's rule.
 
-    If a type matches or a function returns True, a retry is safe, unless the error's own ``is_retry_safe`` is False.
-    The error's other attributes still apply. If a function returns an ``ErrorInfo``, it replaces all attributes. An
-    exception group matches only types of exception groups, because it may contain any error.
+    If a type matches or a function returns True, a retry is safe, unless the error's own ``is_retry_safe`` is False. If
+    no type matches or a function returns False, a retry is not safe. The error's other attributes still apply. If a
+    function returns an ``ErrorInfo``, it replaces all attributes. An exception group matches only types of exception
+    groups, because it may contain any error.
 
     Raises:
         ArgumentError: the function returned neither a bool nor an ErrorInfo.

@@ -359,7 +359,7 @@ class AlreadyExists(QueryValidationError):
 
 
 class Unprepared(CoordinatorError):
-    """The coordinator does not know the prepared statement, and did not execute the request.
+    """The coordinator does not have the prepared statement, and did not execute the request.
 
     Args:
         statement_id: id of the statement in the request.
@@ -521,7 +521,7 @@ class UnexpectedAnswer(CassandraError):
 
 
 class RepreparationFailed(CassandraError):
-    """A node cannot prepare the statement again: the driver does not know its text, or the node returned another id."""
+    """A node cannot prepare the statement again: the driver does not have its text, or the node returned another id."""
 
 
 class AllNodesFailed(CassandraError):

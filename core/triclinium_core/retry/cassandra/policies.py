@@ -18,7 +18,7 @@ from triclinium_core.shown import shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ShippedPolicy:
-    """Base of both policies: verdicts on errors of a single node, which may not occur on another node.
+    """Base of both policies: verdicts on errors of a single node, which another node may not have.
 
     These methods ignore the retry count. The number of retries is limited anyway, because each one takes another node
     from the query plan (decision A1).
@@ -157,7 +157,7 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return IGNORE if at least one replica has the write, and a retry for a batch that may be incomplete."""
+        """Return IGNORE for an acknowledged SIMPLE or BATCH write, and a retry for UNLOGGED_BATCH and BATCH_LOG."""
         errors.check_write(consistency, write_type, block_for, received)
         check_integer(retry_count, "retry_count")
         if retry_count > 0:

@@ -40,7 +40,7 @@ class RetryPolicy(Protocol):
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> RetryVerdict:
-        """Return the verdict on a write that replicas did not acknowledge in time. Called for idempotent statements.
+        """Return the verdict on a write not acknowledged in time. Called for idempotent statements only.
 
         Args:
             block_for: number of acknowledgements that the level needs.
@@ -119,7 +119,7 @@ def verdict_on(policy: RetryPolicy, error: errors.CassandraError, *, retry_count
         retry_count: number of retries that verdicts have caused in this execution so far.
 
     Raises:
-        ArgumentError: policies do not decide about ``error``, or ``retry_count`` is not a count.
+        ArgumentError: policies do not decide about ``error``, or ``retry_count`` is not an integer of at least 0.
         TypeError: the policy returned something other than a RetryVerdict.
         Exception: any exception that the policy raised.
     """

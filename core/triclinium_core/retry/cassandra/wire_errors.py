@@ -123,8 +123,8 @@ def from_wire(code: int, message: str, fields: Mapping[str, object] | None = Non
         code: error code, 32 bits.
         message: message of the node, unchanged.
         fields: values of the fields that follow the message, by the names in ``FIELDS``. Levels are numbers, write
-            types are texts, and ``reasons`` maps addresses to codes. Fields with other names are kept only in the
-            attribute ``fields``.
+            types are strings, and ``reasons`` maps addresses to codes. Fields with other names are kept only in the
+            attribute ``fields``. None means no fields.
 
     Raises:
         ArgumentError: an argument is of the wrong type, or a field is missing that every ERROR with this code has.

@@ -38,7 +38,7 @@ def reason_of(error: Exception, info: ErrorInfo) -> couchbase.RetryReason:
     """Return the retry reason of an attempt that raised ``error``.
 
     If ``error`` is the error of a Couchbase operation whose retry was refused, the reason is the refused one. Otherwise
-    it is ``SERVICE_RESPONSE_CODE_INDICATED`` if a retry is safe, and ``UNKNOWN`` if it is unsafe or this is not known.
+    it is ``SERVICE_RESPONSE_CODE_INDICATED`` if a retry is known to be safe, and ``UNKNOWN`` in all other cases.
     """
     cause = error.__cause__ if isinstance(error, ClassifiedError) else error
     refused = cause.context.refused_reason if isinstance(cause, errors.CouchbaseException) else None
@@ -182,7 +182,7 @@ def call_strategy(
 
     Args:
         operation: name of the call in the requests that the strategy receives.
-        rng: source of jitter.
+        rng: random source for jitter.
         clock: function that returns the current time in monotonic seconds.
         deadline: function that returns the deadline of the call on ``clock``; ``inf`` for no deadline.
         client_context: function that returns the caller's values for the strategy.

@@ -16,7 +16,7 @@ from triclinium_core.retry.tables import table_of
 
 @unique
 class DelaySource(Enum):
-    """Object that prescribes the delay before a retry."""
+    """Source of the delay before a retry."""
 
     NONE = "none"
     ERROR_MAP = "the schedule of the node's error map, if its entry has one"
@@ -33,7 +33,7 @@ class ReasonInfo(NamedTuple):
     is_timeout_error: bool
     """Whether the reason is a timeout."""
     retry_after: DelaySource
-    """Object that prescribes the delay."""
+    """Source of the delay before a retry; with ``NONE``, the strategy alone determines the delay."""
     because: str
 
 

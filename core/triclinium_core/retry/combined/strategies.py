@@ -1,4 +1,4 @@
-"""Types of the strategies that requests to a cluster accept, Couchbase strategies and token strategies, and checks."""
+"""Types and checks of the strategies that requests to a cluster accept: Couchbase strategies and token strategies."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class RefreshCollection:
 
 @dataclass(frozen=True, slots=True)
 class CloseConnection:
-    """Close the connection on which the response arrived, after all earlier actions in the list."""
+    """Close the connection on which the response arrived, after all earlier actions."""
 
     why: str
 

@@ -23,7 +23,7 @@ class Dispatched:
     node: str | None = None
     opaque: int | None = None
     sender: str | None = None
-    """Local address of the connection."""
+    """Local address of the connection; None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class DispatchFailed:
 
     reason: RetryReason
     detail: str | None = None
-    """Explanation for the error context."""
+    """Explanation for the error context; None without one."""
     error: type[errors.CouchbaseException] | None = None
     """Error that the request raises if it is not retried. Only set if an earlier request, on which this one depends,
     failed with a status."""
@@ -53,7 +53,7 @@ class DispatchFailed:
 
 @unique
 class HandedOver(Enum):
-    """Part of the request's frame that the driver had begun to hand to the socket when it closed (decision C24)."""
+    """Part of the request's frame that the driver had begun to hand over when the socket closed (decision C24)."""
 
     NOTHING = "nothing"
     PART = "part"
@@ -79,13 +79,13 @@ class KvResponse:
 
     status: int
     node: str | None = None
-    """Node that sent the response. Its error map applies."""
+    """Node that sent the response, whose error map applies; None if it is unknown, so that no map applies."""
     server_context: str | None = None
     server_ref: str | None = None
     server_duration: float | None = None
-    """Seconds that the server worked on the request, as the server measured them."""
+    """Seconds for which the server worked on the request, as the server reported; None without a report."""
     failed_path: FailedPath | None = None
-    """Spec of a sub-document operation whose failure made the complete operation fail."""
+    """Spec of a sub-document operation whose failure made the complete operation fail; None without one."""
     error: type[errors.CouchbaseException] | None = None
     """Exception class for a failure. Only set if operation and status do not determine it."""
 

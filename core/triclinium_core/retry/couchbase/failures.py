@@ -175,7 +175,7 @@ def refused(
         error: exception class that the strategy returned or that the response prescribes; None for
             RequestCanceledException.
         cause: exception that the strategy raised; None if it did not raise (decision C28).
-        because: text in which the strategy explains its refusal.
+        because: text in which the strategy explains its refusal; None without one.
     """
     context = replace(context, refused_reason=str(reason))
     hint = _hint(reason, context)

@@ -65,7 +65,7 @@ class RequestAnnotation:
 
 
 _Ruled = tuple[Ruling, Sequence[RequestAction]]
-"""Ruling of an event handler, which determines the next state, and the actions that it returns."""
+"""Ruling of an event handler, which determines the next state, and the actions that the handler returns."""
 
 
 class RetryMachine:
@@ -80,7 +80,7 @@ class RetryMachine:
         error_maps: error maps of all nodes, which all machines of a client share. With None, the default, the machine
             creates a store when it receives the first map. HTTP services have no error maps.
         state: initial state. PENDING, the default; or IN_FLIGHT for a machine that is created to handle the failure of
-            an attempt which was made without it.
+            an attempt that was made without a machine.
         retry_attempts: number of retries that were made before this machine was created. Default: 0.
         first_failure_at: time of the first failure, if it happened before this machine was created. Default: None.
     """
@@ -105,7 +105,7 @@ class RetryMachine:
         self.state: RetryState = state
         self._unanswered = state is RetryState.IN_FLIGHT
         self.retry_attempts: int = retry_attempts
-        """Number of retries that were made before this machine was created, or for which it has ordered a dispatch."""
+        """Number of retries: those before this machine was created, and those for which it has ordered a dispatch."""
         self.retry_reasons: frozenset[RetryReason] = frozenset()
         """Reasons for which a retry was granted so far."""
         self.last_reason: RetryReason | None = None
@@ -118,17 +118,18 @@ class RetryMachine:
         self._node = annotation.error_context.last_dispatched_to
         """Node to which the newest attempt was sent or should have been sent."""
         self._dispatched: events.Dispatched | None = None
-        """Newest attempt that was handed to a connection since this machine was created."""
+        """Newest attempt that was handed to a connection since this machine was created; None before the first."""
         self._kv_answer: tuple[events.KvResponse, ErrorMapEntry | None] | None = None
-        """Newest key-value response, and the entry for its status in the node's error map."""
+        """Newest response and the entry for its status in the node's error map; None unless it is a key-value
+        response."""
         self._service_answer: tuple[int, service_responses.ServiceVerdict] | None = None
-        """HTTP status of the newest response of an HTTP service, and the classification of that response."""
+        """HTTP status and classification of the newest response; None unless an HTTP service sent it."""
         self._dispatch_error = annotation.error_context.last_dispatch_error
         self._load: events.Load | None = None
         self._error: ErrorClass | None = None
         """Exception class that a response or ``DispatchFailed`` prescribes for the newest failure; None without one."""
         self._entry: ErrorMapEntry | None = None
-        """Entry in the node's error map for the status of the newest failure."""
+        """Entry in the node's error map for the status of the newest failure; None without one."""
         self._resume_at = math.inf
         self.is_answered: bool = False
         """Whether a response ended the request, with a success or with a failure that is never retried."""

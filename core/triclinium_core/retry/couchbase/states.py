@@ -4,9 +4,9 @@ Theory of operation
 -------------------
 
 A request is **PENDING** until the driver hands it to a connection, and then **IN_FLIGHT** until its response arrives. A
-final response ends the request. Any other failure in either state has a retry reason. If the reason is always retried,
-or if the strategy is synchronous, the machine decides immediately. With an asynchronous strategy, the request is
-**CONSULTING** until the strategy returns.
+final response ends the request. Any other response, and any failure in either state, has a retry reason. If the reason
+is always retried, or if the strategy is synchronous, the machine decides immediately. With an asynchronous strategy,
+the request is **CONSULTING** until the strategy returns.
 
 The decision is a delay or a refusal. With a delay, the request is **WAITING**. When the delay is over, the machine
 orders a dispatch, and the request is PENDING again. If the delay was cut to the deadline, or to the end of an error
@@ -34,7 +34,7 @@ from triclinium_core.retry.tables import transition_table
 
 @unique
 class RetryState(Enum):
-    """State of a request."""
+    """State of a request; the docstring of the module describes each state."""
 
     PENDING = "pending"
     IN_FLIGHT = "in_flight"

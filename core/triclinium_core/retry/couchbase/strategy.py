@@ -51,7 +51,8 @@ class RetryRequest:
     """Number of retries since the status last changed (RFC 0013 "Questions"). The schedule of an error map uses this
     number."""
     error_map_entry: ErrorMapEntry | None = None
-    """Entry for the status in the node's error map, if the client does not know the status."""
+    """Entry for the status in the node's error map; None without an entry, or for a failure without a key-value
+    response."""
     client_context: Mapping[str, object] = field(default_factory=dict)
     """Data that the application attached to the request."""
     retry_strategy: object = None
@@ -77,7 +78,7 @@ class RetryAction:
     The class is called with a message and an ``ErrorContext``, like CouchbaseException."""
     within: float | None = None
     """Seconds within which the retry must be sent. If the delay is longer, the request waits only this time, and then
-    fails without being sent."""
+    fails without being sent. None for no limit."""
     because: str | None = None
     """Text for the error that explains why there is no retry; None if the retry reason is explanation enough."""
 
@@ -129,7 +130,7 @@ class RetryStrategy(Protocol):
     """Synchronous strategy. It must not block. It needs no clock, because the request contains the times."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return whether to retry. If this raises, the request fails with an error whose cause is the exception."""
+        """Return whether and when to retry. If this raises, the request fails, with the exception as the cause."""
         ...
 
 
@@ -137,7 +138,7 @@ class AsyncRetryStrategy(Protocol):
     """Asynchronous strategy, which the driver awaits. It may do I/O."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return whether to retry. If this raises, the request fails with an error whose cause is the exception."""
+        """Return whether and when to retry. If this raises, the request fails, with the exception as the cause."""
         ...
 
 
@@ -225,10 +226,11 @@ class FastFailOnTerminalErrorRetryStrategy(BestEffortRetryStrategy):
 
 
 class ErrorMapRetryStrategy:
-    """Opt-in strategy that follows the retry schedule in the node's error map, and without one another strategy.
+    """Opt-in strategy that follows the retry schedule in the node's error map. Without one, ``otherwise`` decides.
 
     Args:
-        otherwise: strategy for failures for which the error map has no usable schedule. Default: the default strategy.
+        otherwise: strategy for failures to which the error map does not apply, or for which it has no schedule.
+            Default: the default strategy.
 
     Raises:
         InvalidArgumentException: ``otherwise`` is not a strategy, or is asynchronous.

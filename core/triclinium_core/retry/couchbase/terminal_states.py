@@ -87,16 +87,16 @@ class TerminalStates:
             del self._missing_collections[collection]
 
     def scope_missing(self, bucket: str | None, scope: str) -> None:
-        """Record that the client has fetched the bucket's collection map, and that it lacks ``scope``."""
+        """Record that the fetched collection map of the bucket lacks ``scope``."""
         _remember(self._missing_scopes, (bucket, scope))
 
     def collection_missing(self, bucket: str | None, scope: str, collection: str) -> None:
-        """Record that the client has fetched the bucket's map, and that it has ``scope`` without ``collection``."""
+        """Record that the fetched collection map of the bucket has ``scope``, but not ``collection`` in it."""
         self._missing_scopes.pop((bucket, scope), None)
         _remember(self._missing_collections, (bucket, scope, collection))
 
     def collection_found(self, bucket: str | None, scope: str, collection: str) -> None:
-        """Record that the client has fetched the bucket's collection map, and that it has the collection."""
+        """Record that the fetched collection map of the bucket has the collection."""
         self._missing_scopes.pop((bucket, scope), None)
         self._missing_collections.pop((bucket, scope, collection), None)
 

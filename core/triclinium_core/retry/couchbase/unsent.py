@@ -29,7 +29,7 @@ OF_A_LOOKUP = (RetryReason.KV_TEMPORARY_FAILURE, RetryReason.KV_ERROR_MAP_RETRY_
 collection."""
 
 UNKNOWN_STATUS = 0xFFFF
-"""Status that the client does not know, so that an error map decides."""
+"""Status that is unknown to the client, so that an error map decides."""
 
 RETRY_PERMITTED = ErrorMapEntry("", "", frozenset({Attribute.AUTO_RETRY}))
 """Entry of an error map that permits a retry and contains nothing else."""

@@ -80,7 +80,7 @@ def as_async(strategy: protocols.RetryStrategy | protocols.AsyncRetryStrategy) -
 @overload
 def as_async(strategy: protocols.AnyRetryStrategy) -> protocols.AsyncMinimalRetryStrategy: ...
 def as_async(strategy: protocols.AnyRetryStrategy) -> protocols.AsyncMinimalRetryStrategy:
-    """Return ``strategy`` if it is asynchronous, and otherwise an asynchronous adapter of it.
+    """Return ``strategy`` itself if it is asynchronous, and otherwise an asynchronous adapter for it.
 
     The result has ``backoff_strategy`` and ``max_attempts`` if ``strategy`` has them.
 
@@ -94,7 +94,7 @@ def as_async(strategy: protocols.AnyRetryStrategy) -> protocols.AsyncMinimalRetr
 def require_strategy(strategy: object, parameter: str = "strategy") -> None:
     """Raise ArgumentError, about ``parameter``, unless ``strategy`` is an object with the three methods of a strategy.
 
-    Either all three methods are ``async def`` or none is.
+    Either all three methods must be ``async def``, or none.
     """
     missing = [name for name in METHODS if not callable(getattr(strategy, name, None))]
     if isinstance(strategy, type) or missing:

@@ -47,7 +47,7 @@ class ExponentialRetryBackoffStrategy:
     An object keeps no state between calls, so any number of requests may share it.
 
     Args:
-        rng: random source for the jitter. Only ``Jitter.NONE`` needs none.
+        rng: random source for the jitter; None is permitted only with ``Jitter.NONE``.
         base: delay before the first retry, before jitter.
         max: maximum delay; it may be less than ``base``.
         jitter: random part of the delays. Default: half of each delay.
@@ -88,10 +88,10 @@ class ExponentialRetryBackoffStrategy:
         object.__setattr__(self, "_doublings", doublings)
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
-        """Return the delay in seconds before retry ``retry_attempt``, at most ``max``. Return 0 if that number is 0.
+        """Return the delay in seconds before retry ``retry_attempt``, at most ``max``; 0 for ``retry_attempt`` 0.
 
         Raises:
-            ArgumentError: ``retry_attempt`` is not a count, or ``rng`` draws a number outside [0, 1].
+            ArgumentError: ``retry_attempt`` is not an integer of at least 0, or ``rng`` draws a number outside [0, 1].
         """
         check_integer(retry_attempt, "retry_attempt")
         if retry_attempt == 0:
@@ -154,7 +154,7 @@ class DecorrelatedRetryBackoffStrategy:
         Return 0 if ``retry_attempt`` is 0.
 
         Raises:
-            ArgumentError: ``retry_attempt`` is not a count, or ``rng`` draws a number outside [0, 1].
+            ArgumentError: ``retry_attempt`` is not an integer of at least 0, or ``rng`` draws a number outside [0, 1].
         """
         check_integer(retry_attempt, "retry_attempt")
         delay = 0.0

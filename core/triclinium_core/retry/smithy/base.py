@@ -108,7 +108,7 @@ class BaseRetryStrategy:
         return at_least_retry_after(delay, info.retry_after, clamped=False)
 
     def _charge(self, error: Exception, info: ErrorInfo, scope: str | None, delay: float) -> int:
-        """Take the cost of a retry from the quota and return it, or raise RetryError if the quota is too low."""
+        """Take the cost of a retry from the quota, if any, and return it. Raise RetryError if the quota is too low."""
         return 0
 
 

@@ -20,7 +20,7 @@ ATTEMPTS_MAX = 1_000
 
 
 class BudgetRetryStrategy(BaseRetryStrategy):
-    """Strategy that makes retries, if they are safe, within a budget that grows with each first attempt.
+    """Strategy that permits safe retries within a budget that grows with each first attempt.
 
     Each first attempt adds ``deposit`` to the budget, and each retry takes 1 from it. In the long run there are at most
     ``deposit`` retries per request, however many attempts fail. For a short time, ``capacity`` permits additional

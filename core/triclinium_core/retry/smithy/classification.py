@@ -17,7 +17,7 @@ class ErrorInfo(NamedTuple):
     is_retry_safe: bool | None = None
     """Whether a retry is safe. None, which means unknown, permits no retry, like False."""
     retry_after: float | None = None
-    """Minimum delay before a retry, in seconds, finite and at least 0."""
+    """Minimum delay before a retry, in seconds, finite and at least 0; None for no minimum."""
     is_throttling_error: bool = False
     """Whether the service requests a lower rate."""
     is_timeout_error: bool = False
@@ -77,7 +77,7 @@ def _fault(value: object) -> PartyAtFault:
 
 
 class ClassifiedError(Exception):
-    """Wrapper of an error that has the retry information in the attributes that strategies read.
+    """Wrapper of an error. The attributes that strategies read have the retry information.
 
     ``__cause__`` is the wrapped error.
     """

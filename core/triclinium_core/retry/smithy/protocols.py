@@ -161,7 +161,7 @@ class ErrorRetryInfo(Protocol):
     is_retry_safe: bool | None = None
     """Whether a retry is safe. None, which means unknown, permits no retry, like False."""
     retry_after: float | None = None
-    """Minimum delay before a retry, in seconds."""
+    """Minimum delay before a retry, in seconds; None for no minimum."""
     is_throttling_error: bool = False
     """Whether the service requests a lower rate."""
 

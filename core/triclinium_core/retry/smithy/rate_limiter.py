@@ -126,11 +126,11 @@ class RateLimiter:
         return wait
 
     def give_back(self) -> None:
-        """Return the token of a send that will not be made."""
+        """Put the token of a send that will not be made back into the bucket."""
         self.level = min(self._capacity, self.level + 1.0)
 
     def on_success(self, now: float) -> None:
-        """Count a response that does not throttle, which may be an error."""
+        """Count a response that does not throttle, possibly an error, and update the rate."""
         self.advance(now)
         self._measure(now)
         self._allow(cubic_rate(self._highest, now - self._throttled_at))
@@ -163,7 +163,7 @@ class RateLimiter:
 
 
 def climbing_time(highest: float) -> float:
-    """Return the seconds after throttling at which the curve reaches ``highest``, the rate at which it happened."""
+    """Return the seconds from throttling until the curve reaches ``highest``, the rate at the time of throttling."""
     return math.cbrt(highest * (1.0 - BETA) / SCALE)
 
 

@@ -33,7 +33,7 @@ class RetryStrategyOptions:
         max_attempts: maximum number of attempts of one request, including the first. Default: that of the strategy.
 
     Raises:
-        ArgumentError: the mode is unknown, or ``max_attempts`` is not a count.
+        ArgumentError: the mode is unknown, or ``max_attempts`` is not an integer of at least 0.
     """
 
     retry_mode: RetryMode = "standard"

@@ -1,4 +1,4 @@
-"""Standard strategy, which limits attempts to a few, and retries by a quota that all requests in a scope share.
+"""Standard strategy, which limits the attempts of each request and, by a shared quota, the retries in each scope.
 
 Source: smithy-core 0.9's ``StandardRetryStrategy``, "standard" mode of the AWS SDKs; decisions S3 to S6 and S17 to S20.
 """
@@ -18,7 +18,7 @@ from triclinium_core.shown import total_repr
 
 
 class StandardRetryStrategy(BaseRetryStrategy):
-    """Strategy that makes retries, if they are safe, as long as a shared quota permits them.
+    """Strategy that permits safe retries as long as a shared quota has enough units for them.
 
     If all clients of a service use this strategy, they send little more than first attempts while the service is down.
     Use one strategy for all requests to a service, and only in one thread, such as that of an event loop.

@@ -22,7 +22,7 @@ class SingleUseToken:
     owner: object | None = field(repr=False)
     """Strategy that issued the token; None if the token was used, or if the strategy refused to refresh it."""
     token_scope: str | None = None
-    """Scope that the request passed when it acquired its first token."""
+    """Scope that the request passed when it acquired its first token; None is also a scope."""
     retry_count: int = 0
     """Number of attempts so far, excluding the first."""
     retry_delay: float = 0.0

@@ -52,7 +52,7 @@ class AnalyticsRequest(StatementRequest, frozen=True, kw_only=True):
         return analytics_identifier(name)
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Return the header for the priority."""
+        """Return the header for high priority; no headers without it."""
         return (PRIORITY,) if self.priority else ()
 
     def options(self) -> dict[str, object]:
@@ -63,5 +63,5 @@ class AnalyticsRequest(StatementRequest, frozen=True, kw_only=True):
         return options
 
     def decode(self, answer: HttpResponse) -> AnalyticsMetaData:
-        """Return the metadata."""
+        """Return the metadata in the response."""
         return metadata_of(answer)

@@ -27,7 +27,7 @@ class AnalyticsStatus(StrEnum):
 
 
 BROKEN_OFF = frozenset({AnalyticsStatus.TIMEOUT, AnalyticsStatus.FAILED, AnalyticsStatus.FATAL})
-"""Statuses with which rows may be missing. An answer with such a status must have an error, and never succeeds."""
+"""Statuses with which rows may be missing. A response with such a status must have an error, and never succeeds."""
 
 
 class AnalyticsWarning(msgspec.Struct, frozen=True):
@@ -41,9 +41,9 @@ class AnalyticsMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Cost of an analytics query."""
 
     elapsed_time: float = 0.0
-    """Seconds from the arrival of the query to the end of its answer."""
+    """Seconds from the arrival of the query to the end of its response."""
     execution_time: float = 0.0
-    """Seconds from the beginning of the query's execution to the end of its answer."""
+    """Seconds from the beginning of the query's execution to the end of its response."""
     result_count: int = 0
     result_size: int = 0
     """Size of the rows in bytes."""
@@ -74,10 +74,10 @@ class _Answer(answers.AnsweredParts, frozen=True, kw_only=True):
 
 
 def metadata_of(answer: HttpResponse) -> AnalyticsMetaData:
-    """Return the metadata in an answer without an error.
+    """Return the metadata in a response without an error.
 
     Raises:
-        MalformedAnswer: the body is not an answer of the service, or its status is in ``BROKEN_OFF`` without an error.
+        MalformedAnswer: the body is not a response of the service, or its status is in ``BROKEN_OFF`` without an error.
     """
     answered = answers.read_parts(answer, _Answer, lambda found: {"metrics": answers.known_metrics(found, _Metrics)})
     return AnalyticsMetaData(

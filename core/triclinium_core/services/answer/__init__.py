@@ -1,1 +1,1 @@
-"""The answer to one request while it arrives: its rows, ids and limits."""
+"""The response to one request while it arrives: its rows, ids and limits."""

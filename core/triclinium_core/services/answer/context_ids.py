@@ -1,7 +1,7 @@
-"""Client context ids: the client creates one for each request, and compares it with the id in the answer.
+"""Client context ids: the client creates one for each request, and compares it with the id in the response.
 
 HTTP matches responses to requests only by their order. The query and analytics services repeat the id of a request in
-the answer, so the client recognises an answer to another request (decision D64).
+the response, so the client recognises a response to another request (decision D64).
 
 Source: SDK-RFC 0056 "clientContextId"; Couchbase Server documentation, "Query Service REST API".
 """
@@ -17,7 +17,7 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.shown import one_line
 
 MEMBER: Final = "clientContextID"
-"""Name of the id in an answer."""
+"""Name of the id in a response."""
 COMPARED_SIZE_BYTES = 64
 """Length in bytes at which the services cut an id. They may cut a character in two."""
 
@@ -52,13 +52,13 @@ class ContextIds:
 
 
 def foreign_id(ours: str, theirs: bytes | bytearray) -> str | None:
-    """Return the id in an answer, as one line of text, if it is the id of another request; otherwise None.
+    """Return the id in a response, as one line of text, if it is the id of another request; otherwise None.
 
-    An answer whose id is missing, empty or null may be the answer to any request.
+    A response whose id is missing, empty or null may be the response to any request.
 
     Args:
         ours: the id of the request.
-        theirs: the JSON text of the id in the answer.
+        theirs: the JSON text of the id in the response.
     """
     if theirs == b"null":
         return None
@@ -71,7 +71,7 @@ def foreign_id(ours: str, theirs: bytes | bytearray) -> str | None:
 
 
 def foreign_id_in(ours: str, body: bytes) -> str | None:
-    """Return the foreign id in a whole answer, like ``foreign_id``; None also if the body is not a JSON object."""
+    """Return the foreign id in a whole response, like ``foreign_id``; None for a body that is not a JSON object."""
     try:
         theirs = msgspec.json.decode(body, type=_Identified).client_context_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Limits of JSON that is decoded into Python objects, because the event loop waits for the decoder.
+"""Limits of JSON that is decoded into Python objects while the event loop waits.
 
 Each limit bounds a kind of work. JSON at all limits takes some fifty milliseconds (``python -m tests.bench --only
 bounds``). Text that is not decoded has no limit here.
@@ -23,7 +23,7 @@ _BEGINNINGS = b",[{"
 
 
 class TooManyParts(ValueError):
-    """Exception for JSON that is too large to be decoded. The text states the count and the limit."""
+    """Exception for JSON that is too large to be decoded. The message states the count and the limit."""
 
 
 def check_decodable(encoded: bytes) -> None:

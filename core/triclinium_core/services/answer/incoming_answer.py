@@ -1,6 +1,6 @@
-"""The answer to one request while it arrives: body or rows, their reader, and pauses of reading.
+"""The response to one request while it arrives: body or rows, their reader, and pauses of reading.
 
-An answer without rows is buffered until it is complete. Rows are handed out as soon as a reader waits for them. Until
+A response without rows is buffered until it is complete. Rows are handed out as soon as a reader waits for them. Until
 then, rows are buffered, and above a limit reading pauses until the reader takes them. The outcome follows the last row.
 Once a reader has received rows, the request is not retried, because a retry would deliver rows twice.
 
@@ -25,27 +25,27 @@ HELD_SIZE_BYTES = 256 * 1024
 HELD_SIZE_BYTES_MAX = 16 * 1024 * 1024
 """Size of the buffered rows above which the request fails if data arrives although reading should be paused."""
 BODY_SIZE_BYTES_MAX = 32 * 1024 * 1024
-"""Maximum size of an answer that is read whole: ten times the largest configs and lists of services."""
+"""Maximum size of a response that is read whole: ten times the largest configs and lists of services."""
 BODY_LIMITS = JsonLimits(size_bytes_max=BODY_SIZE_BYTES_MAX, objects_max=65_536, parts_max=524_288)
-"""Limits of an answer that is read whole: lists of some thousand users or indexes, and thirty buckets with the maps of
+"""Limits of a response that is read whole: lists of some thousand users or indexes, and thirty buckets with the maps of
 all vbuckets. Each object of a list takes 0.5 to 3 microseconds, so these limits permit more than 50 milliseconds: the
 caller has requested the list, and a large cluster has a long one."""
 ROWS_AT_ONCE_MAX = 8192
 """Maximum number of rows that are handed out together. Their reader decodes them without a pause, at some microseconds
 each."""
 HTTP_OK = 200
-"""The status of a success. Rows of an answer with another status belong to an error."""
+"""The status of a success. Rows of a response with another status belong to an error."""
 
 Outcome = ServiceResult | errors.CouchbaseException
 """Outcome of a request: a result or an error."""
 
 
 class UnreadableAnswer(ValueError):
-    """Exception for an unreadable answer. The text is a predicate about the node: "did not answer a list of rows"."""
+    """Exception for an unreadable response. The message is a predicate, such as "did not send a list of rows"."""
 
 
 class ForeignAnswer(ValueError):
-    """Exception for an answer that belongs to another request. The text is a predicate about the node."""
+    """Exception for a response to another request. The message is a predicate about the node."""
 
 
 @unique
@@ -59,7 +59,7 @@ class ReaderState(Enum):
 
 @unique
 class ReaderEvent(Enum):
-    """Event of a reader."""
+    """Event that changes the state of the reader."""
 
     ROWS_GIVEN = "rows_given"
     ROWS_WANTED = "rows_wanted"
@@ -76,13 +76,13 @@ READER_TRANSITIONS: Mapping[ReaderState, Mapping[ReaderEvent, ReaderState]] = tr
 
 
 class IncomingAnswer:
-    """The received part of the answer to the newest attempt, without the rows that were handed out."""
+    """The received part of the response to the newest attempt, without the rows that were handed out."""
 
     def __init__(self) -> None:
         self.status: int = 0
-        """HTTP status of the answer to the newest attempt; 0 before its head arrives."""
+        """HTTP status of the response to the newest attempt; 0 before its head arrives."""
         self.context_id: str | None = None
-        """Client context id of the newest attempt, which its answer repeats. None if the service repeats no id."""
+        """Client context id of the newest attempt, which its response repeats. None if the service repeats no id."""
         self.outcome: Outcome | None = None
         """Outcome of the request; None until it is known. Rows that precede it may still be buffered."""
         self._expected = b""
@@ -107,11 +107,11 @@ class IncomingAnswer:
         return self._reader is not ReaderState.NEW
 
     def begin(self, status: int, *, rows_of: str | None) -> None:
-        """Prepare for the body of an answer.
+        """Prepare for the body of a response.
 
         Args:
-            status: HTTP status of the answer.
-            rows_of: key of the array of rows; None for an answer without rows.
+            status: HTTP status of the response.
+            rows_of: key of the array of rows; None for a response without rows.
         """
         self.status = status
         self._splitter = RowSplitter(rows_of) if rows_of is not None else None
@@ -124,8 +124,8 @@ class IncomingAnswer:
         """Take a piece of the body.
 
         Raises:
-            ForeignAnswer: the answer names another request; its rows are dropped.
-            UnreadableAnswer: the answer is not a list of rows, or exceeds ``BODY_SIZE_BYTES_MAX``.
+            ForeignAnswer: the response names another request; its rows are dropped.
+            UnreadableAnswer: the response is not a list of rows, or exceeds ``BODY_SIZE_BYTES_MAX``.
             DecoderFault: the decoder of rows, or of the client context id, failed.
         """
         self.work = len(data) // BYTES_PER_UNIT
@@ -154,10 +154,10 @@ class IncomingAnswer:
             self._rows_size += size
 
     def check_whole(self) -> None:
-        """Check an answer that was read whole and has ended.
+        """Check a response that was read whole and has ended.
 
         Raises:
-            ForeignAnswer: the answer names another request.
+            ForeignAnswer: the response names another request.
             DecoderFault: the decoder of the id failed.
         """
         if self._splitter is None and self.context_id is not None:
@@ -191,7 +191,7 @@ class IncomingAnswer:
         """Return whether paused reading must resume now.
 
         Args:
-            is_whole: whether the answer has ended, so that the next bytes are not part of it.
+            is_whole: whether the response has ended, so that the next bytes are not part of it.
         """
         if self._is_paused and (is_whole or self._rows_size < HELD_SIZE_BYTES):
             self._is_paused = False
@@ -199,7 +199,7 @@ class IncomingAnswer:
         return False
 
     def whole(self) -> bytes:
-        """Return the body of an answer that has ended, without its rows.
+        """Return the body of a response that has ended, without its rows.
 
         Raises:
             MalformedRows: the body ended early, is malformed, or exceeds its limits.

@@ -1,6 +1,6 @@
-"""Text between two rows, with which the splitter guesses where the rows of an answer end.
+"""Text between two rows, with which the splitter guesses where the rows of a response end.
 
-The same code writes all rows of an answer, so the text between the first two rows probably separates all later rows.
+The same code writes all rows of a response, so the text between the first two rows probably separates all later rows.
 """
 
 from __future__ import annotations

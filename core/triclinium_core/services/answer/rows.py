@@ -7,11 +7,11 @@ they never backtrack, and if a bracket closes too far away for a pattern, the br
 the ends of rows:
 
 - The exact method steps from value to value and passes whole rows to the decoder, which checks them.
-- The fast method guesses. The same code writes all rows of an answer, so the splitter searches each piece backwards for
-  the text between the first two rows, and passes everything before it to the decoder in one call. The guess is right if
-  and only if the decoder accepts it: the text starts where a row starts, and a whole sequence of JSON values with a
-  separator behind it has no other end. If the decoder refuses the text, the splitter uses the exact method, and does
-  not guess again before a row ends. So no byte is passed to the decoder more than four times.
+- The fast method guesses. The same code writes all rows of a response, so the splitter searches each piece backwards
+  for the text between the first two rows, and passes everything before it to the decoder in one call. The guess is
+  right if and only if the decoder accepts it: the text starts where a row starts, and a whole sequence of JSON values
+  with a separator behind it has no other end. If the decoder refuses the text, the splitter uses the exact method, and
+  does not guess again before a row ends. So no byte is passed to the decoder more than four times.
 
 The decoder refuses a lone surrogate although the grammar allows it. That matters only to code that decodes the row
 later. So if the decoder refuses a row, the exact method passes it the row without lone surrogates, and returns the row
@@ -97,7 +97,7 @@ _search_byte = re.compile(r" \(byte (\d+)\)$").search
 
 
 class MalformedRows(ValueError):
-    """Exception for a body that is not JSON, was cut short, or exceeds a limit. The text names fault and offset."""
+    """Exception for a body that is not JSON, was cut short, or exceeds a limit. The message names fault and offset."""
 
 
 class ValueEnd:

@@ -91,8 +91,8 @@ class ConflictResolutionType(StrEnum):
 class BucketSettings:
     """Settings of a bucket. A setting of None is not sent, and the server chooses.
 
-    Settings from the server may have values that this version does not know: a ``str`` instead of a member of an enum,
-    or a number out of range. An update sends such a value as received. The caller cannot set such a value.
+    Settings from the server may have values unknown to this version: a ``str`` instead of a member of an enum, or a
+    number out of range. An update sends such a value as received. The caller cannot set such a value.
 
     Raises:
         InvalidArgumentException: a setting is invalid by itself. The server checks whether the settings fit together.
@@ -394,7 +394,7 @@ class GetBucket(BucketRequest, frozen=True):
     name: ClassVar[str] = "get_bucket"
 
     def decode(self, answer: HttpResponse) -> BucketResult:
-        """Return the bucket."""
+        """Return the bucket in the response."""
         return _result(body_members(answer))
 
 
@@ -409,7 +409,7 @@ class GetAllBuckets(ManagementRequest, frozen=True):
         return path(*BUCKETS)
 
     def decode(self, answer: HttpResponse) -> AllBucketsResult:
-        """Return the buckets."""
+        """Return the buckets in the response."""
         return all_steps(self.decode_in_steps(answer))
 
     def decode_in_steps(self, answer: HttpResponse) -> Steps[AllBucketsResult]:

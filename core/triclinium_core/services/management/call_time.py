@@ -36,7 +36,7 @@ class TimeIsUp(Exception):
 
 
 class Progress:
-    """Progress of a call."""
+    """Progress of a call, for the error if its time is up."""
 
     def __init__(self) -> None:
         self.is_applied: bool = False

@@ -100,7 +100,7 @@ class GetAllScopes(_ScopesRequest, frozen=True):
     name: ClassVar[str] = "get_all_scopes"
 
     def decode(self, answer: HttpResponse) -> ScopesResult:
-        """Return the scopes."""
+        """Return the scopes and collections in the response."""
         try:
             return ScopesResult(decode_manifest(answer.body))
         except MalformedResponse as error:

@@ -1,4 +1,4 @@
-"""Common parts of management requests: method, path, form, and JSON answer.
+"""Common parts of management requests: method, path, form, and JSON response.
 
 Source: SDK-RFC 0054.
 """
@@ -79,7 +79,7 @@ def reading(what: str) -> Iterator[None]:
 
 
 def check_bucket_name(value: object, parameter: str = "bucket_name") -> str:
-    """Return the name of a bucket.
+    """Return ``value`` if it is a valid name of a bucket.
 
     Raises:
         InvalidArgumentException: the value is not a valid name of a bucket.
@@ -89,7 +89,7 @@ def check_bucket_name(value: object, parameter: str = "bucket_name") -> str:
 
 
 def check_password(value: object, parameter: str) -> str:
-    """Return a valid password. No error message shows it.
+    """Return ``value`` if it is a valid password. No error message shows it.
 
     Raises:
         InvalidArgumentException: the value is not a string, is empty, or is not Unicode that UTF-8 can store.

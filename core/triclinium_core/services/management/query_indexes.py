@@ -1,7 +1,7 @@
 """Query indexes: their descriptions, and the statements that create, build, read and drop them.
 
-A name in a statement is a parameter, or an identifier between backticks, escaped so that no name can end it. Rows
-are few and short, so each answer is read whole.
+A name in a statement is a parameter, or an identifier between backticks, escaped so that no name can end it. Rows are
+few and short, so each response is read whole.
 
 Source: SDK-RFC 0054 "QueryIndexManager", "CollectionQueryIndexManager", "QueryIndex".
 """
@@ -42,7 +42,7 @@ class QueryIndexType(StrEnum):
 
 
 class QueryIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """One index.
+    """One query index, as reported by the query service.
 
     Source: SDK-RFC 0054 "QueryIndex".
     """
@@ -50,7 +50,7 @@ class QueryIndex(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     is_primary: bool
     type: QueryIndexType | str | None
-    """A ``str`` is a type that this version does not know. None if the server reports no type."""
+    """A ``str`` is a type unknown to this version. None if the server reports no type."""
     state: str | None
     """State of the index, such as ``deferred``, ``building`` or ``online``. None if the server reports no state."""
     keyspace: str
@@ -116,7 +116,7 @@ class IndexStatement(StatementRequest, frozen=True, kw_only=True):
         """Return an acknowledgement.
 
         Raises:
-            MalformedAnswer: the body is not an answer of the query service.
+            MalformedAnswer: the body is not a response of the query service.
         """
         metadata_of(answer)
         return service_request.Acknowledged()
@@ -147,7 +147,7 @@ class DropPrimaryIndex(IndexStatement, frozen=True, kw_only=True):
 
 
 class BuildIndexes(IndexStatement, frozen=True, kw_only=True):
-    """Statement that starts to build indexes. Building continues after the answer."""
+    """Statement that starts to build indexes. Building continues after the response."""
 
     name: ClassVar[str] = "build_query_indexes"
 
@@ -170,7 +170,7 @@ class GetAllIndexes(IndexStatement, frozen=True, kw_only=True):
     name: ClassVar[str] = "get_all_query_indexes"
 
     def decode(self, answer: service_request.HttpResponse) -> QueryIndexesResult:
-        """Return the indexes."""
+        """Return the indexes in the response."""
         return service_request.all_steps(self.decode_in_steps(answer))
 
     def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[QueryIndexesResult]:
@@ -187,7 +187,7 @@ class GetDeferredIndexes(IndexStatement, frozen=True, kw_only=True):
     name: ClassVar[str] = "get_deferred_query_indexes"
 
     def decode(self, answer: service_request.HttpResponse) -> IndexNamesResult:
-        """Return the names."""
+        """Return the names of the indexes in the response."""
         return service_request.all_steps(self.decode_in_steps(answer))
 
     def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[IndexNamesResult]:

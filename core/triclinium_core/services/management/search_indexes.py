@@ -28,7 +28,7 @@ from triclinium_core.services.service_request import HttpRequest, HttpResponse, 
 from triclinium_core.shown import shown
 
 JsonObject = Mapping[str, object]
-"""Object in JSON."""
+"""JSON object, decoded into a mapping."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class SearchIndex:
 
     name: str
     source_name: str | None = None
-    """Name of the source of the data: a bucket."""
+    """Name of the source of the data, a bucket; None without a source."""
     type: str | None = "fulltext-index"
     """Type of the index. None, like ``source_type``, only in a received definition without a readable value."""
     source_type: str | None = "couchbase"
@@ -59,9 +59,8 @@ class SearchIndex:
     plan_params: JsonObject = field(default_factory=dict)
     """Parameters of partitions and replicas."""
     unknown: tuple[str, ...] = ()
-    """Parameters from the server in a form that this version does not know, as JSON of at most 300 characters each. The
-    client does not write back an index with unknown parameters, because they would be lost; ``unknown=()`` drops
-    them."""
+    """Parameters from the server in a form unknown to this version, as JSON of at most 300 characters each. The client
+    does not write back an index with unknown parameters, because they would be lost; ``unknown=()`` drops them."""
 
     def __post_init__(self) -> None:
         check_segment(self.name, "name")
@@ -234,7 +233,7 @@ class GetAllSearchIndexes(_SearchRequest, frozen=True):
     name: ClassVar[str] = "get_all_search_indexes"
 
     def decode(self, answer: HttpResponse) -> AllSearchIndexesResult:
-        """Return the indexes."""
+        """Return the indexes in the response."""
         return all_steps(self.decode_in_steps(answer))
 
     def decode_in_steps(self, answer: HttpResponse) -> Steps[AllSearchIndexesResult]:
@@ -325,7 +324,7 @@ class GetSearchIndex(_OfIndex, frozen=True):
     name: ClassVar[str] = "get_search_index"
 
     def decode(self, answer: HttpResponse) -> SearchIndexResult:
-        """Return the index."""
+        """Return the index in the response."""
         return SearchIndexResult(_index(received.body_members(answer).members("indexDef"), self.scope))
 
 
@@ -343,7 +342,7 @@ class GetIndexedDocumentsCount(_OfIndex, frozen=True):
     step: ClassVar[tuple[str, ...]] = ("count",)
 
     def decode(self, answer: HttpResponse) -> DocumentCount:
-        """Return the number."""
+        """Return the number of documents in the response."""
         return DocumentCount(answer.body_as(_Count).count)
 
 

@@ -41,7 +41,7 @@ class AuthDomain(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Permission of a user, for all or some documents. A scope or collection ``*`` means all, and becomes None.
+    """Permission of a user, for all or some documents. A scope or collection ``*`` or "" becomes None: all.
 
     Raises:
         InvalidArgumentException: a name is invalid, or there is a collection without a scope, or a scope without a
@@ -52,7 +52,7 @@ class Role:
 
     name: str
     bucket: str | None = None
-    """``*`` for all buckets."""
+    """Name of the bucket; ``*`` for all buckets, None for a role without a bucket."""
     scope: str | None = None
     collection: str | None = None
 
@@ -84,7 +84,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class RoleAndDescription:
-    """Role that the server knows, with its description."""
+    """Role that the server defines, with its description."""
 
     role: Role
     display_name: str
@@ -97,7 +97,7 @@ class Origin:
 
     type: str
     name: str | None = None
-    """Name of the group."""
+    """Name of the group; None for a role assigned to the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +127,8 @@ class User:
     password: str | None = field(default=None, repr=False)
     """New password; None keeps the current one. A server never reveals a password."""
     unknown: tuple[str, ...] = ()
-    """Roles and groups from the server in a form that this version does not know, as JSON of at most 300 characters
-    each. The client does not write back a user with unknown parts, because they would be lost; ``unknown=()`` drops
-    them."""
+    """Roles and groups from the server in a form unknown to this version, as JSON of at most 300 characters each. The
+    client does not write back a user with unknown parts, because they would be lost; ``unknown=()`` drops them."""
 
     def __post_init__(self) -> None:
         check_segment(self.username, "username")
@@ -146,7 +145,7 @@ class UserAndMetadata:
     """User, with the roles of the user's groups and other data from the server."""
 
     domain: AuthDomain | str
-    """A ``str`` is a domain that this version does not know."""
+    """A ``str`` is a domain unknown to this version."""
     user: User
     """The user without a password, with the roles assigned to the user."""
     effective_roles: tuple[RoleAndOrigins, ...] = ()
@@ -172,7 +171,7 @@ class Group:
     """Roles of the group, stored as a frozenset."""
     ldap_group_reference: str | None = None
     unknown: tuple[str, ...] = ()
-    """Roles from the server in a form that this version does not know, like ``User.unknown``."""
+    """Roles from the server in a form unknown to this version, like ``User.unknown``."""
 
     def __post_init__(self) -> None:
         check_group_name(self.name, "name")
@@ -184,7 +183,7 @@ class Group:
 
 
 def check_group_name(value: object, parameter: str = "groups") -> str:
-    """Return the name of a group.
+    """Return ``value`` if it is a valid name of a group.
 
     Raises:
         InvalidArgumentException: the name is invalid. A comma is invalid because the groups of a user are sent as
@@ -199,7 +198,7 @@ def check_group_name(value: object, parameter: str = "groups") -> str:
 
 
 def _all(values: object, parameter: str) -> Collection[object]:
-    """Return a collection, but refuse a string, which is a collection of characters.
+    """Return ``values`` if it is a collection. Refuse a string, although it is a collection of characters.
 
     Raises:
         InvalidArgumentException: ``values`` is not a collection, or is a string.
@@ -240,7 +239,7 @@ class AllUsersResult(service_request.Listing, frozen=True):
 
 
 class RolesResult(service_request.Listing, frozen=True):
-    """All roles that the server knows."""
+    """All roles that the server defines."""
 
     roles: tuple[RoleAndDescription, ...]
 
@@ -370,7 +369,7 @@ class GetAllUsers(ManagementRequest, frozen=True):
         return path(*_RBAC, "users", self.domain)
 
     def decode(self, answer: service_request.HttpResponse) -> AllUsersResult:
-        """Return the users."""
+        """Return the users in the response."""
         return service_request.all_steps(self.decode_in_steps(answer))
 
     def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[AllUsersResult]:
@@ -402,7 +401,7 @@ class GetUser(_OfUser, frozen=True):
     name: ClassVar[str] = "get_user"
 
     def decode(self, answer: service_request.HttpResponse) -> UserResult:
-        """Return the user."""
+        """Return the user in the response."""
         return service_request.all_steps(self.decode_in_steps(answer))
 
     def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[UserResult]:
@@ -443,7 +442,7 @@ class UpsertUser(ManagementRequest, frozen=True):
 
     @property
     def passwords(self) -> tuple[str, ...]:
-        """New password, if the request sets one."""
+        """New password; empty if the request sets none."""
         return () if self.user.password is None else (self.user.password,)
 
     def form(self) -> Mapping[str, str]:
@@ -483,12 +482,12 @@ class ChangePassword(ManagementRequest, frozen=True):
         return (self.new_password,)
 
     def form(self) -> Mapping[str, str]:
-        """Return the password."""
+        """Return the new password as the only field."""
         return {"password": self.new_password}
 
 
 class GetRoles(ManagementRequest, frozen=True):
-    """Request for all roles that the server knows."""
+    """Request for all roles that the server defines."""
 
     name: ClassVar[str] = "get_roles"
 
@@ -498,7 +497,7 @@ class GetRoles(ManagementRequest, frozen=True):
         return path(*_RBAC, "roles")
 
     def decode(self, answer: service_request.HttpResponse) -> RolesResult:
-        """Return the roles."""
+        """Return the roles in the response."""
         return service_request.all_steps(self.decode_in_steps(answer))
 
     def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[RolesResult]:
@@ -522,7 +521,7 @@ class GetAllGroups(ManagementRequest, frozen=True):
         return path(*_RBAC, "groups")
 
     def decode(self, answer: service_request.HttpResponse) -> AllGroupsResult:
-        """Return the groups."""
+        """Return the groups in the response."""
         return service_request.all_steps(self.decode_in_steps(answer))
 
     def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[AllGroupsResult]:
@@ -552,7 +551,7 @@ class GetGroup(_OfGroup, frozen=True):
     name: ClassVar[str] = "get_group"
 
     def decode(self, answer: service_request.HttpResponse) -> GroupResult:
-        """Return the group."""
+        """Return the group in the response."""
         return service_request.all_steps(self.decode_in_steps(answer))
 
     def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[GroupResult]:

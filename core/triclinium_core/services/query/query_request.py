@@ -70,7 +70,7 @@ class PreparedPlan(service_request.ServiceResult, frozen=True):
 
     name: str
     encoded_plan: str | None = None
-    """Plan for nodes that do not know the name; None if nodes get plans from each other."""
+    """Plan for nodes to which the name is unknown; None if nodes get plans from each other."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     scan_consistency: QueryScanConsistency | None = None
     """Required freshness of the indexes. None means ``NOT_BOUNDED``."""
     consistent_with: tuple[MutationToken, ...] = ()
-    """Mutations that the indexes must hold, one for each vbucket: the ``tokens`` of a ``MutationState``."""
+    """Mutations that the indexes must contain, one for each vbucket: the ``tokens`` of a ``MutationState``."""
     metrics: bool = False
     """Whether the metadata has metrics."""
     profile: QueryProfile = QueryProfile.OFF
@@ -124,7 +124,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     scan_wait: float | None = None
     """Maximum time in seconds that the query waits for consistent indexes. None uses the service's default."""
     plan: PreparedPlan | None = None
-    """Plan to execute; set by ``with_plan``."""
+    """Plan to execute, set by ``with_plan``; None to send the statement."""
     auto_execute: bool = False
     """Whether the request prepares the statement and executes it; set by ``preparation``."""
 
@@ -170,8 +170,8 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
 
         Args:
             enhanced: whether the cluster has ``ClusterCapability.ENHANCED_PREPARED_STATEMENTS``. If so, the request
-                also executes the statement, and its answer has the rows and the plan for ``plan_of``. Otherwise the
-                answer has only the ``PreparedPlan`` for ``with_plan``.
+                also executes the statement, and its response has the rows and the plan for ``plan_of``. Otherwise the
+                response has only the ``PreparedPlan`` for ``with_plan``.
         """
         if enhanced:
             return msgspec.structs.replace(self, auto_execute=True)
@@ -182,10 +182,10 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, plan=plan)
 
     def plan_of(self, answer: service_request.HttpResponse) -> PreparedPlan | None:
-        """Return the plan in the answer to an enhanced preparation, or None if the answer names no plan.
+        """Return the plan in the response to an enhanced preparation, or None if the response names no plan.
 
         Raises:
-            MalformedAnswer: the body is not an answer of the service.
+            MalformedAnswer: the body is not a response of the service.
         """
         name = answer.body_as(_Prepared).prepared
         return PreparedPlan(name) if isinstance(name, str) and name else None
@@ -221,7 +221,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         return options
 
     def decode(self, answer: service_request.HttpResponse) -> QueryMetaData:
-        """Return the metadata."""
+        """Return the metadata in the response."""
         return metadata_of(answer)
 
 
@@ -252,7 +252,7 @@ class PrepareRequest(service_request.IdentifiedRequest, frozen=True, kw_only=Tru
         """Return the plan, which is the only row.
 
         Raises:
-            MalformedAnswer: the answer does not have exactly one plan with a name.
+            MalformedAnswer: the response does not have exactly one plan with a name.
         """
         plans = answer.body_as(_Plans).results
         if len(plans) != 1 or not plans[0].name:

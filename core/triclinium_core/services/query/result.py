@@ -41,7 +41,7 @@ BROKEN_OFF = frozenset(
         QueryStatus.ABORTED,
     }
 )
-"""Statuses with which rows may be missing. An answer with such a status must have an error, and never succeeds."""
+"""Statuses with which rows may be missing. A response with such a status must have an error, and never succeeds."""
 
 
 class QueryWarning(msgspec.Struct, frozen=True):
@@ -55,9 +55,9 @@ class QueryMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Cost of a query. Everything is 0 unless ``metrics`` is requested."""
 
     elapsed_time: float = 0.0
-    """Seconds from the arrival of the query to the end of its answer."""
+    """Seconds from the arrival of the query to the end of its response."""
     execution_time: float = 0.0
-    """Seconds from the beginning of the query's execution to the end of its answer."""
+    """Seconds from the beginning of the query's execution to the end of its response."""
     sort_count: int = 0
     result_count: int = 0
     result_size: int = 0
@@ -79,7 +79,7 @@ class QueryMetaData(ServiceResult, frozen=True, kw_only=True):
     signature: object = None
     """Signature of the rows as JSON, mostly an object of types by name; None if not sent."""
     profile: Mapping[str, object] | None = None
-    """Profile as JSON, if requested."""
+    """Profile as JSON, if requested; otherwise None."""
 
 
 class _Metrics(answers.AnsweredMetrics, frozen=True, kw_only=True):
@@ -93,10 +93,10 @@ class _Answer(answers.AnsweredParts, frozen=True, kw_only=True):
 
 
 def metadata_of(answer: HttpResponse) -> QueryMetaData:
-    """Return the metadata in an answer without an error.
+    """Return the metadata in a response without an error.
 
     Raises:
-        MalformedAnswer: the body is not an answer of the service, or its status is in ``BROKEN_OFF`` without an error.
+        MalformedAnswer: the body is not a response of the service, or its status is in ``BROKEN_OFF`` without an error.
     """
     answered = answers.read_parts(
         answer,

@@ -19,7 +19,8 @@ class Facet(SearchPart):
 
     Args:
         field: name of the field whose values are counted.
-        limit: maximum number of returned terms or ranges, which have the most documents. Default: the service's limit.
+        limit: maximum number of terms or ranges to return, those with the most documents first. Default: the service's
+            limit.
 
     Raises:
         InvalidArgumentException: an argument is invalid; ``.parameter`` names it.

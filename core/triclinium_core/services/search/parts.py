@@ -88,7 +88,7 @@ def _form(value: object) -> object:
 
 
 def refused(value: object, parameter: str, wanted: str) -> errors.InvalidArgumentException:
-    """Return the error for an argument that must be something else."""
+    """Return the error for an argument that is not ``wanted``."""
     return errors.InvalidArgumentException(f"{parameter}={shown(value)} must be {wanted}", parameter=parameter)
 
 
@@ -105,12 +105,12 @@ def read_text(value: object, parameter: str) -> str:
 
 
 def read_uint32(value: object, parameter: str) -> int:
-    """Read a count."""
+    """Read an integer from 0 to 2**32 - 1."""
     return check_integer(value, parameter, 0, UINT32_MAX)
 
 
 def read_positive(value: object, parameter: str) -> int:
-    """Read a count of at least one."""
+    """Read an integer from 1 to 2**32 - 1."""
     return check_integer(value, parameter, 1, UINT32_MAX)
 
 
@@ -140,7 +140,7 @@ def read_date(value: object, parameter: str) -> str:
 
 
 def read_point(value: object, parameter: str) -> GeoPoint:
-    """Read longitude and latitude."""
+    """Read a pair of longitude and latitude, in degrees."""
     point = value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else ()
     wanted = "a pair of longitude, -180 to 180 degrees, and latitude, -90 to 90 degrees"
     if len(point) != 2:
@@ -152,7 +152,7 @@ def read_point(value: object, parameter: str) -> GeoPoint:
 
 
 def read_distance(value: object, parameter: str) -> str:
-    """Read a distance with its unit."""
+    """Read a distance, which is a string: a number with a unit, or a number of meters."""
     if not isinstance(value, str) or not DISTANCE.fullmatch(value):
         raise refused(value, parameter, "a string of a number and a unit, such as '11km', '3nm', '17mi' or '19m'")
     return value

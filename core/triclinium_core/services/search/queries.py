@@ -253,7 +253,7 @@ class DateRangeQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True)
 class GeoDistanceQuery(FieldQuery):
-    """Documents with a place within a distance of a given place.
+    """Documents with a point within a distance of a given point.
 
     Args:
         distance: a number with a unit, such as ``11km``, ``3nm``, ``17mi`` or ``19m``. The default unit is meters.
@@ -266,7 +266,7 @@ class GeoDistanceQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True)
 class GeoBoundingBoxQuery(FieldQuery):
-    """Documents with a place in a box.
+    """Documents with a point in a box.
 
     Args:
         top_left: north-west corner of the box: longitude and latitude, in this order.
@@ -279,7 +279,7 @@ class GeoBoundingBoxQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True)
 class GeoPolygonQuery(FieldQuery):
-    """Documents with a place inside a polygon.
+    """Documents with a point inside a polygon.
 
     Args:
         polygon_points: three or more corners, each longitude and latitude, in this order.
@@ -385,7 +385,8 @@ class RawQuery(SearchQuery):
     """Query in JSON, for kinds without a class in this module. The service checks it.
 
     Args:
-        query: mapping that is sent unchanged, except that ``boost``, if given, replaces its own.
+        query: mapping that is sent unchanged, except that the argument ``boost``, if given, replaces the ``boost`` in
+            it.
 
     Raises:
         EncodingFailureException: the query cannot be encoded as JSON.

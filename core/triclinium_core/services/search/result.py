@@ -48,7 +48,7 @@ class SearchRowLocations(msgspec.Struct, frozen=True):
         return self.locations
 
     def get(self, field: str, term: str | None = None) -> tuple[SearchRowLocation, ...]:
-        """Return the locations of one term in a field, or of all terms in the field."""
+        """Return the locations of ``term`` in a field; with None, of all terms in the field."""
         return tuple(each for each in self.locations if each.field == field and term in (None, each.term))
 
     def fields(self) -> tuple[str, ...]:
@@ -76,11 +76,11 @@ class SearchRow(msgspec.Struct, frozen=True):
     sort: tuple[str, ...] = ()
     """Values by which the hit is sorted."""
     explanation: Mapping[str, object] | None = None
-    """Computation of the score, if requested."""
+    """Computation of the score, if requested; otherwise None."""
     locations: SearchRowLocations | None = None
-    """Locations of the terms, if requested."""
+    """Locations of the terms, if requested; otherwise None."""
     fragments: Mapping[str, tuple[str, ...]] | None = None
-    """Pieces of text with highlighted terms, by field, if requested."""
+    """Pieces of text with highlighted terms, by field, if requested; otherwise None."""
     encoded_fields: bytes | None = None
     """Requested fields as a JSON object; None if the document has none of them."""
 
@@ -205,7 +205,7 @@ class _Facet(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    """Answer of the service, without its hits."""
+    """Response of the service, without its hits."""
 
     status: _Status
     total_hits: Count = 0
@@ -215,7 +215,7 @@ class _Answer(msgspec.Struct):
 
 
 UNKNOWN_FORM_LIMITS = JsonLimits(size_bytes_max=OBJECTS_SIZE_BYTES_MAX, objects_max=4_096, parts_max=16_384)
-"""Limits of a hit or an answer of an unknown form. It is read part by part, at up to 10 microseconds per object."""
+"""Limits of a hit or a response of an unknown form. It is read part by part, at up to 10 microseconds per object."""
 
 _HITS = msgspec.json.Decoder(_Hit)
 
@@ -286,10 +286,10 @@ def _read_hit(found: Members) -> _Hit:
 
 
 def decode_meta_data(answer: HttpResponse) -> SearchMetaData:
-    """Return the metadata in an answer.
+    """Return the metadata in a response.
 
     Raises:
-        MalformedAnswer: the body is not the answer to a search, or does not state whether hits are missing.
+        MalformedAnswer: the body is not the response to a search, or does not state whether hits are missing.
     """
     try:
         answered = answer.body_as(_Answer)
@@ -305,10 +305,10 @@ def decode_meta_data(answer: HttpResponse) -> SearchMetaData:
 
 
 def _read_answer(found: Members) -> _Answer:
-    """Return an answer, read part by part.
+    """Return a response, read part by part.
 
     Raises:
-        MalformedAnswer: the answer has no number of failed partitions.
+        MalformedAnswer: the response has no number of failed partitions.
     """
     status = found.members("status")
     failed = status.integer("failed") if status.is_set("failed") else 0

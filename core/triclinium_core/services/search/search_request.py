@@ -340,11 +340,11 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
         return control
 
     def decode(self, answer: HttpResponse) -> SearchMetaData:
-        """Return the metadata."""
+        """Return the metadata in the response."""
         return decode_meta_data(answer)
 
     def error_context(self) -> ErrorContext:
-        """Return the error context of the request."""
+        """Return the error context of the request, with its index, scope and path."""
         return replace(
             ServiceRequest.error_context(self),
             bucket=self.bucket_name,

@@ -88,11 +88,11 @@ class SortField(Sort):
 
 @dataclass(frozen=True, slots=True)
 class SortGeoDistance(Sort):
-    """Order by the distance between a place of the document and a given place.
+    """Order by the distance between a point of the document and a given point.
 
     Args:
-        location: given place: longitude and latitude, in this order.
-        field: name of the field with the document's place.
+        location: given point: longitude and latitude, in this order.
+        field: name of the field with the document's point.
         unit: unit of the distance. Default: the server's value.
     """
 

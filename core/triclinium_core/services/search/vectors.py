@@ -32,8 +32,8 @@ class VectorQuery(parts.SearchPart):
 
     Args:
         vector_field_name: field of the index that has the vectors.
-        vector: one or more numbers, which are sent unchanged and which the service rounds to 32 bits; or a string, the
-            Base64 of little-endian 32-bit floats, which is shorter and requires Couchbase Server 7.6.2.
+        vector: one or more numbers, which are sent unchanged and rounded to 32 bits by the service; or the Base64 of
+            little-endian 32-bit floats as a string, which is shorter and requires Couchbase Server 7.6.2.
         num_candidates: number of documents to find. Default: 3.
         boost: weight of the query in the score. None, the default, for 1.
         prefilter: consider only documents that match this query. None, the default, for all documents.

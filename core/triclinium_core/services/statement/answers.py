@@ -1,7 +1,7 @@
-"""Common parts of the answers of query and analytics, without the rows.
+"""Common parts of the responses of query and analytics, without the rows.
 
-An answer of the known form is decoded in one pass. Any other answer is read member by member, so that an unknown value
-does not make other values unreadable.
+A response of the known form is decoded in one pass. Any other response is read member by member, so that an unknown
+value does not make other values unreadable.
 
 Source: SDK-RFC 0056 "QueryResult"; SDK-RFC 0057 "AnalyticsResult".
 """
@@ -32,7 +32,7 @@ class AnsweredWarning(msgspec.Struct, frozen=True):
 
 
 class AnsweredParts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Members that the answers of both services have."""
+    """Members that the responses of both services have."""
 
     request_id: str = msgspec.field(default="", name="requestID")
     client_context_id: str = msgspec.field(default="", name="clientContextID")
@@ -53,15 +53,15 @@ class AnsweredMetrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
 
 def read_parts(answer: HttpResponse, kind: type[A], rest: Callable[[Members], dict[str, object]]) -> A:
-    """Return the members of an answer. Use the default for a member of an unknown form.
+    """Return the members of a response. Use the default for a member of an unknown form.
 
     Args:
-        answer: answer of the service.
+        answer: response of the service.
         kind: type of the result.
         rest: reader of the members of ``kind`` that ``AnsweredParts`` does not have.
 
     Raises:
-        MalformedAnswer: the answer is not an object, or has no status, so rows may be missing.
+        MalformedAnswer: the response is not an object, or has no status, so rows may be missing.
     """
     try:
         return answer.body_as(kind)
@@ -97,7 +97,7 @@ def read_status(word: str, kind: type[S], broken_off: Collection[S]) -> S:
     """Return the status of a statement; UNKNOWN for a word that ``kind`` does not have.
 
     Raises:
-        MalformedAnswer: the status is in ``broken_off``, but the answer has no error.
+        MalformedAnswer: the status is in ``broken_off``, but the response has no error.
     """
     try:
         status = kind(word.lower())
@@ -109,7 +109,7 @@ def read_status(word: str, kind: type[S], broken_off: Collection[S]) -> S:
 
 
 def read_warnings(answered: list[AnsweredWarning] | None, kind: Callable[[int, str], W]) -> tuple[W, ...]:
-    """Return the warnings of an answer."""
+    """Return the warnings of a response."""
     return tuple([kind(warning.code, warning.msg) for warning in answered or ()])
 
 

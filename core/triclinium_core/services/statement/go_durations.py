@@ -39,7 +39,7 @@ def seconds_of(duration: str) -> float:
     """Return the number of seconds of a Go duration.
 
     Raises:
-        ValueError: the text is not a duration.
+        ValueError: ``duration`` is not a duration of Go.
     """
     sign, text = (-1.0, duration[1:]) if duration[:1] == "-" else (1.0, duration.removeprefix("+"))
     if text == "0":

@@ -1,4 +1,4 @@
-"""Parameters of a statement, and raw options that triclinium does not know.
+"""Parameters of a statement, and raw options that are unknown to triclinium.
 
 Values are encoded immediately, so an invalid value raises, and later changes to a value have no effect. ``repr`` shows
 names only.
@@ -100,7 +100,7 @@ def _encode_named(
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class RawOptions:
-    """Options of the service that triclinium does not know, by their names in requests.
+    """Options of the service that are unknown to triclinium, by their names in requests.
 
     Raises:
         InvalidArgumentException: ``options`` is not a mapping, or a name is not a string or is empty.

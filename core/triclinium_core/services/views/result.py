@@ -1,6 +1,6 @@
 """Result of a view query: rows and metadata.
 
-Source: SDK-RFC 0051 "Return Types"; the answers of couchdb's ``couch_index_merger`` for errors of single nodes.
+Source: SDK-RFC 0051 "Return Types"; the responses of couchdb's ``couch_index_merger`` for errors of single nodes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ViewMetaData(ServiceResult, frozen=True):
     total_rows: int | None = None
     """Number of rows in the whole view; None for a reduction."""
     debug: Mapping[str, object] | None = None
-    """Debug information as JSON, if requested."""
+    """Debug information as JSON, if requested; otherwise None."""
     errors: tuple[ViewError, ...] = ()
     """Errors of nodes that did not return their rows. If there are any, rows are missing."""
 
@@ -101,10 +101,10 @@ def decode_row(data: bytes) -> ViewRow:
 
 
 def decode_meta_data(answer: HttpResponse) -> ViewMetaData:
-    """Return the metadata in an answer.
+    """Return the metadata in a response.
 
     Raises:
-        MalformedAnswer: the answer is not a JSON object.
+        MalformedAnswer: the response is not a JSON object.
     """
     answered = body_members(answer)
     total = answered.integer("total_rows")

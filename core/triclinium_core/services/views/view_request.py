@@ -72,7 +72,7 @@ class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
         return HttpRequest("POST", target, b'{"keys":' + self.options.keys + b"}")
 
     def decode(self, answer: HttpResponse) -> ViewMetaData:
-        """Return the metadata."""
+        """Return the metadata in the response."""
         return decode_meta_data(answer)
 
     def error_context(self) -> ErrorContext:

@@ -44,7 +44,7 @@ def read_duration(value: object, path: str, *, needs_unit: bool) -> object:
             names, because the driver reads a number as milliseconds.
 
     Raises:
-        ArgumentError: a text is not a duration or has no unit, or a number lacks a required unit.
+        ArgumentError: a string is not a duration or has no unit, or a number lacks a required unit.
     """
     if isinstance(value, str):
         return _read_text(value, path)

@@ -129,7 +129,7 @@ _GIVEN_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEY
 
 
 def _parameters(factory: Callable[..., object]) -> Mapping[str, inspect.Parameter] | None:
-    """Return the parameters of ``factory``, or None if it has no signature, so that only a call shows them."""
+    """Return the parameters of ``factory``; None if Python cannot determine its signature."""
     try:
         return inspect.signature(factory).parameters
     except (TypeError, ValueError):
@@ -137,7 +137,7 @@ def _parameters(factory: Callable[..., object]) -> Mapping[str, inspect.Paramete
 
 
 def _key(value: object) -> Hashable:
-    """Return a key that is equal only for equal values of the same types. In Python alone, 1 would equal True."""
+    """Return a key that is equal only for equal values of the same types. In Python, 1 equals True."""
     match value:
         case Mapping():
             return Mapping, frozenset((name, _key(entry)) for name, entry in value.items())

@@ -169,9 +169,9 @@ class ExecutionProfiles:
 
         Options may also have the names of the driver's configuration, such as ``basic.request.timeout`` and
         ``advanced.retry-policy``. These names may be nested tables or one dotted key, and may be inside a table
-        ``datastax-java-driver``. Other options of the driver are refused. A duration is a number of seconds, or a text
-        with a unit, such as ``30 seconds``. A duration under a name of the driver requires the unit, unless it is 0 or
-        infinite, because the driver reads a number as milliseconds.
+        ``datastax-java-driver``. Other options of the driver are refused. A duration is a number of seconds, or a
+        string with a unit, such as ``30 seconds``. A duration under a name of the driver requires the unit, unless it
+        is 0 or infinite, because the driver reads a number as milliseconds.
 
         This method checks the complete document before it calls a class in ``policies``.
 

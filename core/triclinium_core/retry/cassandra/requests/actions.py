@@ -15,9 +15,8 @@ class Send:
     """Send the request to a node, in a new frame.
 
     If the statement has no timestamp, the driver decides whether each frame has a new one. The Java driver uses a new
-    timestamp for each frame. A retried write is then newer than the writes of other clients between its attempts, and
-    so is a slow first attempt that arrives after its own retry. With one timestamp for all frames, a retry repeats the
-    same write.
+    timestamp for each frame. A retried write is then newer than the writes of other clients between its attempts. With
+    one timestamp for all frames, a retry repeats the same write.
     """
 
     attempt: int
@@ -32,7 +31,7 @@ class Send:
 class Reprepare:
     """Send a PREPARE of this statement to the node, which has forgotten the statement.
 
-    Then report ``StatementPrepared`` or another event of the attempt. If the driver does not know the text of the
+    Then report ``StatementPrepared`` or another event of the attempt. If the driver does not have the text of the
     statement, report ``StatementForgotten``.
     """
 

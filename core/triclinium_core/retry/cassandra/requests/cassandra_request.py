@@ -31,7 +31,7 @@ def check_timeout(timeout: object, parameter: str) -> float:
 
 @unique
 class RequestKind(StrEnum):
-    """Kind of a request."""
+    """Kind of a request, which determines the rules for its errors."""
 
     STATEMENT = "STATEMENT"
     """Execution of a statement, prepared or not, or of a batch."""

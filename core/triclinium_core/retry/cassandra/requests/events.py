@@ -38,15 +38,15 @@ class AttemptAborted:
     """The response to this attempt will not arrive, or is unreadable.
 
     Args:
-        error: the reason: the connection was closed, a node did not respond to a heartbeat, no stream id was free, the
-            request or its response is too long, or the throttle refused the request. If the driver caught an exception,
-            set it as the ``__cause__`` of ``error``.
+        error: the reason: the connection was closed, the node did not respond to a heartbeat, no stream id was free,
+            the request or its response is too long, or the throttle refused the request. If the driver caught an
+            exception, set it as the ``__cause__`` of ``error``.
         handed_over: number of bytes of this attempt that the driver had *begun* to hand to the socket. The machine
             decides by this number whether it may send the request again. If the number is uncertain, pass a higher one,
             never a lower one. Omit it if it is unknown.
 
     Raises:
-        ArgumentError: ``error`` is of another kind, or ``handed_over`` is not a count.
+        ArgumentError: ``error`` is of another kind, or ``handed_over`` is not an integer of at least 0.
     """
 
     attempt: int
@@ -113,7 +113,7 @@ class StatementPrepared:
 
 @dataclass(frozen=True, slots=True)
 class StatementForgotten:
-    """The driver does not know the text of the statement that a ``Reprepare`` named, and sent nothing."""
+    """The driver does not have the text of the statement that a ``Reprepare`` named, and sent nothing."""
 
     attempt: int
 

@@ -29,8 +29,8 @@ class Execution:
     """Number of the current attempt. The machine ignores events of earlier attempts."""
     retry_count: int = 0
     is_first_attempt: bool = True
-    """Whether no attempt of the execution was written or retried by a verdict so far. When such an attempt is written,
-    the delay of the next speculative execution starts."""
+    """Whether no attempt of the execution has been written or retried by a verdict so far. If True, the next write
+    starts the delay before the next speculative execution."""
     returns: bool = False
     """Whether the current attempt is for the node of the previous attempt. If that node then has no connection, the
     history does not record this as an error."""
@@ -110,7 +110,7 @@ class History:
         Args:
             settled_by: execution whose result or error ended the request; None if the timeout, an exception of the
                 query plan or the end of the plan did.
-            ran_out: execution that was the last to find the plan empty, if that ended the request.
+            ran_out: execution that was the last to find the plan empty, if that ended the request; otherwise None.
         """
         last = settled_by or ran_out
         return ExecutionInfo(

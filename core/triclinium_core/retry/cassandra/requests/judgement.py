@@ -25,7 +25,7 @@ class Route(Enum):
     """Rule for what follows an error."""
 
     ASK = "ask"
-    """The policy decides, whether the request is idempotent or not."""
+    """The policy decides, even if the request is not idempotent."""
     ASK_IF_IDEMPOTENT = "ask if idempotent"
     """The policy decides if the request is idempotent. Otherwise the machine raises the error in the caller."""
     NEXT = "next"

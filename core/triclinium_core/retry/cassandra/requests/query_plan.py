@@ -16,8 +16,8 @@ class QueryPlan:
             request to one node, pass a plan with only that node. A plan may be empty.
 
     Raises:
-        ArgumentError: ``nodes`` is not iterable or is text, or contains None or an unhashable node. A node from a
-            generator is checked when it is taken.
+        ArgumentError: ``nodes`` is not iterable, is a string or bytes, or contains None or an unhashable node. A node
+            from a generator is checked when it is taken.
     """
 
     def __init__(self, nodes: Iterable[Hashable]) -> None:

@@ -22,8 +22,8 @@ once.
 An event and each action that follows it cause transitions, in this order; the tables give the next states. If a table
 has no row for a state and an event, the caller has made a mistake: ``RequestMachine.handle`` raises and changes
 nothing. An event of an attempt that has ended, while its execution continues with another attempt, is too late: the
-machine does not look it up in the second table, and it changes nothing. Diagrams are generated from these tables, and a
-test visits every pair.
+machine ignores it and does not look it up in the second table. Diagrams are generated from these tables, and a test
+visits every pair.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from triclinium_core.retry.tables import transition_table
 
 @unique
 class RequestState(Enum):
-    """State of a request."""
+    """State of a request; the docstring of the module describes each state."""
 
     NEW = "new"
     RUNNING = "running"
@@ -55,7 +55,7 @@ class RequestState(Enum):
 
 @unique
 class ExecutionState(Enum):
-    """State of an execution."""
+    """State of an execution; the docstring of the module describes each state."""
 
     SENDING = "sending"
     WAITING = "waiting"

@@ -1,4 +1,4 @@
-"""Key-value error map, in which a node describes statuses that the client may not know.
+"""Key-value error map, in which a node describes statuses that may be unknown to the client.
 
 Source: SDK-RFC 0013; kv_engine ``docs/ErrorMap.md`` for version 2; decisions C13 to C19.
 """
@@ -85,15 +85,16 @@ class RetrySpecification:
     interval_ms: int
     after_ms: int
     max_duration_ms: int | None = None
-    """Maximum time from the first failure, including ``after``, to the last retry; None if only the request's deadline
-    limits the retries."""
+    """Maximum time from the first failure with this status, including ``after``, to the last retry; None if only the
+    request's deadline limits the retries."""
     ceil_ms: int | None = None
 
     def delay(self, retry_attempts: int) -> float:
         """Return the delay in seconds after ``retry_attempts`` retries for this status.
 
         The first delay is ``after``. With ``r`` retries, a later delay is ``interval`` if the algorithm is constant,
-        ``min(interval * r, ceil)`` if it is linear, and ``min(interval ** r, ceil)`` if it is exponential.
+        ``min(interval * r, ceil)`` if it is linear, and ``min(interval ** r, ceil)`` if it is exponential. A missing
+        ``ceil`` counts as one day.
 
         Source: RFC 0013 "Retry Intervals"; decision C15.
         """
@@ -141,8 +142,8 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
     """Return the error map in ``document``, the JSON value of a GET_ERROR_MAP response. Ignore unknown fields.
 
     Raises:
-        MalformedErrorMap: the document is too large or not JSON, a value has the wrong type, a status or the revision
-            is invalid, a status is listed twice, or the version is not supported.
+        MalformedErrorMap: the document is too large or not JSON, it has too many entries, a value has the wrong type, a
+            status or the revision is invalid, a status is listed twice, or the version is not supported.
     """
     if not isinstance(document, bytes | str):
         raise errors.InvalidArgumentException(f"document={shown(document)} must be bytes or str", parameter="document")
@@ -254,7 +255,7 @@ class ErrorMapStore:
             self._maps[node] = error_map
 
     def forget(self, node: str) -> None:
-        """Remove the map of ``node``, if there is one. The caller does this after the node's last connection closed."""
+        """Remove the map of ``node``, if there is one. The caller does so when the node's last connection closes."""
         self._maps.pop(node, None)
 
     def entry(self, node: str | None, status: int) -> ErrorMapEntry | None:

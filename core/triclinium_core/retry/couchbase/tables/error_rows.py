@@ -66,7 +66,7 @@ class ErrorRow:
 
 
 def code(number: int) -> range:
-    """Return the range that contains only one code."""
+    """Return the range that contains only the code ``number``."""
     return range(number, number + 1)
 
 
@@ -82,7 +82,7 @@ def error_table(rows: Iterable[ErrorRow]) -> Sequence[ErrorRow]:
 
 
 def first_fitting(table: Iterable[ErrorRow], answer: ServiceAnswer) -> ErrorRow | None:
-    """Return the first row that fits a response, or None if no row fits it."""
+    """Return the first row that fits ``answer``, or None if no row fits it."""
     return next((row for row in table if row.fits(answer)), None)
 
 

@@ -24,14 +24,14 @@ _NOT_STORED: Mapping[str, ErrorClass | None] = {
     **dict.fromkeys(("append", "prepend"), errors.DocumentNotFoundException),
     **dict.fromkeys(("increment", "decrement"), errors.TemporaryFailureException),
 }
-"""Exceptions for NOT_STORED. ``append`` and ``prepend`` report a missing document with it. A counter operation reports
-that another client has just created the document (decision D25)."""
+"""Exceptions for NOT_STORED. After ``append`` and ``prepend``, the status means that the document is missing. After a
+counter operation, it means that another client has just created the document (decision D25)."""
 _WITH_CAS: Mapping[str, ErrorClass | None] = dict.fromkeys(
     ("upsert", "replace", "remove", "append", "prepend", "increment", "decrement", "touch", "unlock", "mutate_in"),
     errors.CasMismatchException,
 )
-"""Exceptions for KEY_EXISTS. An operation that may carry a CAS reports with it that the document has another CAS
-(SDK-RFC 0058, 9)."""
+"""Exceptions for KEY_EXISTS. After an operation that may carry a CAS, the status means that the document has another
+CAS (SDK-RFC 0058, 9)."""
 _FAILED_PATH: Mapping[str, ErrorClass | None] = {"mutate_in": errors.CouchbaseException}
 """Exceptions for the failure of a path. The server applies all paths of a ``mutate_in`` or none. The body of its
 response names the path that failed, which determines the exception."""

@@ -68,12 +68,12 @@ class ServiceAnswer:
     message: str = ""
     """Complete text of the first error."""
     code: int | None = None
-    """Code of the first error."""
+    """Code of the first error; None without one."""
     cause: int | None = None
-    """Code of another error that the first error gives as its reason."""
+    """Code of another error that the first error gives as its reason; None without one."""
     more_codes: tuple[int, ...] = ()
     server_permits_retry: bool | None = None
-    """Value of ``retry`` in the first error."""
+    """Value of ``retry`` in the first error; None without one."""
     has_query_context: bool = False
     """Whether the request names a scope, so that a name without dots in its statement is a collection."""
 

@@ -83,11 +83,12 @@ class ServiceVerdict:
     text: str = ""
     """Error text of the server, on one line."""
     code: int | None = None
-    """Code of the first error in the body, which is more precise than the HTTP status."""
+    """Code of the first error in the body, which is more precise than the HTTP status; None without one."""
     more_codes: tuple[int, ...] = ()
     """Codes of the errors after the first one."""
     server_permits_retry: bool | None = None
-    """Value of ``retry`` in the first error of the query service. The RFCs do not use it to decide about retries."""
+    """Value of ``retry`` in the first error of the query service; None without one. The RFCs do not use it to decide
+    about retries."""
     body_start: str = ""
     """Beginning of a body in an unexpected format, which the service did not send."""
 
