@@ -222,7 +222,7 @@ def test_seconds(seconds: float) -> None:
 
 @rows("seconds", [-1, -1e-9, math.nan, math.inf, -math.inf, 10**400, 10**5000, True, None, "1", Fraction(1, 2), 1j])
 def test_no_seconds(seconds: Any) -> None:
-    """Any other value is not a number of seconds."""
+    """A negative, infinite or huge number, a boolean or a value of another type is not a number of seconds."""
     assert not checks.is_seconds(seconds)
 
 

@@ -262,7 +262,7 @@ def test_a_ping_names_the_defect(service: Service, target: str, monkeypatch: pyt
 
 
 def test_the_end_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If reading the end of a stream that ends a response meets a defect, it is reported and the request fails."""
+    """If reading the end of a stream that ends a response meets a defect, the defect is reported and the request fails."""
     simulation = begin()
     simulation.nodes[0].faults.next(Service.QUERY, hang_up())
     ends = HttpConnection.ends_with_stream

@@ -149,7 +149,7 @@ def test_telemetry() -> None:
     ],
 )
 def test_an_invalid_variable(variables: dict[str, str], name: str) -> None:
-    """An invalid variable raises an error that names it."""
+    """An invalid variable raises an error that names the variable."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         read(**variables)
 

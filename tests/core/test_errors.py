@@ -188,7 +188,7 @@ def test_the_drawing_shows_every_class() -> None:
 
 @each_class
 def test_defaults(error: type[errors.CouchbaseException]) -> None:
-    """An error without a message has the name of its class as text; it always has a context."""
+    """An error without a message has the name of its class as text; every error has a context."""
     raised = error()
 
     assert error.__name__ == str(raised)

@@ -1,4 +1,4 @@
-"""Scripted nodes for ``cassandra-driver``, which speak the necessary part of CQL v4 on loopback.
+"""Scripted nodes for ``cassandra-driver``, which speak the part of CQL v4 that the tests need, on loopback.
 
 A script responds to the statements. To queries of the system tables, each node responds with a list of all nodes.
 """
@@ -26,7 +26,7 @@ RESPONSE_V4 = 0x84
 
 
 class Opcode(IntEnum):
-    """Opcodes of messages."""
+    """Opcodes of the messages that the nodes receive and send."""
 
     ERROR = 0x00
     STARTUP = 0x01
@@ -41,7 +41,7 @@ class Opcode(IntEnum):
 
 
 ROWS, PREPARED = 2, 4
-"""Kinds of results, as numbers of the protocol."""
+"""Kinds of a RESULT frame: rows, and a prepared statement."""
 GLOBAL_TABLE = 1
 VARCHAR, INT, UUID_TYPE, INET = 0x0D, 0x09, 0x0C, 0x10
 
@@ -63,7 +63,7 @@ class Asked(NamedTuple):
 
 
 Answer = errors.CassandraError | None
-"""Response of a node: None means a row. ``ClosedConnection`` closes the connection."""
+"""Response of a node: None is a row, ``ClosedConnection`` closes the connection, another error is an ERROR frame."""
 Script = Callable[[Asked], Answer]
 
 
@@ -106,7 +106,7 @@ class CqlCluster:
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """One node."""
+    """One node, which handles each connection in its own thread."""
 
     def __init__(self, cluster: CqlCluster, index: int) -> None:
         super().__init__((HOST, 0), _Connection)
@@ -164,7 +164,7 @@ class _Connection(socketserver.StreamRequestHandler):
             case Opcode.EXECUTE:
                 (size,) = struct.unpack_from(">H", body)
                 return self._scripted(_level(body, 2 + size), _rows([("name", "ada")]))
-        raise AssertionError(f"opcode {opcode} has no answer")
+        raise AssertionError(f"opcode {opcode} is not one to which the scripted node responds")
 
     def _scripted(self, consistency: ConsistencyLevel | None, result: bytes) -> tuple[int, bytes] | None:
         answer = self._node.cluster.answer(Asked(self._node.index, consistency))

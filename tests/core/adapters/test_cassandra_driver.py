@@ -246,7 +246,7 @@ def test_failing_policy_raises_policy_failed() -> None:
 
 @rows(("method", "failure"), [("on_unavailable", UNAVAILABLE), ("on_read_timeout", READ)])
 def test_policy_failed_says_not_applied(method: str, failure: dict[str, Any]) -> None:
-    """PolicyFailed says that a non-idempotent statement was certainly not applied."""
+    """The text of PolicyFailed states that a non-idempotent statement was certainly not applied."""
     question = getattr(DriverRetryPolicy(Always(ZeroDivisionError("oops"))), method)
     with pytest.raises(errors.PolicyFailed, match="certainly not applied"):
         question(NOT_IDEMPOTENT, retry_num=0, **failure)
@@ -255,7 +255,7 @@ def test_policy_failed_says_not_applied(method: str, failure: dict[str, Any]) ->
 @rows("received", range(5))
 @rows("retry_num", [0, 1])
 def test_agrees_with_the_drivers_own_policies(received: int, retry_num: int) -> None:
-    """For small reads at QUORUM, our policies make the decisions of the driver's own two policies."""
+    """After read timeouts at QUORUM with up to four responses, our policies decide like the driver's own two policies."""
     with pytest.warns(DeprecationWarning, match="DowngradingConsistencyRetryPolicy"):
         downgrading = policies.DowngradingConsistencyRetryPolicy()
     pairs = [
@@ -266,6 +266,6 @@ def test_agrees_with_the_drivers_own_policies(received: int, retry_num: int) -> 
         for data_retrieved in (False, True):
             figures = {**READ, "received_responses": received, "data_retrieved": data_retrieved}
             decision, level = theirs.on_read_timeout(IDEMPOTENT, retry_num=retry_num, **figures)
-            # Compare None with an unchanged level, which the driver's own policy names.
+            # Where our policy returns None, the driver's own policy returns the unchanged level.
             kept = None if level == figures["consistency"] else level
             assert (decision, kept) == ours.on_read_timeout(IDEMPOTENT, retry_num=retry_num, **figures)

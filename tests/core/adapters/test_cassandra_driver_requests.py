@@ -1,7 +1,7 @@
 """Our policies in the real ``ResponseFuture`` of ``cassandra-driver``, with scripted nodes.
 
-The tests compare the driver, with one of our policies, with our own request machine. Both must send the same requests
-to the same nodes at the same levels, with the same result.
+The tests compare the driver, which uses one of our policies, with our own request machine. Both must send the same
+requests to the same nodes at the same levels, with the same result.
 """
 
 from __future__ import annotations
@@ -324,7 +324,7 @@ def test_agrees_with_the_machine(
 def test_custom_policies_agree_with_the_machine(
     nodes: CqlCluster, answers: list[list[Answer]], verdict: RetryVerdict, idempotent: bool
 ) -> None:
-    """Under a policy that always makes one decision, the driver and our machine also send the same requests."""
+    """Under a policy that always makes the same decision, the driver and our machine also send the same requests."""
     policy = Always(verdict)
     expected = play_in_machine(answers, policy, idempotent=idempotent, level=QUORUM)
 

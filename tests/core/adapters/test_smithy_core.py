@@ -44,7 +44,7 @@ async def failure(service: Service, strategy: object, *, long_poll: bool = False
 
 
 def test_client_resolver_accepts_the_adapter() -> None:
-    """The resolver returns the adapter unchanged, also with another mode and number of attempts."""
+    """The resolver returns the adapter unchanged, even if the mode and the number of attempts are different."""
     strategy = SmithyCoreRetryStrategy(standard())
     resolved, _ = run(
         RetryStrategyResolver().resolve_retry_strategy(retry_strategy=strategy, retry_mode="simple", max_attempts=9)
@@ -81,7 +81,7 @@ def test_throttling_and_retry_after() -> None:
 
     assert "answer" == answer
     assert pytest.approx(1.0 + 30.0) == seconds
-    # Each of two retries cost 5 tokens, and the success refunded the tokens of the last one.
+    # Each of the two retries cost 5 tokens, and the success refunded those of the last retry.
     assert CAPACITY - 5 == bare.available_quota()
 
 
@@ -132,7 +132,7 @@ def test_last_timeout_is_raised() -> None:
 
 
 def test_two_clients_share_a_quota() -> None:
-    """Retries of one client take from the other client's quota, and its successes refill that quota."""
+    """Two clients with one strategy share its quota: a retry of one leaves less for the other; successes refill it."""
     bare = standard(quota_capacity=20)
     one, other = SmithyCoreRetryStrategy(bare), SmithyCoreRetryStrategy(bare)
     first, second, third = Service([fault(), fault()]), Service([fault()]), Service([fault(), "answer"])
@@ -235,7 +235,7 @@ class Refusing(smithy.StandardRetryStrategy):
 
 @pytest.mark.parametrize(("expected", "long_poll"), [(0.0, False), (2.0, True)])
 def test_a_request_without_a_token_is_sent_once(expected: float, long_poll: bool) -> None:
-    """If the strategy refuses a first token, the adapter lets the request be sent, and only once."""
+    """If a strategy refuses the first token, the request is sent once; only a failed long poll waits for the delay."""
     strategy = SmithyCoreRetryStrategy(Refusing(rng=random.Random(7)))
     lucky, unlucky = Service(["answer"]), Service([fault()])
     (answer, _), (raised, seconds) = run(call(lucky, strategy)), run(failure(unlucky, strategy, long_poll=long_poll))

@@ -106,7 +106,7 @@ def now(coroutine: Coroutine[object, None, T]) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
-    raise AssertionError("it waits")
+    raise AssertionError("the coroutine waits")
 
 
 def standard(*, quota_capacity: int = 500) -> StandardRetryStrategy:
@@ -115,7 +115,7 @@ def standard(*, quota_capacity: int = 500) -> StandardRetryStrategy:
 
 
 def test_adapter_has_the_protocols_shape(adapter: type[SmithyCoreRetryStrategy]) -> None:
-    """The adapter is a strategy of the package's protocol for a type checker and for isinstance."""
+    """The adapter satisfies the package's strategy protocol, both for type checkers and for isinstance."""
     strategy: TheirStrategy = adapter(standard())
 
     assert isinstance(strategy, TheirStrategy)
@@ -149,7 +149,7 @@ def test_tokens_are_the_strategys_own(adapter: type[SmithyCoreRetryStrategy]) ->
 def test_refusal_is_a_smithy_core_error(
     adapter: type[SmithyCoreRetryStrategy], expected: float | None, error: Exception, capacity: int
 ) -> None:
-    """If a strategy refuses a retry, the cause is the attempt's error; with an empty quota, the error has the delay."""
+    """If a strategy refuses a retry, RetryError has the attempt's error as cause, and the delay if the quota is empty."""
     strategy = adapter(standard(quota_capacity=capacity))
     token = now(strategy.acquire_initial_retry_token())
     with pytest.raises(TheirRetryError) as caught:
@@ -180,7 +180,7 @@ def test_a_request_without_a_token_is_sent_once(adapter: type[SmithyCoreRetryStr
 
 
 def test_used_token_is_an_argument_error(adapter: type[SmithyCoreRetryStrategy]) -> None:
-    """A token that was used before raises ArgumentError instead of the error of a refused retry."""
+    """A token that was used before raises ArgumentError instead of RetryError."""
     strategy = adapter(standard())
     token = now(strategy.acquire_initial_retry_token())
     now(strategy.record_success(token=token))

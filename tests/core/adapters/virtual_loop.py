@@ -23,7 +23,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def select(self, timeout: float | None) -> list[object]:
         """Advance the time by the loop's timeout."""
-        assert timeout is not None, "everybody waits, and nothing will happen"
+        assert timeout is not None, "all tasks wait, but no timer is set"
         self._now += timeout
         return []
 

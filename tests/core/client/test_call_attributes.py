@@ -56,5 +56,5 @@ OF_HOTELS = {
     ],
 )
 def test_attributes(asked: Asked, name: str, attributes: dict[str, str]) -> None:
-    """The attributes are those of RFC 0067's table; a query without parameters has no text, which may be sensitive."""
+    """The attributes are those of RFC 0067's table; the text of a query without parameters is omitted."""
     assert (name, attributes) == (name_of(asked), attributes_of(asked))

@@ -215,7 +215,7 @@ def test_wrong_parts(parameter: str, options: Any, rng: Any) -> None:
 
 
 def test_local_addresses_in_errors() -> None:
-    """The context of an error has the local address of the stream, also after a retry."""
+    """The context of an error has the local address of the stream, even after a retry."""
     bare = Bare(open_stream=False)
     bare.feed(neutral.StreamOpened(ONE, "", local_address="10.0.0.9:40000"))
     bare.submit(1, simulated.get())
@@ -248,7 +248,7 @@ def test_0x81_to_hello_fails_at_once() -> None:
 
 
 def test_seeded_randomness_is_the_only_one() -> None:
-    """Two clients with the same seed send attempts at the same times."""
+    """Two clients with the same seed open streams at the same times; a client with another seed does not."""
 
     def play(seed: int) -> list[float]:
         simulation = simulated.Recorded(rng=random.Random(seed))

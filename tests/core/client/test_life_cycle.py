@@ -87,7 +87,7 @@ OPEN: dict[str, Callable[[Holder], object]] = {
     "request, retry": lambda holder: open_request(holder, STALE),
     "request, answer": lambda holder: open_request(holder, SLOW),
 }
-"""Functions that return a client with an open operation or request, by the event that it waits for."""
+"""Functions that return a client with an open operation or request, by the event that keeps it open."""
 
 
 def drop(make: Callable[[Holder], object]) -> Callable[[], object]:

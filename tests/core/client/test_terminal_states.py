@@ -1,4 +1,4 @@
-"""Terminal states: after the node refused the credentials or a bucket, operations fail until the node accepts them."""
+"""Terminal states: after a refusal of the credentials or a bucket, operations fail until the node accepts these."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ def test_rows_by_their_keys() -> None:
 
 
 def test_a_second_row_fails() -> None:
-    """If two rows have one key, ``table_of`` raises an error."""
+    """If two rows have the same key, ``table_of`` raises an error."""
     with pytest.raises(ValueError, match=r"^two rows for \('kv', 'get'\)$"):
         table_of([(("kv", "get"), 1), (("kv", "set"), 2), (("kv", "get"), 1)])
 
 
 def test_transitions_by_state_and_input() -> None:
-    """Each row gives the next state; two rows for one state and input raise an error even if they agree."""
+    """Each row gives the next state; two rows for the same state and input raise an error even if they agree."""
     rows = [("closed", "push", "open"), ("open", "pull", "closed"), ("open", "push", "open")]
 
     assert {"closed": {"push": "open"}, "open": {"pull": "closed", "push": "open"}} == transition_table(rows)

@@ -178,7 +178,7 @@ def fails_with(error: errors.CouchbaseException) -> Distort:
 
 
 def fails_instead(error: errors.CouchbaseException) -> Distort:
-    """Return a defect that replaces each result by this failure."""
+    """Return a defect that replaces each result with this failure."""
 
     def distort(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
         return [

@@ -50,13 +50,13 @@ def draws(strategy: st.SearchStrategy[T]) -> Sequence[T]:
 
 @cache
 def drawn_templates() -> Sequence[OperationTemplate]:
-    """Return templates."""
+    """Return the drawn templates of operations, the same ones in each call."""
     return draws(hypothesis_strategies.operation_templates(st.just(TEXT), st.just(COUNTER)))
 
 
 @cache
 def drawn_strikes() -> Sequence[hypothesis_strategies.Strike]:
-    """Return strikes."""
+    """Return the drawn strikes of faults, the same ones in each call."""
     return draws(hypothesis_strategies.strikes())
 
 

@@ -17,7 +17,7 @@ from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 TEXT, COUNTER = Place(TRAVEL, "ada"), Place(HOTELS, "hits")
 KINDS = {kind.name: kind for kind in UNDERSTOOD}
-"""Kinds that the model can check. Replica reads may be stale, and subdocument operations leave no mark."""
+"""Kinds that the model can check: not replica reads, which may be stale, nor subdocument operations without a mark."""
 MAJORITY = DurabilityLevel.MAJORITY
 
 

@@ -57,7 +57,7 @@ def distorted(distort: Distort) -> type[KVStateMachine]:
 
 
 def test_run_without_a_defect() -> None:
-    """The real client obeys the laws, also with a token strategy."""
+    """The real client obeys the laws, even if its own strategy is a token strategy."""
     run_state_machine_as_test(KVStateMachine, settings=FEW)
     run_state_machine_as_test(TokenStateMachine, settings=FEW)
 
@@ -158,7 +158,7 @@ def test_recovery_with_one_frame_too_many() -> None:
 
 
 def test_end_of_a_run() -> None:
-    """A run ends with a recovery, except if it has already failed."""
+    """A run ends with a recovery, unless it has already failed."""
     machine = connected()
     machine.teardown()
 

@@ -278,7 +278,7 @@ def test_a_server_without_collections() -> None:
 
 
 def test_another_protocol() -> None:
-    """If the server speaks only the memcached protocol, the wait fails with advice."""
+    """If the server speaks only the memcached protocol, the wait fails, and the error advises ``memcached://``."""
     simulation = Recorded()
     simulation.node.faults.always(Opcode.HELLO, faults.status(0x81))
     token = simulation.inquire(WaitForNodes("travel"))

@@ -229,7 +229,7 @@ def test_no_seed_at_all() -> None:
 
 
 def test_a_bucket_that_may_not_be_opened() -> None:
-    """If the bucket is denied, the ping reports this immediately and tries no other seed."""
+    """If the bucket is denied, the ping reports the denial immediately and tries no other seed."""
     simulation = seeded()
     token = ping(simulation, "secret")
     (found,) = reports(simulation, token)

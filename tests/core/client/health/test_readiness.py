@@ -142,7 +142,7 @@ def test_a_password_that_is_right_again() -> None:
 
 
 def test_another_protocol() -> None:
-    """If the server speaks only the memcached protocol, all waits fail with advice."""
+    """If the server speaks only the memcached protocol, all waits fail, and their errors advise ``memcached://``."""
     simulation = Recorded()
     simulation.node.faults.always(Opcode.HELLO, status(0x81))
     tokens = [simulation.inquire(inquiry) for inquiry in (CLUSTER, BUCKET)]
@@ -212,7 +212,7 @@ def test_a_node_that_accepts_the_bucket_again() -> None:
 
 @pytest.mark.parametrize("inquiry", [Ping("travel", "i"), BUCKET])
 def test_a_token_is_used_once(inquiry: Inquiry) -> None:
-    """If an event reuses the token of an open inquiry, it is rejected and changes nothing."""
+    """If an event reuses the token of an open inquiry, the event is rejected and changes nothing."""
     simulation = Recorded()
     token = simulation.inquire(inquiry)
     for event in (InquirySubmitted(token, BUCKET), OperationSubmitted(token, Get(Keyspace("travel"), "k"))):

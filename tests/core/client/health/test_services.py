@@ -192,7 +192,7 @@ def test_a_service_that_requires_credentials(service: Service, status: int) -> N
     ("service", "code"), [(Service.QUERY, 10000), (Service.QUERY, 13014), (Service.ANALYTICS, 20000)]
 )
 def test_a_code_that_requires_credentials(service: Service, code: int) -> None:
-    """If an error code requires credentials, the service counts as reached, because pings send no credentials."""
+    """A response with the error code for missing credentials proves that the service is up; pings send no credentials."""
     simulation = started()
     body = b'{"errors": [{"code": %d, "msg": "no"}], "status": "fatal"}' % code
     simulation.nodes[0].faults.always(service, faults.http_status(400, body=body))
@@ -250,7 +250,7 @@ def test_canaries_carry_no_credentials() -> None:
 
 
 def test_new_credentials_during_a_ping() -> None:
-    """If credentials change during a ping, it completes, its stream closes, and the next request sends the new ones."""
+    """If credentials change during a ping, the ping completes, its stream closes, and later requests use the new ones."""
     simulation = started()
     simulation.nodes[0].faults.next(Service.QUERY, delay(0.1))
     token = simulation.inquire(Ping(None, "i", QUERY))
@@ -314,7 +314,7 @@ def test_a_password_that_is_being_checked() -> None:
     ids=repr,
 )
 def test_a_hostile_answer(fault: Fault) -> None:
-    """After any response, a ping completes within its timeout, and the next ping succeeds."""
+    """If the service hangs up, stays silent or responds wrongly, the ping ends in time, and the next ping succeeds."""
     simulation = started(timeouts=TimeoutOptions(query=5.0))
     began = simulation.now
     simulation.nodes[0].faults.next(Service.QUERY, fault)

@@ -16,7 +16,7 @@ from triclinium_core.telemetry.span_names import WrappingCall
 
 @pytest.mark.parametrize("nonce", [5, "a,b", "\ud800", "é", "a\0b"], ids=ascii)
 def test_an_invalid_nonce_is_refused(nonce: Any) -> None:
-    """New credentials raise an error that names the nonce if SCRAM cannot send it."""
+    """If SCRAM cannot send a nonce, creating the event raises an error that names the nonce."""
     with pytest.raises(ArgumentError) as caught:
         AuthenticatorChanged(PasswordAuthenticator("u", "p"), nonce)
 
@@ -28,7 +28,7 @@ def test_an_invalid_nonce_is_refused(nonce: Any) -> None:
     [({"name": "range_scan"}, "name"), ({"seconds": -1}, "seconds"), ({"seconds": math.nan}, "seconds")],
 )
 def test_an_invalid_end_of_a_call(fields: dict[str, object], parameter: str) -> None:
-    """The end of a call raises an error with the name of the field for an unknown call and for an invalid duration."""
+    """Creating a ``CallEnded`` with an unknown call or an invalid duration raises an error that names the field."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         CallEnded(**{"name": WrappingCall.RANGE_SCAN, "seconds": 1.0, **fields})  # type: ignore[arg-type]
 

@@ -84,7 +84,7 @@ def test_each_kind_has_its_interval() -> None:
 
 
 def test_disabled_telemetry_gathers_nothing() -> None:
-    """If a kind of telemetry is disabled, an attribute of the gathering shows this to the core."""
+    """A disabled kind of telemetry has None as ``thresholds`` or ``durations``, or False as ``takes_orphans``."""
     off, on = Bench().gathering, Bench(ThresholdLoggingTracer(), LoggingMeter(), OrphanReporter()).gathering
 
     assert (None, None, False) == (off.thresholds, off.durations, off.takes_orphans)

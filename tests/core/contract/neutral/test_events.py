@@ -38,7 +38,7 @@ def test_the_nonce_is_not_shown() -> None:
     ],
 )
 def test_an_invalid_event_is_refused(kind: Callable[..., object], fields: dict[str, object], parameter: str) -> None:
-    """An invalid field of a stream event raises an error that names it."""
+    """An invalid field of a stream event raises an error that names the field."""
     with pytest.raises(ArgumentError) as caught:
         kind(stream=ONE, **fields)
 
@@ -47,7 +47,7 @@ def test_an_invalid_event_is_refused(kind: Callable[..., object], fields: dict[s
 
 @pytest.mark.parametrize("fields", [{"unsent": 5}, {"unsent": {ONE: -1}}, {"unread": 5}])
 def test_an_invalid_backlog_is_refused(fields: dict[str, object]) -> None:
-    """An event about the driver's backlog raises an error with the name of the invalid field."""
+    """An invalid field about the driver's backlog raises an error that names the field."""
     with pytest.raises(ArgumentError) as caught:
         TimePassed(**fields)  # type: ignore[arg-type]
 

@@ -66,6 +66,6 @@ def test_every_error_without_details_has_a_name() -> None:
 
 @rows("names", [ABORTS, ANSWERS])
 def test_no_spelling_names_two_errors(names: dict[str, type[errors.CassandraError]]) -> None:
-    """Two names with equal canonical spellings select one error class."""
+    """Two names with equal canonical spellings select the same error class."""
     assert len(set(names.values())) == len({kind_of(name, names) for name in names})
     assert all(kind is kind_of(canonical(name), names) for name, kind in names.items())

@@ -1,4 +1,4 @@
-"""Explanations of one Cassandra error, which the policies and the request machine produce."""
+"""Explanations of one Cassandra error, as the policies and the request machine produce them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_decision_action_error_and_consistency(
     idempotent: bool,
     expected: tuple[str | None, str, str | None, str | None],
 ) -> None:
-    """The facts have the policy's decision if it is called, the action, the error and the next consistency level."""
+    """The facts have the action, the error, the next consistency level and, if the policy is called, its decision."""
     reported = explain(CassandraCase(error=error, policy=policy, idempotent=idempotent)).to_json()
 
     assert expected == (reported["decision"], reported["action"], reported["error"], reported["consistency"])

@@ -1,4 +1,4 @@
-"""Explanations of one case, which the client's own retry machine produces."""
+"""Explanations of one case, as the client's own retry machine produces them."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_success_names_no_error_clause() -> None:
     ],
 )
 def test_idempotency(case: CouchbaseCase, expected: bool, clause: str) -> None:
-    """The caller's setting determines idempotency, or else the RFC's list; the first clause states which of them."""
+    """The caller's setting determines idempotency, otherwise the RFC's list does; the first clause names the source."""
     explanation = explain(case)
 
     assert expected is explanation.facts["idempotent"]
@@ -235,7 +235,7 @@ def test_forbidding_flag_overrides_always_retry(monkeypatch: pytest.MonkeyPatch)
 def test_capped_delay_reports_how_it_ends(
     strategy: couchbase.AnyRetryStrategy, elapsed: float, expected: tuple[object, ...]
 ) -> None:
-    """A delay cut to the deadline names the timeout error; a delay cut to the schedule names the status's error."""
+    """If the delay is cut to the deadline, the facts name the timeout error; if to the schedule, the status's error."""
     explanation = explain(case_of(KvAnswer(0x7FF0, RETRIED_BY_MAP), attempt=10, strategy=strategy, elapsed=elapsed))
     facts = explanation.facts
 
@@ -272,7 +272,7 @@ def test_counts_as_retry(case: CouchbaseCase, expected: bool) -> None:
     ],
 )
 def test_error_map_decides_only_unknown_statuses(happened: Happening, expected: bool | None) -> None:
-    """The error map decides only about unknown statuses; for a known status, a clause states this."""
+    """The error map decides only about unknown statuses; for a known status, a clause states that the map is ignored."""
     explanation = explain(case_of(happened))
 
     assert expected is explanation.facts["error_map_has_a_say"]

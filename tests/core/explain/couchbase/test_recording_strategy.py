@@ -116,7 +116,9 @@ def test_custom_strategy_is_called_once() -> None:
     ],
 )
 def test_words_of_answers(answer: object, facts: list[str]) -> None:
-    """Each action, exception and invalid result has a description, which names a terminal reason only if it decided."""
+    """Each action, exception and invalid result has a description, which names a terminal reason only if that reason
+    decided.
+    """
     words = words_of_answer(answer, couchbase.RetryReason.TLS_ERROR)
 
     assert [] == [fact for fact in facts if fact not in words]

@@ -1,4 +1,4 @@
-"""Explanations of one case under a token strategy, which the client's own machine and the strategy produce."""
+"""Explanations of one case under a token strategy, as the client's own machine and the strategy produce them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanations of operations under a Smithy strategy, which the strategy itself produces."""
+"""Explanations of operations under a Smithy strategy, as the strategy itself produces them."""
 
 from __future__ import annotations
 

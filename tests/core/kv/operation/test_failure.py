@@ -45,7 +45,7 @@ def test_a_failure_at_a_path(status: int, index: int, place: int) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"\0\0", b"\0\0\xc0\0", b"\2\0\xc0", b"\0\0\0", BODY])
 def test_a_malformed_path_failure(body: bytes) -> None:
-    """A body with an unknown path, with a success or of another length raises MalformedResponse."""
+    """A body with an unknown path index, a success status or another length raises MalformedResponse."""
     with pytest.raises(MalformedResponse, match="status 0xcc, but "):
         read_failure(MUTATION, response(status=0xCC, value=body), "h:1")
 
@@ -61,7 +61,7 @@ def test_key_exists() -> None:
 
 @pytest.mark.parametrize(("status", "body"), [(0x86, BODY), (0xCC, b"\0\0\xc0")])
 def test_the_server_duration(status: int, body: bytes) -> None:
-    """A failure has the server duration of its response, also if one path failed."""
+    """A failure has the server duration of its response, even if only one path failed."""
     reported = read_failure(MUTATION, response(status=status, value=body, framing_extras=b"\x02\x00\x64"), "h:1")
 
     assert pytest.approx(0.00150998, rel=1e-5) == reported.server_duration

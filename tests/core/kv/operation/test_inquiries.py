@@ -11,7 +11,7 @@ from triclinium_core.kv.operation.reports import ClusterState, EndpointState
 
 @pytest.mark.parametrize("report_id", ["i", "x" * 250, "é\n"])
 def test_the_name_of_a_report(report_id: str) -> None:
-    """A report id may be any string up to the maximum length."""
+    """A report id may be any string of 1 to 250 characters."""
     assert report_id == Ping("travel", report_id).report_id
 
 

@@ -356,7 +356,9 @@ def test_fragments_are_no_documents(kind: type[document_operations.Append | docu
 
 @rows("sent", SENT)
 def test_bare_mode(sent: Sent) -> None:
-    """For plain memcached, the codec uses plain headers and known opcodes; an operation without one is rejected."""
+    """For plain memcached, the codec uses plain headers and memcached's opcodes, and rejects an operation that has
+    none.
+    """
     kind = type(sent.operation)
     if kind not in BARE_OPCODES:
         with pytest.raises(errors.FeatureNotAvailableException, match="plain memcached"):

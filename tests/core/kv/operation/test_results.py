@@ -56,5 +56,5 @@ def test_undecodable() -> None:
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_existence_is_its_truth(exists: bool) -> None:
-    """The result of ``exists`` is true as a condition if the document exists."""
+    """The result of ``exists`` is true in a condition if the document exists, and false otherwise."""
     assert exists is bool(ExistsResult(exists, Cas(0)))

@@ -160,7 +160,7 @@ def test_expiry(expiry: float | timedelta | datetime | None, expected: int) -> N
     ],
 )
 def test_wrong_expiry(expiry: object, hint: str) -> None:
-    """An expiry is rejected if it is past, exceeds 32 bits, lacks a time zone or is a Unix time."""
+    """An expiry is rejected if it is past, exceeds 32 bits, lacks a time zone, is a Unix time or has a wrong type."""
     assert hint in refused("expiry", validation.encode_expiry, expiry, wall_seconds=NOW)
 
 

@@ -137,7 +137,7 @@ def test_global_config() -> None:
     ("host", "expected"), [("10.0.0.9", "10.0.0.9"), ("node.example", "node.example"), ("::1", "[::1]")]
 )
 def test_host_placeholder(host: str, expected: str) -> None:
-    """The parser replaces ``$HOST`` by the host of the node, with brackets around an IPv6 address."""
+    """The parser replaces ``$HOST`` with the host of the node, with brackets around an IPv6 address."""
     document = changed(
         nodesExt=[{"hostname": "$HOST", "services": {}}],
         vBucketServerMap={"serverList": ["$HOST:11210"], "vBucketMap": [[0]]},
@@ -358,7 +358,7 @@ def test_error_texts_are_bounded() -> None:
 
 
 def test_size_is_bounded() -> None:
-    """A config is rejected unparsed if it exceeds the maximum size, also if only its expanded placeholders do."""
+    """A config that exceeds the maximum size, even if only with expanded placeholders, is rejected unparsed."""
     padding = b'"' + b"x" * cluster_config.CONFIG_LIMITS.size_bytes_max + b'"'
     growing = b'{"rev":1,"x":"' + b"$HOST" * 100_000 + b'"}'
 
@@ -404,7 +404,7 @@ def test_hostile_configs(document: bytes) -> None:
 
 @given(st.integers(0, 2**30), st.integers(0, 255))
 def test_damaged_configs(position: int, byte: int) -> None:
-    """If one byte of a config is wrong, the parser returns another config or raises MalformedClusterConfig."""
+    """If one byte of a config is wrong, the parser returns a config or raises MalformedClusterConfig."""
     document = bytearray(changed())
     document[position % len(document)] = byte
 

@@ -21,7 +21,7 @@ from triclinium_core.options import ClientOptions, TimeoutOptions
 
 
 def refused(text: object) -> errors.InvalidArgumentException:
-    """Check that a text is rejected as a connection string, and return the error."""
+    """Check that a string is rejected as a connection string, and return the error."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         connection_string.parse_connection_string(text)
     assert "connection_string" == caught.value.parameter

@@ -42,7 +42,7 @@ def cut(data: bytes, size: int) -> list[bytes]:
 
 
 def malformed_at(buffer: frame_buffer.FrameBuffer) -> tuple[str, int] | None:
-    """Return why the buffer found a malformed frame, and the offset of that frame."""
+    """Return the reason and the offset of the malformed frame that the buffer found, or None."""
     return None if buffer.malformed is None else (buffer.malformed.reason, buffer.malformed.offset)
 
 

@@ -93,13 +93,13 @@ def test_knows_six_magics() -> None:
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 4), (3, 2), (0, 25), (25, 25)])
 def test_refuses_offsets_outside_the_buffer(start: int, end: int) -> None:
-    """If an offset is outside the buffer, or the start is after the end, the caller gets an error."""
+    """If an offset is outside the buffer, or the start is after the end, the decoder raises ``ValueError``."""
     with pytest.raises(ValueError, match=rf"start={start}, end={end} must satisfy 0 <= start <= end <= 24"):
         scan_headers(bytes(24), start, end)
 
 
 def test_malformed_frame_refuses_an_unknown_code() -> None:
-    """If no decoder returns a code, converting the code to an error raises ``ValueError``."""
+    """Converting a code that no decoder returns to an error raises ``ValueError``."""
     with pytest.raises(ValueError, match="-9 is not a valid Malformation"):
         malformed_frame(-9, bytes(24), 0)
 

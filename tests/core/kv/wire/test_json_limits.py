@@ -23,7 +23,7 @@ LIMITS = JsonLimits(size_bytes_max=20, objects_max=2, parts_max=5)
     ],
 )
 def test_excess(document: bytes, excess: str | None) -> None:
-    """If a document exceeds a limit, the text names the first limit that it exceeds."""
+    """``excess`` describes the first limit that a document exceeds, and returns None if it exceeds no limit."""
     found = LIMITS.excess(document)
 
     assert found is None if excess is None else found is not None and found.startswith(f"{excess};")

@@ -69,7 +69,7 @@ def test_refuses_other_forms(encoded: str, message: str) -> None:
 
 @pytest.mark.parametrize("value", [-1, VALUE_MAX + 1])
 def test_refuses_to_encode_other_numbers(value: int) -> None:
-    """A number that does not fit into 32 bits without a sign is rejected."""
+    """A negative number, or a number of more than 32 bits, is rejected."""
     with pytest.raises(ValueError, match=f"value={value} must be an integer from 0 to 4294967295"):
         encode_unsigned(value)
 

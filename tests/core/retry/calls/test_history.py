@@ -51,7 +51,7 @@ class Closed(Exception):
 
 
 def test_each_attempt_has_a_note() -> None:
-    """The error gets a note for each attempt with delay, duration and error; the last note says why the call ended."""
+    """The error gets a note for each attempt with delay, duration and error; the last note states why the call ended."""
     error = ConnectionError("second")
     attach([FIRST], last(error), ended=9.0)
 
@@ -82,7 +82,7 @@ def test_errors_that_refuse_attributes(error: Exception) -> None:
 
 
 def test_an_error_without_attributes() -> None:
-    """If reading the attributes of an error raises, or no error was last, there are no records and nothing raises."""
+    """If an error's attributes cannot be read, or the last attempt has no error, nothing is recorded or raised."""
     error = Closed()
     attach([FIRST], last(error), ended=9.0)
     attach([FIRST], last(None), ended=9.0)

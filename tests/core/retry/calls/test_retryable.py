@@ -72,7 +72,7 @@ GROUP = ExceptionGroup("several", [OSError()])
     ],
 )
 def test_retry_safe_errors(on: RetryOn, error: Exception, is_retry_safe: bool | None) -> None:
-    """``on`` makes an error safe unless the error denies it; an ErrorInfo overrides this; groups need group types."""
+    """``on`` makes an error safe unless the error denies it; an ErrorInfo decides alone; only group types match groups."""
     assert is_retry_safe == retryable.info_of_error(on, error).is_retry_safe
 
 

@@ -61,7 +61,7 @@ async def slow(report: object) -> None:
 
 @rows("parameter", ["token_scope", "name"])
 def test_names_are_strings(parameter: str) -> None:
-    """A call name that is neither a string nor None is refused before the first attempt."""
+    """A token scope or name that is neither a string nor None is refused before the first attempt."""
     with pytest.raises(ArgumentError, match=f"{parameter}=3 must be a string or None") as caught:
         calls.CallTerms(SIMPLE, **{parameter: 3})  # type: ignore[arg-type]
 
@@ -70,7 +70,7 @@ def test_names_are_strings(parameter: str) -> None:
 
 @rows("hooks", [print, "hooks", [3], (slow,), None])
 def test_invalid_hooks(hooks: object) -> None:
-    """Anything but a list of synchronous functions is refused as hooks."""
+    """Anything but a list or tuple of synchronous functions is refused as hooks."""
     calls.check_hooks([print])
 
     with pytest.raises(ArgumentError) as caught:
@@ -88,7 +88,7 @@ def test_results_are_accepted_by_default() -> None:
 
 
 def test_refusals_of_any_library() -> None:
-    """An exception counts as a refusal if its class or a base class has the name of the refusal, in any library."""
+    """An exception of any library counts as a refusal if its class or a base class is named ``RetryError``."""
     foreign = type("RetryError", (Exception,), {})
     below = type("QuotaError", (foreign,), {})
 

@@ -149,7 +149,7 @@ def expected_answer(policy: str, failure: PageFailure) -> Answer:
     for holds, answer in PAGE[policy][failure.event]:
         if holds(failure):
             return (answer, None) if isinstance(answer, str) else answer(failure)
-    raise AssertionError(f"no row for {failure}")
+    raise AssertionError(f"the page has no row for {failure}")
 
 
 COUNTS = range(5)

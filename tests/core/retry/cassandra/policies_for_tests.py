@@ -44,4 +44,4 @@ class Always:
 
 def never_asked() -> Always:
     """Return a policy whose methods all fail the test."""
-    return Always(AssertionError("the policy was asked"))
+    return Always(AssertionError("the policy must not be called"))

@@ -103,7 +103,7 @@ def test_no_excessive_verdict(failure: page.PageFailure, name: str, cautious: bo
 
 @given(failure=failures, name=st.sampled_from(sorted(SHIPPED)), cautious=st.booleans())
 def test_no_missing_verdict(failure: page.PageFailure, name: str, cautious: bool) -> None:
-    """A policy retries or ignores exactly if the page does, except CasWriteUnknown with the option (liveness)."""
+    """For any input, a policy decides as the page does, but with the option rethrows CasWriteUnknown (liveness)."""
     verdict = cassandra.verdict_on(
         cassandra.policy_class(name)(rethrow_cas_write_unknown=cautious),
         error_of(failure),

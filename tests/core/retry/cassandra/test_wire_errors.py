@@ -120,7 +120,7 @@ def test_a_missing_field(code: int) -> None:
     ],
 )
 def test_an_invalid_field(code: int, field: str, value: object) -> None:
-    """If a field is invalid, the result is a plain error; the machine raises it as a ProtocolError without a retry."""
+    """If a field is invalid, the result is a CoordinatorError; the machine raises it as ProtocolError without a retry."""
     fields = {**CASES[code][1], field: value}
     error = cassandra.from_wire(code, SAID, fields)
     machine = cassandra.RequestMachine(
@@ -142,7 +142,7 @@ def test_an_invalid_field(code: int, field: str, value: object) -> None:
     st.dictionaries(st.text(), st.integers() | st.text()),
 )
 def test_an_unknown_code(code: int, message: str, fields: Mapping[str, object]) -> None:
-    """If the code is unknown, the result is a plain error with the code, the message and the fields."""
+    """If the code is unknown, the result is a CoordinatorError with the code, the message and the fields."""
     error = cassandra.from_wire(code, message, fields)
 
     assert (errors.CoordinatorError, code, message, fields) == (type(error), error.code, error.message, error.fields)
@@ -159,7 +159,7 @@ def test_an_unknown_code(code: int, message: str, fields: Mapping[str, object]) 
     ],
 )
 def test_invalid_arguments(parameter: str, arguments: Any) -> None:
-    """An argument that no frame can contain raises an error that names it."""
+    """An argument that no frame can contain raises an error that names the argument."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.from_wire(*arguments)
 

@@ -84,7 +84,7 @@ def test_timeout(ambiguous: bool, last_reason: RetryReason | None, facts: list[s
 
 @rows(("seconds", "words"), [(0.001, "0.001 s"), (75.0, "75 s"), (None, "its deadline")])
 def test_the_timeout_is_named(seconds: float | None, words: str) -> None:
-    """The message has the timeout in seconds, if it is known."""
+    """The message has the timeout in seconds, or "its deadline" if the timeout is unknown."""
     assert words in str(failures.timeout(replace(RETRIED, timeout=seconds), ambiguous=False, last_reason=None))
 
 
@@ -208,7 +208,7 @@ def test_the_message_of_a_service_error(context: ErrorContext, facts: list[str])
 
 
 def test_the_server_permits_a_retry() -> None:
-    """If the server permits a retry, the message states this."""
+    """The message mentions another attempt only if the server permits it."""
     error = failures.surfaced(errors.DmlFailureException, replace(QUERY, server_permits_retry=True))
 
     assert [] == missing(["permits another attempt", failures.HINTS_OF_SERVICES[errors.DmlFailureException]], error)
@@ -250,7 +250,9 @@ def test_hints_for_responses_without_a_row(status: int, body: str | None, text: 
 
 
 def test_a_statement_that_ended_early_without_an_error() -> None:
-    """If a statement ended early without an error, the hint is about this, and not about a foreign server."""
+    """If a statement ended early without an error, the hint is about the missing reason, and not about a foreign
+    server.
+    """
     context = replace(QUERY, error_code=None, http_status=200, error_message='{"status":"fatal"}')
     said = str(failures.surfaced(errors.DecodingFailureException, context))
 
@@ -304,7 +306,7 @@ def test_service_errors_have_their_hints(error: type[errors.CouchbaseException])
 
 
 def test_a_foreign_response_to_a_write() -> None:
-    """A foreign response to a write has the hint to check whether it was applied; a response to a read does not."""
+    """The message of a foreign response to a write, not to a read, has the hint to check whether it was applied."""
     write = failures.surfaced(errors.DecodingFailureException, QUERY)
     read = failures.surfaced(errors.DecodingFailureException, replace(QUERY, idempotent=True))
 

@@ -97,7 +97,7 @@ def test_a_failure_after_rows_is_refused(
     error: type[errors.CouchbaseException],
     reason: couchbase.RetryReason,
 ) -> None:
-    """If an idempotent request has delivered rows, its failure is refused, and report and context have the reason."""
+    """If an idempotent request has delivered rows, its failure is not retried; report and context have the reason."""
     machine = request_cases.machine_of(
         request_cases.annotation(idempotent=True, service=couchbase.Service.QUERY, operation="query")
     )

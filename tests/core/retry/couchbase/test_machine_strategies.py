@@ -137,7 +137,7 @@ def test_interrupts_pass(error: BaseException) -> None:
 
 @rows("asked", [request_cases.Refusal, errors.CouchbaseException, errors.DocumentLockedException])
 def test_the_strategy_selects_the_error(asked: type[errors.CouchbaseException]) -> None:
-    """If the strategy returns an error class, it replaces the status's class in the error and in the report."""
+    """If the strategy returns an error class, that class replaces the status's class in the error and in the report."""
     actions = request_cases.machine_of(
         request_cases.annotation(request_cases.Says(RetryAction.no_retry(asked)))
     ).handle(LOCKED, 100.5)
@@ -149,7 +149,7 @@ def test_the_strategy_selects_the_error(asked: type[errors.CouchbaseException]) 
 
 
 def consulting(*, idempotent: bool = False) -> tuple[couchbase.RetryMachine, request_cases.Awaits]:
-    """Return a machine that has awaited its strategy's decision on a locked document since 100.5, and the strategy."""
+    """Return a machine that has waited since 100.5 for its strategy's decision about a lock, and the strategy."""
     strategy = request_cases.Awaits()
     machine = request_cases.machine_of(request_cases.annotation(strategy, idempotent=idempotent), state=S.PENDING)
     machine.handle(couchbase.Dispatched(request_cases.NODE, 17), 100.0)

@@ -94,7 +94,7 @@ def test_new_credentials_clear_the_states() -> None:
 
 
 def test_a_success_of_any_connection_clears() -> None:
-    """A SASL success clears its connection, even without topology tracking, and so does removing the connection."""
+    """A SASL success clears the states of its connection, even without topology tracking; so does its removal."""
     states = TerminalStates()
     states.sasl_answered("a", Status.AUTH_ERROR)
     states.tls_failed("b")

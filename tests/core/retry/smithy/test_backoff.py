@@ -117,7 +117,7 @@ def test_decorrelated_delays_are_walked() -> None:
     ],
 )
 def test_invalid_arguments(parameter: str, value: Any) -> None:
-    """An invalid argument raises an error that names it."""
+    """An invalid argument raises an error that names the argument."""
     with pytest.raises(ArgumentError) as caught:
         ExponentialRetryBackoffStrategy(**{"rng": Fixed(), parameter: value})
 

@@ -57,7 +57,7 @@ def test_scopes_are_counted_apart() -> None:
 
 
 def test_failures_of_forgotten_scopes_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a dropped scope has a failure, the breaker stores it again and drops another scope."""
+    """If a dropped scope has a failure, the breaker stores this scope again and drops another."""
     monkeypatch.setattr("triclinium_core.retry.smithy.breaker.SCOPES_MAX", 2)
     strategy = breaker(failure_share=1.0)
     tokens = [strategy.acquire_initial_retry_token(token_scope=str(number)) for number in range(5)]

@@ -128,7 +128,7 @@ def test_a_subclass_of_float_counts_as_float() -> None:
 
 @rows("attribute", ["is_retry_safe", "retry_after", "is_throttling_error", "is_timeout_error", "fault"])
 def test_attributes_that_raise(attribute: str) -> None:
-    """If reading an attribute raises an error, it counts as missing, and the other attributes keep their values."""
+    """If reading an attribute raises an error, the attribute counts as missing, and the others keep their values."""
 
     class Computed(Exception):
         def __getattr__(self, name: str) -> object:

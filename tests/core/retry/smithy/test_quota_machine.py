@@ -90,7 +90,7 @@ class SharedStrategy(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(data=st.data(), error=errors)
     def fail(self, data: st.DataObject, error: Failure) -> None:
-        """Fail an attempt, and check that a retry is permitted exactly if error, attempts and quota permit it."""
+        """Fail an attempt, and check that a retry is permitted if and only if error, attempts and quota permit it."""
         request = self.take(data)
         cost = self.cost(error)
         permitted = (

@@ -93,7 +93,7 @@ def test_a_copy_of_the_settings_shares_the_strategy() -> None:
 
 @rows(("parameter", "value"), [("max_attempts", -1), ("max_attempts", None), ("backoff", 0.5), ("rng", None)])
 def test_invalid_arguments(parameter: str, value: Any) -> None:
-    """An invalid argument raises an error that names it."""
+    """An invalid argument raises an error that names the argument."""
     with pytest.raises(ArgumentError) as caught:
         SimpleRetryStrategy(**{"rng": Fixed(), parameter: value})
 

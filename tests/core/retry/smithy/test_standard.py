@@ -238,7 +238,7 @@ def test_an_invalid_backoff_delay(delay: Any) -> None:
     ],
 )
 def test_invalid_arguments(parameter: str, value: Any) -> None:
-    """An invalid argument raises an error that names it."""
+    """An invalid argument raises an error that names the argument."""
     with pytest.raises(ArgumentError) as caught:
         StandardRetryStrategy(**{"rng": Fixed(), parameter: value})
 

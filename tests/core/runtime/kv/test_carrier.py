@@ -148,7 +148,9 @@ def test_success_of_another_operation(code: int, make: Make) -> None:
 
 @each_kind
 def test_malformed_response(make: Make) -> None:
-    """If the body of a success is invalid, its operation fails; for a write, the error states that it was applied."""
+    """If the body of a success is invalid, its operation fails; for a write, the error states that the write was
+    applied.
+    """
     simulation = simulated.ready()
     token, request = simulation.submit_in_flight(make(simulated.TRAVEL))
     simulation.inject(simulated.respond(request, extras=b"12345"))

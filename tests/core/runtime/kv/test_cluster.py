@@ -165,7 +165,7 @@ def test_a_removed_node_with_a_durable_write() -> None:
 
 
 def test_a_node_that_leaves_and_breaks_tls() -> None:
-    """If TLS fails on a removed node, operations on the current nodes do not report it (decision C6)."""
+    """If TLS fails on a removed node, operations on the current nodes do not report that failure (C6)."""
     simulation, stream, _ = leaving(KEYS[0])
     simulation.lose(stream, LossCause.TLS)
     for place in range(3):
@@ -306,7 +306,7 @@ def test_nodes_that_announce_nothing() -> None:
 
 
 def test_polls_end_with_their_connection() -> None:
-    """The client polls each connection once per 2.5 s, also after a reconnect."""
+    """The client polls each connection once per 2.5 s, even after a reconnect."""
     simulation = RecordedCluster(1, MUTE)
     simulation.write()
     simulation.lose(stream_to(simulation, 0))

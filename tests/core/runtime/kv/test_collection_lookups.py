@@ -166,7 +166,7 @@ def known_ids(simulation: Recorded) -> int:
 
 
 def test_ids_of_dropped_collections_are_dropped() -> None:
-    """If a program uses many short-lived collections, the client keeps few of their ids, and all of existing ones."""
+    """Of many short-lived collections, the client keeps few ids; of existing collections, it keeps all ids."""
     simulation = ready()
     simulation.result(upsert("ada", HOTELS))
     for number in range(5 * REVIEW_MIN):
@@ -275,7 +275,9 @@ def test_missing_under_best_effort(keyspace: Keyspace) -> None:
 
 
 def test_missing_collection_explains_a_lost_connection() -> None:
-    """If a collection was missing and the connection is lost, operations on it fail with this reason (decision C6)."""
+    """If a collection was missing and the connection is lost, operations on the collection still fail as not found
+    (C6).
+    """
     simulation = ready()
     simulation.failure(errors.CollectionNotFoundException, upsert("ada", NOWHERE))
     simulation.node.faults.always(None, refuse_connection())
@@ -379,7 +381,7 @@ def test_a_second_answer() -> None:
 
 
 def test_no_answer() -> None:
-    """If an id request gets no response, the operation times out and names the collection; the next one repeats it."""
+    """Without an id response, the operation times out and names the collection; the next one repeats the request."""
     simulation = ready()
     simulation.node.faults.next(ASK, drop_response(), times=5)
     error = simulation.failure(errors.UnambiguousTimeoutException, upsert("ada", HOTELS))

@@ -56,7 +56,7 @@ def test_a_config_in_a_refusal() -> None:
 
 
 def test_a_refusal_that_cannot_be_inflated() -> None:
-    """If the body of NOT_MY_VBUCKET cannot be inflated, this is logged, and the operation is retried without it."""
+    """If the body of NOT_MY_VBUCKET cannot be inflated, the failure is logged; the retry does without the config."""
     simulation = ready()
     token, request = simulation.submit_in_flight(upsert())
     simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=b"\xff" * 40, datatype=COMPRESSED))

@@ -15,7 +15,7 @@ from triclinium_core.runtime.kv.connection.grace_period import SECONDS_MAX
 from triclinium_core.testing.fakes import faults
 
 REFRESHING = (couchbase.Status.NOT_MY_VBUCKET, 0x7F0C)
-"""Statuses after which the client requests a config, unless they contain one, and retries after a delay."""
+"""Statuses after which the client requests a config, unless the response has one, and retries after a delay."""
 
 
 def refreshing() -> simulated.Recorded:

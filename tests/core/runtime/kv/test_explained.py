@@ -71,7 +71,7 @@ def done(actions: Sequence[Action]) -> Comparable:
                 return Comparable(Outcome.COMPLETE, closes=closes)
             case _:
                 pass
-    raise AssertionError(f"nothing became of the operation: {actions}")
+    raise AssertionError(f"no action retries, fails or completes the operation: {actions}")
 
 
 BODIES: Mapping[type[Operation], Mapping[int, bytes]] = {

@@ -152,7 +152,7 @@ def test_a_bucket_that_is_waited_for_is_kept(inquiry: WaitUntilReady | WaitForNo
 
 
 def test_a_subscriber_keeps_dropped_buckets() -> None:
-    """While there are subscribers, the client keeps the topology of a dropped bucket, and forgets it without them."""
+    """While there are subscribers, the client keeps the topology of a dropped bucket, and forgets it once none is left."""
     simulation = ready()
     for count in (1, 2):
         simulation.feed(SubscribersChanged(count))

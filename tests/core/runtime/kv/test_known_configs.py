@@ -45,7 +45,7 @@ def test_newest_revision() -> None:
 
 
 def test_capabilities() -> None:
-    """Configs list capabilities of search as ``search``, its ports as ``fts`` (SDK-RFC 0052 "FeatureNotAvailable
+    """Configs list capabilities of search as ``search``, but its ports as ``fts`` (SDK-RFC 0052 "FeatureNotAvailable
     handling").
     """
     configs = KnownConfigs()

@@ -49,7 +49,9 @@ def test_all_nodes_are_reached_in_one_network(connection_string: str, network: s
 
 
 def test_a_node_that_is_not_in_the_network() -> None:
-    """If a node has no address in the network, its documents are unavailable, and the error gives this reason."""
+    """If a node has no address in the network, its documents are unavailable, and the error names the node and the
+    network.
+    """
     simulation = Forwarded(OUTSIDE)
     simulation.nodes.set_alternate_addresses(1, {})
     lost = next(key for key in KEYS if simulation.nodes.owner_of(key) == 1)

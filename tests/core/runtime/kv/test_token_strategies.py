@@ -59,7 +59,7 @@ def ready(strategy: AnyRetryStrategy) -> Recorded:
 
 
 def test_each_operation_records_one_token() -> None:
-    """Each operation acquires one token from the client's strategy, and records its success with it."""
+    """Each operation acquires one token from the client's strategy, and records its success with this token."""
     book = TokenBook()
     simulation = ready(book)
     simulation.result(get())
@@ -329,7 +329,7 @@ def test_an_invalid_first_delay_releases_the_token() -> None:
 
 
 def test_a_strategy_that_breaks_at_a_success() -> None:
-    """If a strategy raises when a success is recorded, the log reports this, and the operation keeps its result."""
+    """If a strategy raises when a success is recorded, the exception is reported, and the operation keeps its result."""
     broken = ZeroDivisionError("a strategy with a defect")
     simulation = Recorded()
     simulation.result(upsert(), retry_strategy=TokenBook(raises=broken))
@@ -364,7 +364,7 @@ def completed(ask: Callable[[], object]) -> RetryAction:
     except StopIteration as end:
         assert isinstance(end.value, RetryAction)
         return end.value
-    raise AssertionError("it waits for nothing")
+    raise AssertionError("the awaitable suspended; it must return at once")
 
 
 def test_an_asynchronous_strategy_decides_each_attempt() -> None:
@@ -425,7 +425,7 @@ def test_a_late_token_is_released(is_retry: bool) -> None:
 
 
 def test_an_invalid_delay_releases_an_awaited_token() -> None:
-    """If the first token of an asynchronous strategy has an invalid delay, the operation fails and releases it."""
+    """If the first token of an asynchronous strategy has an invalid delay, the operation fails and releases the token."""
     book = TokenBook(first_delay=-1.0)
     asked = Asked(book)
     token = asked.simulation.submit(get(), retry_strategy=asked.strategy)
@@ -439,7 +439,9 @@ def test_an_invalid_delay_releases_an_awaited_token() -> None:
 
 @pytest.mark.parametrize("raised", [None, ZeroDivisionError("a strategy with a defect")])
 def test_an_asynchronous_strategy_without_a_token(raised: Exception | None) -> None:
-    """If an asynchronous strategy raises instead of providing a token, the operation fails unsent with this cause."""
+    """If an asynchronous strategy raises instead of providing a token, the operation fails unsent with the exception as
+    cause.
+    """
     asked = Asked(TokenBook())
     token = asked.simulation.submit(get(), retry_strategy=asked.strategy)
     asked.simulation.feed(neutral.StrategyDecided(token, None if raised else RetryAction.no_retry(), raised))

@@ -103,7 +103,7 @@ def test_a_whole_cluster_down_at_start() -> None:
 
 
 def test_a_first_map_with_zero_nodes() -> None:
-    """If the first map has no nodes, operations time out with this reason until the next map arrives."""
+    """If the first map has no nodes, operations time out and state the reason, until the next map arrives."""
     simulation = RecordedCluster(1)
     simulation.node.faults.next(
         Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NO_NODES).encode()), times=2
@@ -198,7 +198,7 @@ def test_a_bucket_that_was_created_a_moment_ago() -> None:
 
 @pytest.mark.parametrize("vbuckets", [{"serverList": [], "vBucketMap": []}, None])
 def test_a_first_config_without_vbuckets(vbuckets: object) -> None:
-    """While a new bucket has no vbuckets, operations wait; the error of a timeout has this reason."""
+    """While a new bucket has no vbuckets, operations wait; the error of a timeout states the reason."""
     config = json.dumps({"rev": 1, "name": "travel", "nodeLocator": "vbucket", "vBucketServerMap": vbuckets}).encode()
     simulation = Recorded()
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, config))

@@ -1,4 +1,4 @@
-"""Abandoned requests: the reports have each once, and its error context shows whether it may have been applied."""
+"""Abandoned requests: the reports list each once, and its error context shows whether it may have been applied."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_requests_share_the_permitted_connections() -> None:
 
 
 def test_requests_wait_for_the_first_config() -> None:
-    """A request waits for the first config; if no node is reachable, its error has this reason."""
+    """A request waits for the first config; if no node is reachable, its error has the reason NODE_NOT_AVAILABLE."""
     simulation = Asking()
     token = simulation.request(asking())
     assert not simulation.asked
@@ -282,7 +282,7 @@ def test_encoding_times_of_all_attempts_are_reported() -> None:
     ("is_abandoned", "expected"), [(False, [couchbase.ReportAnswer, couchbase.ReportEnd]), (True, [])]
 )
 def test_traced_request_without_an_answer(is_abandoned: bool, expected: list[type[couchbase.Action]]) -> None:
-    """At its deadline, a traced request reports its attempt's end and its own; if it is abandoned, neither."""
+    """At its deadline, a traced request reports the end of its attempt and of itself; abandoned, it reports neither."""
     simulation = Asking(timeouts=TimeoutOptions(query=1.0))
     simulation.is_traced = True
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())

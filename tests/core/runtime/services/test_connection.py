@@ -161,7 +161,7 @@ def test_an_empty_read_changes_nothing() -> None:
     ],
 )
 def test_an_early_response_to_a_large_request(expected: bool, status: int, size: int) -> None:
-    """If a response precedes the end of a large request, an error prevents reuse; a success does only at some size."""
+    """After an early response, a large request prevents reuse of its connection; the limit is higher after a success."""
     connection = asked(HttpRequest("POST", "/query/service", b"x" * size))
     answer = b"HTTP/1.1 %d Said\r\nContent-Length: 5\r\n\r\nhello" % status
 

@@ -16,6 +16,6 @@ def test_each_kind_of_authenticator() -> None:
 
 
 def test_a_name_that_no_header_can_have() -> None:
-    """If the client's name has a character that a header cannot have, such as a line break, it is replaced."""
+    """If the client's name has a character that a header cannot have, such as a line break, the character is replaced."""
     assert (("user-agent", "a??b: c?"),) == headers_of(None, "a\r\nb: cä")
     assert (("user-agent", "triclinium"),) == headers_of(None, " ")

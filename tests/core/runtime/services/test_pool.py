@@ -88,7 +88,7 @@ class Changing:
         self.pool = pool.Pool(self.topologies, tools, tls=False)
 
     def move(self, number: int) -> None:
-        """Replace the node by another one."""
+        """Replace the node with another one."""
         self.topologies[None] = self._topology(number)
 
     def _topology(self, number: int) -> Topology:

@@ -127,7 +127,7 @@ def test_a_password_in_a_request_that_is_repeated() -> None:
     ],
 )
 def test_nothing_queues_behind_a_half_sent_request(answer: bytes, is_used: bool) -> None:
-    """If a response precedes the end of its large request, it is used, and the next request uses another connection."""
+    """If a response precedes the end of its large request, the client uses it, and sends the next request elsewhere."""
     simulation = Asking(max_http_connections=1)
     simulation.finish(asking())
     large = simulation.request(asking("x" * 1_000_000))
@@ -204,7 +204,7 @@ def test_undecodable_answer_has_http_status(request_: ServiceRequest, body: byte
 
 @pytest.mark.parametrize("enhanced", [False, True])
 def test_an_unreadable_plan_has_changed_nothing(enhanced: bool) -> None:
-    """If a response is unreadable, the error says that the statement may have been applied, except for a PREPARE."""
+    """If a response is unreadable, the error states that the statement may have been applied, except for a PREPARE."""
     simulation = Asking(enhanced=enhanced)
     body = b'{"results":[{"name":7}],"status":7}'
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(200, body=body))

@@ -63,7 +63,7 @@ def test_an_id_with_half_a_character() -> None:
         ("5", "5"),  # a number
         ('{"id":1}', '{"id":1}'),  # an object
         ('"\\ud800"', "\\ud800"),  # a lone surrogate
-        ('"a\\nb\\u001b[2J"', r"a b\x1b[2J"),  # line breaks
+        ('"a\\nb\\u001b[2J"', r"a b\x1b[2J"),  # a line break and an escape sequence
     ],
 )
 def test_foreign_ids(theirs: str, shown: str) -> None:

@@ -149,7 +149,7 @@ FLAGS = st.none() | st.booleans()
 def _with_field(
     kind: Callable[..., q.SearchQuery], *arguments: st.SearchStrategy[Any], **options: st.SearchStrategy[Any]
 ) -> st.SearchStrategy[q.SearchQuery]:
-    """Return a strategy for queries that may have a field and a boost."""
+    """Return a Hypothesis strategy for queries that may have a field and a boost."""
 
     def make(given: tuple[Any, ...], own: Mapping[str, Any], common: Mapping[str, Any]) -> q.SearchQuery:
         return kind(*given, **own, **common)
@@ -202,7 +202,7 @@ def _compound(parts: st.SearchStrategy[q.SearchQuery]) -> st.SearchStrategy[q.Se
 
 
 QUERIES: st.SearchStrategy[q.SearchQuery] = st.recursive(SIMPLE, _compound, max_leaves=8)
-"""Strategy for queries of all kinds, which may be nested."""
+"""Hypothesis strategy for queries of all kinds, which may be nested."""
 
 VECTORS: st.SearchStrategy[VectorSearch] = st.builds(
     VectorSearch,
@@ -220,4 +220,4 @@ VECTORS: st.SearchStrategy[VectorSearch] = st.builds(
     ),
     vector_query_combination=st.none() | st.sampled_from(VectorQueryCombination),
 )
-"""Strategy for vector searches that have one or more vector queries."""
+"""Hypothesis strategy for vector searches that have one or more vector queries."""

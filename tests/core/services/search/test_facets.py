@@ -56,6 +56,6 @@ def test_json_of_facets(facet: Facet, expected: object) -> None:
         ("ranges", lambda value: DateFacet("f", value), (None, [], [CHEAP], "ab", OLD, [OLD, OLD])),
     ])  # fmt: skip
 def test_invalid_arguments(parameter: str, make: Callable[..., object], values: tuple[object, ...]) -> None:
-    """An invalid argument raises an error that names it."""
+    """An invalid argument raises an error that names the argument."""
     for value in values:
         refused(parameter, make, value)

@@ -240,7 +240,7 @@ POINT = (
         ("query", RawQuery, (None, [], "a", 5)),
     ])  # fmt: skip
 def test_invalid_arguments(parameter: str, make: Make, values: tuple[object, ...]) -> None:
-    """An invalid argument raises an error that names it."""
+    """An invalid argument raises an error that names the argument."""
     for value in values:
         refused(parameter, make, value)
 

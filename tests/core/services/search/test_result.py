@@ -160,7 +160,7 @@ def test_a_part_of_an_unknown_form(members: dict[str, object], expected: result.
 
 OBJECTS_MAX, PARTS_MAX = result.UNKNOWN_FORM_LIMITS.objects_max, result.UNKNOWN_FORM_LIMITS.parts_max
 FULL: list[tuple[bytes, int]] = [(b"{}", OBJECTS_MAX - 1), (b"0", PARTS_MAX - 3)]
-"""Items of a list, each with the highest number of items in a hit of an unknown form that is still accepted."""
+"""Items of a list, each with the maximum number of such items in a hit of an unknown form."""
 
 
 def hit_with(item: bytes, count: int, index: bytes) -> bytes:

@@ -51,6 +51,6 @@ def test_units() -> None:
         ("unit", lambda value: sorting.SortGeoDistance((0, 0), "f", unit=value), ("miles", 5)),
     ])  # fmt: skip
 def test_invalid_arguments(parameter: str, make: Callable[..., object], values: tuple[object, ...]) -> None:
-    """An invalid argument raises an error that names it."""
+    """An invalid argument raises an error that names the argument."""
     for value in values:
         refused(parameter, make, value)

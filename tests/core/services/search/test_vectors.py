@@ -74,7 +74,7 @@ def test_iterables_of_numbers(vector: Any) -> None:
         ("vector_query_combination", lambda value: VectorSearch(NEAR, vector_query_combination=value), ("and", 1)),
     ])  # fmt: skip
 def test_invalid_arguments(parameter: str, make: Callable[..., object], values: tuple[object, ...]) -> None:
-    """An invalid argument raises an error that names it."""
+    """An invalid argument raises an error that names the argument."""
     for value in values:
         refused(parameter, make, value)
 

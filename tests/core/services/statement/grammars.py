@@ -40,7 +40,7 @@ SIMPLE = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 class SyntaxFault(Exception):
-    """A statement that the service refuses."""
+    """Exception for a statement that the service refuses."""
 
 
 _QUERY_TOKEN = re.compile(

@@ -63,7 +63,7 @@ def test_repr_shows_names_only() -> None:
     ],
 )
 def test_invalid_arguments(make: Callable[[], object], error: type[CouchbaseException], named: str) -> None:
-    """An invalid parameter or raw option raises an error that names it."""
+    """An invalid parameter or raw option raises an error that names the parameter or option."""
     with pytest.raises(error, match=named):
         make()
 

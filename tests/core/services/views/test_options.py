@@ -89,7 +89,7 @@ FLAG = (1, "true")
         ("raw", ([], "a", 5)),
     ])  # fmt: skip
 def test_invalid_arguments(parameter: str, values: tuple[object, ...]) -> None:
-    """An invalid argument raises an error that names it."""
+    """An invalid argument raises an error that names the argument."""
     for value in values:
         refused(parameter, ViewOptions, **{parameter: value})
 

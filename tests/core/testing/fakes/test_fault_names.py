@@ -51,7 +51,7 @@ def test_spelled_fault() -> None:
 
 
 def test_made_by_name() -> None:
-    """A fault is made from its name with positional or named arguments; text is accepted for bytes."""
+    """A fault is made from its name with positional or named arguments; a string is accepted for bytes."""
     assert testing.raw_answer(b"HTTP/1.1 2") == fault_names.make_fault("raw_answer", "HTTP/1.1 2")
     assert testing.raw_answer(b"\xff") == fault_names.make_fault("raw_answer", b"\xff")
     assert testing.cut_body(bytes_sent=7) == fault_names.make_fault("cut_body", bytes_sent=7)
@@ -61,6 +61,6 @@ def test_made_by_name() -> None:
     ("name", "given", "word"), [("cut_body", (7,), "bytes_sent"), ("delay", (), "seconds"), ("garble", (1,), "garble")]
 )
 def test_arguments_that_a_fault_does_not_have(name: str, given: tuple[object, ...], word: str) -> None:
-    """The error of a wrong argument names the argument or the fault."""
+    """The error for a wrong argument names the argument or the fault."""
     with pytest.raises(errors.InvalidArgumentException, match=word):
         fault_names.make_fault(name, *given)

@@ -37,7 +37,7 @@ from triclinium_core.testing.fakes.services.faults import cut_body, endless_body
     ],
 )
 def test_refuses_impossible_targets(make: Callable[[], object], parameter: str) -> None:
-    """An invalid target, an object that is not a fault for it, or a refused connect with an opcode is refused."""
+    """An invalid target, an object that is not a fault for the target, or a refused connect with an opcode is refused."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
@@ -46,7 +46,7 @@ def test_refuses_impossible_targets(make: Callable[[], object], parameter: str) 
 
 @pytest.mark.parametrize("method", ["next", "always"])
 def test_error_names_missing_parentheses(method: str) -> None:
-    """The error for a function instead of its fault says to call it, and nothing is queued."""
+    """The error for a function in place of its fault advises calling it, and nothing is queued."""
     waiting = Faults()
 
     with pytest.raises(errors.InvalidArgumentException, match=r"call it: temporary_failure\(\)$"):

@@ -46,7 +46,7 @@ from triclinium_core.testing.fault_catalogue import DATA_FAULTS, SERVICE_FAULTS
     ],
 )
 def test_read_fault(text: str, expected: PlacedFault | NodeTrouble) -> None:
-    """The text gives the fault, its target, its node and its number."""
+    """The text gives the fault, its target, its node and how often it strikes."""
     assert expected == read_fault(text)
 
 
@@ -88,7 +88,7 @@ def test_read_fault(text: str, expected: PlacedFault | NodeTrouble) -> None:
     ],
 )
 def test_meaningless_text_is_refused(text: str, words: str) -> None:
-    """A text that is not a fault is refused with the possible words."""
+    """A string that is not a fault is refused, and the error lists the possible words."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         read_fault(text)
 
@@ -97,7 +97,7 @@ def test_meaningless_text_is_refused(text: str, words: str) -> None:
 
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """Any text is read, or refused with InvalidArgumentException."""
+    """Any string is read, or refused with InvalidArgumentException."""
     try:
         read_fault(text)
     except errors.InvalidArgumentException as error:
@@ -117,7 +117,7 @@ def _has_wild_bytes(fault: testing.Fault) -> bool:
 
 
 def test_a_name_is_one_target() -> None:
-    """A command's name selects its opcode; an operation selects the command that it sends."""
+    """A command's name selects its opcode; an operation's name selects the opcode of its command."""
     assert all(TARGETS[opcode.name.lower()] is opcode for opcode in Opcode)
     assert Opcode.SET is TARGETS["upsert"]
     assert {*Service} - {Service.KV} == {target for target in TARGETS.values() if isinstance(target, Service)}

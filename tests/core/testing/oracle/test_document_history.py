@@ -87,7 +87,7 @@ def test_absent_before_the_expiry() -> None:
 
 @pytest.mark.parametrize("write", [asked.touch(5), GetAndTouch(asked.HOTELS, "ada", 5)], ids=asked.named)
 def test_absent_after_a_touch(write: DocumentOperation) -> None:
-    """A document may be missing after a touch with an expiry, except if the touch was not applied."""
+    """A document may be missing after a touch with an expiry, unless the touch was not applied."""
     scene = asked.Scene()
     scene.acknowledged(asked.upsert(), 1, 2)
     toucher = scene.asked(write, 2, 3)
@@ -316,7 +316,7 @@ def test_mismatch_with_a_cas_that_was_only_read() -> None:
 
 
 def test_two_contents_of_one_cas() -> None:
-    """All reads that return one CAS must return the same content; a write's result gives no content."""
+    """All reads that return the same CAS must return the same content; a write's result gives no content."""
     scene, _ = reported()
     readers = [scene.acknowledged(asked.get(), second, second + 1) for second in range(3, 7)]
     scene.history.learn_cas(readers[0], CAS, b"<1>")
@@ -352,7 +352,7 @@ def test_locked(begin: float, may_be: bool) -> None:
 
 @pytest.mark.parametrize(("settled", "may_be"), [(2, False), (2.1, True)])
 def test_locked_later(settled: float, may_be: bool) -> None:
-    """A lock that was requested after an operation's end does not explain that it found a lock; an earlier one may."""
+    """A lock that was requested after an operation's end does not explain why it found a lock; an earlier one may."""
     scene = asked.Scene()
     reader = scene.asked(asked.get(), 1, settled)
     scene.waits(asked.lock(), 2)

@@ -181,13 +181,13 @@ def test_strategy_that_raises() -> None:
 
     class Raises(smithy.StandardRetryStrategy):
         def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.SingleUseToken:
-            """Raise."""
+            """Raise ZeroDivisionError."""
             raise ZeroDivisionError("a defect")
 
         def refresh_retry_token_for_retry(
             self, *, token_to_renew: smithy.RetryToken, error: Exception
         ) -> smithy.SingleUseToken:
-            """Raise."""
+            """Raise ZeroDivisionError."""
             raise ZeroDivisionError("a defect")
 
     book = LoanBook()
@@ -251,7 +251,7 @@ def test_retries_without_permission() -> None:
 
 
 def test_unrecorded_successes() -> None:
-    """A success must be recorded with the strategy exactly if the server responded."""
+    """A success must be recorded with the strategy if and only if the server responded."""
     client = borrowed()
     client.send()
     with pytest.raises(Violation, match="succeeded, .* 0 successes"):

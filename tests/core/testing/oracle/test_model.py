@@ -316,7 +316,7 @@ def test_lost_count() -> None:
 
 
 def test_creation_of_a_counter_shows_in_results() -> None:
-    """The model knows that a count has created its counter once the count's result, or a read, shows this."""
+    """The model knows that a count has created its counter once the count's result, or a read, proves it."""
     callers = Callers()
     delta, initial = callers.model.unique_values.counter()
     token = callers.ask(document_operations.Increment(TRAVEL, "ada", delta, initial))

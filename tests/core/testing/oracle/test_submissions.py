@@ -95,7 +95,9 @@ def test_absolute_expiry() -> None:
 
 
 def test_applied() -> None:
-    """The earliest evidence gives the application time; an applied operation is over by then, unless it was earlier."""
+    """The earliest evidence gives the application time; an applied operation is over by then, unless it was over
+    earlier.
+    """
     begun, over = submission(document_operations.Insert(HOTELS, "ada", b"<1>", 0)), submission(upsert())
     for second in (5, 3, 4):
         begun.was_applied(at(second))

@@ -75,7 +75,7 @@ class Dead(FakeNodes):
 
 @pytest.mark.history
 def test_missing_recovery_is_found() -> None:
-    """A client that has not recovered 60 virtual seconds after the last fault violates a law; the message says why."""
+    """A client that has not recovered 60 virtual seconds after the last fault violates a law; the message states why."""
     outcome = next(outcome for seed in range(9) if (outcome := play(seed, Dead)).law is not None)
 
     assert outcome.law is not None
@@ -87,7 +87,7 @@ class Crashing(FakeNodes):
     """A cluster that crashes."""
 
     def find(self, host: str, port: int, *, tls: bool = False) -> None:
-        """Raise."""
+        """Raise ZeroDivisionError."""
         raise ZeroDivisionError("a defect")
 
 

@@ -56,7 +56,9 @@ def test_every_row_is_drawn() -> None:
 
 @pytest.mark.parametrize(("service", "place"), ROWS)
 def test_refusal_is_retried(service: couchbase.Service, place: int) -> None:
-    """A refusal is retried for its row's reason until rows arrive; fail fast fails, except if it is always retried."""
+    """A refusal is retried for its row's reason until rows arrive; fail fast fails, unless the reason is always
+    retried.
+    """
     simulation, templates = asking(KINDS[service], place)
     patient, hasty = templates.draw(), templates.draw()
     first = simulation.ask(patient, reads_slowly=False)

@@ -155,7 +155,7 @@ def test_row_takes_the_first_write() -> None:
 
 
 def test_outage_drops_requests_on_their_way() -> None:
-    """An outage ends requests at any step, also of services that need several steps for an outcome."""
+    """An outage ends requests at any step, even if a service needs several steps for an outcome."""
     row = RowMachine(
         scenario.ContendedRow(leg=FixedTime(seconds=1.0)), scenario.Outage(2.5, 9.0), rng=ConstantRandom(0.5)
     )

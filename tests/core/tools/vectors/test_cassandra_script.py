@@ -17,7 +17,7 @@ def end_of(verdict: cassandra.RetryVerdict | None, *script: tuple[str, str], ide
 
 @rows("text", ["rows", " Rows ", "empty"])
 def test_results(text: str) -> None:
-    """A result has the script's name for it."""
+    """A result has the name that the script gives it."""
     assert cassandra.ResultReceived(7, text.strip().lower()) == read_answer(text).event(7, b"")
 
 
@@ -132,7 +132,7 @@ def test_same_node_is_retried() -> None:
     ],
 )
 def test_node_without_the_statement(answers: list[str], expected: type) -> None:
-    """A node without the statement prepares it, except if its next response in the script is one to a PREPARE."""
+    """A node without the statement prepares it, unless its next response in the script is one to a PREPARE."""
     end = end_of(cassandra.RETHROW, ("a", "UNPREPARED"), *(("a", answer) for answer in answers))
 
     assert expected is type(end.error if isinstance(end, cassandra.Fail) else end)

@@ -123,7 +123,7 @@ def refuse_constant(name: str) -> object:
 
 @given(lines=st.lists(LINES, max_size=5))
 def test_every_line_gets_one_json_line(lines: list[str | bytes]) -> None:
-    """Any line gets one line of valid JSON, with an error exactly if the question was not understood."""
+    """Any line gets one line of valid JSON, with an error if and only if the question was not understood."""
     answers = list(answer_lines(lines))
 
     assert len([line for line in lines if line.strip()]) == len(answers)

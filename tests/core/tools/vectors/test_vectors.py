@@ -14,7 +14,7 @@ DATA = Path(__file__).parents[3] / "data"
 DECISIONS = (DATA / "decisions.jsonl").read_text(encoding="utf-8").splitlines()
 """Decisions that the RFCs and other clients give."""
 FAILURES = (DATA / "failures.jsonl").read_text(encoding="utf-8").splitlines()
-"""This project's own decisions on the error that a request fails with."""
+"""This project's own decisions on the error with which a request fails."""
 LINES = (*DECISIONS, *FAILURES)
 
 

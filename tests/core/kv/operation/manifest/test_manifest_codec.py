@@ -23,7 +23,7 @@ MANIFEST = b"""{"uid":"1f","scopes":[
     {"uid":"9","name":"empty"}]}"""
 
 NO_NUMBERS = (b"-1", b"+1", b" 1", b"1_1", b"0x", b"x1", b"\xd9\xa1", b"1" * 5000)
-"""Strings that are not hexadecimal numbers. ``int`` accepts most of them."""
+"""Byte strings that are not hexadecimal numbers, although ``int`` with base 16 accepts most of them."""
 
 
 def test_request() -> None:
@@ -48,7 +48,7 @@ def test_a_plain_memcached() -> None:
 
 
 def test_response() -> None:
-    """The decoder reads ids as hexadecimal numbers, ignores unknown fields, and fills missing ones with defaults."""
+    """The decoder reads ids as hexadecimal numbers, ignores unknown fields, and gives missing fields their defaults."""
     hotel = CollectionSpec(name="hotel", scope_name="inventory", id=10, max_expiry=60, history=True)
     default = CollectionSpec(name="_default", scope_name="_default", id=0)
     scopes = (

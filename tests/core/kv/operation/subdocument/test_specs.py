@@ -113,7 +113,7 @@ def refused(parameter: str, make: Make, *arguments: object, **options: object) -
 @rows("path", [None, 5, b"a", ["a"], "x" * 1025, "é" * 513, "\ud800"])
 @rows("make", ALL)
 def test_wrong_paths(make: Make, path: object) -> None:
-    """A path that is not a string, is not valid Unicode, or is longer than 1024 bytes, is rejected."""
+    """A path that is not a string, is not valid Unicode, or is longer than 1024 bytes is rejected."""
     refused("path", make, path)
 
 
@@ -192,7 +192,7 @@ def test_values_are_encoded_by_the_transcoder() -> None:
 
 
 def test_a_transcoder_that_returns_no_document() -> None:
-    """If a transcoder returns an invalid value, the error names the transcoder, because the caller passed it."""
+    """If a transcoder returns an invalid value, the error names the transcoder, which the caller has passed."""
 
     class Forgetful(RawBinaryTranscoder):
         def encode(self, value: object, /) -> EncodedValue:
@@ -202,7 +202,7 @@ def test_a_transcoder_that_returns_no_document() -> None:
 
 
 def test_the_largest_value() -> None:
-    """A value of 20 MiB is accepted; a longer value, or several values that are longer together, are rejected."""
+    """A value of 20 MiB is accepted; a longer value, or several values whose total is longer, are rejected."""
     largest = bytes(VALUE_SIZE_MAX)
 
     assert largest == MutateInSpec.upsert("a", largest).encode(RawBinaryTranscoder()).value

@@ -58,7 +58,7 @@ def test_no_other_units() -> None:
     ],
 )
 def test_an_invalid_duration(text: str) -> None:
-    """A text without a number, or with an unknown unit, is refused, and the error has its path in the document."""
+    """A string without a number, or with an unknown unit, is refused; the error has its path in the document."""
     with pytest.raises(ArgumentError) as caught:
         read_duration(text, "a.b", needs_unit=False)
 
@@ -67,14 +67,14 @@ def test_an_invalid_duration(text: str) -> None:
 
 @rows(("value", "needs_unit"), [("30", False), ("30", True), ("1.5", False), (30, True), (0.5, True)])
 def test_a_duration_without_its_unit(value: object, needs_unit: bool) -> None:
-    """A text without a unit is always refused, and a number if a unit is required."""
+    """A string without a unit is always refused; a number is refused if a unit is required."""
     with pytest.raises(ArgumentError, match="has no unit"):
         read_duration(value, "a.b", needs_unit=needs_unit)
 
 
 @rows("value", [30, 0.5, math.inf, 0, timedelta(seconds=1), None, True, [1]])
 def test_other_values_stay_as_they_are(value: object) -> None:
-    """If no unit is required, a value that is not text is returned unchanged."""
+    """If no unit is required, a value that is not a string is returned unchanged."""
     assert value is read_duration(value, "a.b", needs_unit=False)
 
 
@@ -85,7 +85,7 @@ def test_values_that_need_no_unit(value: object) -> None:
 
 
 def test_the_longest_text() -> None:
-    """A text of the maximum length is read, and a longer text is refused."""
+    """A string of the maximum length is read, and a longer string is refused."""
     longest = f"{'9' * (TEXT_LENGTH_MAX - 1)}s"
 
     assert 1e63 == read_duration(longest, "a", needs_unit=True)

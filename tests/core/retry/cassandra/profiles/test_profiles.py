@@ -21,7 +21,7 @@ class = "CustomRetryPolicy"
 [profiles.slow]
 request_timeout = 30.0
 """
-"""Example of the driver's page."""
+"""Example from the driver's page."""
 
 
 def test_the_example_of_the_page() -> None:
@@ -41,7 +41,7 @@ advanced.retry-policy.class = "DefaultRetryPolicy"
 profiles.custom-retries.advanced.retry-policy.class = "com.example.CustomRetryPolicy"
 profiles.slow.request.timeout = "30 seconds"
 """
-"""Example of the driver's page, with its option names, its duration and a qualified class name."""
+"""Example from the driver's page, with its option names, its duration and a qualified class name."""
 
 
 def test_the_example_with_the_names_of_the_page() -> None:
@@ -171,7 +171,7 @@ def test_profiles_created_in_code() -> None:
 
 
 def test_invalid_collections_of_profiles() -> None:
-    """Two profiles with one name raise an error, and so does an object that is not a profile."""
+    """Two profiles with the same name raise an error, and so does an object that is not a profile."""
     with pytest.raises(ArgumentError, match="^profiles: .*'slow'"):
         cassandra.ExecutionProfiles(cassandra.ExecutionProfile(name="slow"), cassandra.ExecutionProfile(name="slow"))
     with pytest.raises(ArgumentError, match="^profiles: 'slow' is not an ExecutionProfile$"):
@@ -202,7 +202,7 @@ def test_derived() -> None:
 
 
 def test_requests() -> None:
-    """A request has the statement's options, and for missing ones the profile's; a PREPARE has no consistency level."""
+    """A request has the statement's options, or else the profile's; a PREPARE has no consistency level."""
     policy, speculation = Custom(), cassandra.ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)
     profile = cassandra.ExecutionProfile(
         retry_policy=policy,

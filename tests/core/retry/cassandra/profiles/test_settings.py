@@ -270,7 +270,7 @@ def test_an_invalid_document(where: str, text: str, path: str, message: str) -> 
     ],
 )
 def test_an_invalid_mapping(document: Any, path: str, message: str) -> None:
-    """An invalid mapping that TOML cannot express is refused, with the details that an invalid document has."""
+    """An invalid mapping that TOML cannot express is refused with the same details as an invalid document."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.ExecutionProfiles.from_mapping(document, policies=OWN)
 
@@ -378,7 +378,7 @@ words = st.sampled_from(
 
 @given(text=st.lists(words, max_size=12).map("".join) | st.text(max_size=30))
 def test_any_text(text: str) -> None:
-    """Any text is read, or refused with an ArgumentError, whether it is TOML or not (safety)."""
+    """Any string is read, or refused with an ArgumentError, whether it is TOML or not (safety)."""
     try:
         profiles = cassandra.ExecutionProfiles.from_toml(text)
     except ArgumentError as error:

@@ -14,7 +14,7 @@ READ = cassandra.ReadTimeout(consistency=QUORUM, block_for=2, received=1, data_p
 WRITE = cassandra.WriteTimeout(consistency=QUORUM, write_type=cassandra.WriteType.SIMPLE, block_for=2, received=1)
 UNAVAILABLE = cassandra.Unavailable(consistency=QUORUM, required=2, alive=1)
 UNPREPARED = cassandra.Unprepared(statement_id=b"id")
-NEVER_ASKED = Always(AssertionError("the policy was asked"))
+NEVER_ASKED = Always(AssertionError("the policy must not be called"))
 
 START = 100.0
 NOTHING = cassandra.NoSpeculativeExecution()

@@ -9,13 +9,13 @@ from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra import AttemptAborted
 
 ROWS = "rows"
-"""The node sends a result."""
+"""Script item: the node returns rows."""
 MISSING = "missing"
-"""The node has no connection."""
+"""Script item: the driver has no connection to the node."""
 UNSENT = "unsent"
-"""The connection closes before the driver has written a byte."""
+"""Script item: the connection closes before the driver has written a byte."""
 SILENCE = "silence"
-"""The node sends no response."""
+"""Script item: the node sends no response."""
 
 Answer = str | cassandra.CassandraError
 Script = Sequence[Answer] | Callable[[cassandra.Send | cassandra.Reprepare], Answer]

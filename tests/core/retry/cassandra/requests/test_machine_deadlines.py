@@ -1,4 +1,4 @@
-"""Deadline of an execution: it covers all attempts, and its error states whether a write may have been applied."""
+"""Deadline of a request: it covers all attempts, and its error states whether a write may have been applied."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_one_timeout_covers_all_attempts() -> None:
     ],
 )
 def test_ambiguity(events: Sequence[cassandra.CassandraEvent], expected: bool) -> None:
-    """A non-idempotent statement is ambiguous from its Send until it proves unsent or a response proves its outcome."""
+    """A non-idempotent statement is ambiguous from its Send until it is known to be unsent or a response settles it."""
     asked = request_cases.request(Always(cassandra.RETHROW), idempotent=False)
     machine, idempotent, preparing = (
         request_cases.submitted(asked),

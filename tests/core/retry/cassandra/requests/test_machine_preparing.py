@@ -30,7 +30,7 @@ def preparing(*, idempotent: bool = False) -> cassandra.RequestMachine:
 
 
 def test_a_new_statement_id_fails_the_request() -> None:
-    """If the node returns another statement id, the request fails and the application must prepare it again."""
+    """If the node returns another statement id, the request fails; the application must prepare the statement again."""
     error = request_cases.error_of(request_cases.hear(preparing(), cassandra.StatementPrepared(1, b"other")))
 
     assert isinstance(error, errors.RepreparationFailed)
@@ -41,7 +41,7 @@ def test_a_new_statement_id_fails_the_request() -> None:
 
 
 def test_an_unknown_statement_fails_the_request() -> None:
-    """If the driver lacks the statement's text, the request fails and the application must prepare it again."""
+    """If the driver lacks the statement's text, the request fails; the application must prepare the statement again."""
     error = request_cases.error_of(request_cases.hear(preparing(), cassandra.StatementForgotten(1)))
 
     assert isinstance(error, errors.RepreparationFailed)
@@ -100,7 +100,7 @@ def test_connection_lost_between_prepare_and_resend() -> None:
 
 
 def test_connection_lost_before_prepare_of_a_retry() -> None:
-    """If the connection for the PREPARE of a retry is missing, the node has NodeUnavailable on record."""
+    """If the connection for the PREPARE of a retry is missing, NodeUnavailable is recorded for the node."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME)))
     request_cases.hear(
         machine,

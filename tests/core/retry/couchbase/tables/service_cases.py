@@ -55,4 +55,4 @@ numbered = st.builds(
     st.dictionaries(keys, json_values, max_size=3).map(lambda more: {k: v for k, v in more.items() if k != "errors"}),
 )
 bodies = json_values.map(json.dumps) | numbered | st.text() | st.binary()
-"""Strategy for bodies of a service, a proxy or an unknown server, from valid errors to random bytes."""
+"""Hypothesis strategy for bodies of a service, a proxy or an unknown server, from valid errors to random bytes."""

@@ -354,7 +354,7 @@ def test_corrupt_maps(text: str, where: str) -> None:
     ids=lambda text: repr(text[:20]),
 )
 def test_not_json(text: str | bytes) -> None:
-    """A text that is not JSON, or is nested too deeply, raises MalformedErrorMap, which is a ValueError."""
+    """A document that is not JSON, or is nested too deeply, raises MalformedErrorMap, which is a ValueError."""
     with pytest.raises(ValueError, match="^not JSON: ") as caught:
         couchbase.parse_error_map(text)
 

@@ -100,7 +100,7 @@ def test_every_row_has_its_clause(row: IdempotentOperation) -> None:
     ],
 )
 def test_services(service: Service, readonly: bool, method: str, expected: bool) -> None:
-    """A query is idempotent if it is readonly, a search or view query always is, and management only is for GET."""
+    """A query is idempotent if it is readonly, a search or view query always is, and management only with GET."""
     assert expected is is_idempotent(service, "query", readonly=readonly, method=method)
 
 

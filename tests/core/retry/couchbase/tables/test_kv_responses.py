@@ -65,7 +65,7 @@ def test_the_list_is_that_of_the_rfc() -> None:
 @rows("operation", OPERATIONS)
 @rows("status", LIST_OF_THE_RFC)
 def test_listed(status: int, operation: str) -> None:
-    """A listed status is retried unless the operation is excluded, and the error map does not affect this."""
+    """A listed status is retried unless the operation is excluded, whatever the error map contains."""
     reason, excluded = LIST_OF_THE_RFC[status]
     expected = None if operation in excluded else reason
 
@@ -106,7 +106,7 @@ IMPOSSIBLE = (0xA6, 0xA7, 0xCC, 0xCD, 0xD3)
 
 @rows("status", sorted(set(couchbase.KV_STATUSES) - set(LIST_OF_THE_RFC) - set(IMPOSSIBLE)))
 def test_known_and_not_listed(status: int) -> None:
-    """A known status that is not listed is not retried, and the error map does not affect this."""
+    """A known status that is not listed is not retried, whatever the error map contains."""
     for mapped in (None, EVERYTHING):
         verdict = kv_responses.classify("get", status, mapped)
         assert verdict.reason is None

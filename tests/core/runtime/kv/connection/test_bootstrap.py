@@ -387,7 +387,9 @@ CORRUPT = (b"", b"\xff", b"[]", b"{", peer.ERROR_MAP.encode()[:-1], b'{"version"
 @rows("renegotiate", [False, True])
 @rows("document", CORRUPT)
 def test_corrupt_error_map(document: bytes, renegotiate: bool) -> None:
-    """If the error map is corrupt, the bootstrap continues without it (C18), or fails if it is set to renegotiate."""
+    """If the error map is corrupt, the bootstrap continues without the map (C18), or fails with the option to
+    renegotiate.
+    """
     bootstrap = peer.bootstrap_of(peer.plan(renegotiate_on_corrupt_error_map=renegotiate))
     play(bootstrap, peer.Answering(values={MAP: document}))
 

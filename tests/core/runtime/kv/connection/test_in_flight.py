@@ -52,7 +52,7 @@ def test_pop() -> None:
     ],
 )
 def test_handed_over(byte_count: int, expected: HandedOver) -> None:
-    """The byte count of the driver shows whether it handed over all, some or none of a frame's bytes (decision C24)."""
+    """The byte count shows whether the driver handed over all, some or none of a frame's bytes (decision C24)."""
     assert expected is in_flight.InFlightRequest(1, 0, None, 100, 50).handed_over(byte_count)
 
 
@@ -163,7 +163,9 @@ def test_full_by_size() -> None:
 
 
 def test_outgoing() -> None:
-    """Frames stay in order until they are sent; the table lists itself once per event, and a loss drops the frames."""
+    """Frames stay in order until they are sent; the table adds itself to ``sending`` once per event, and a loss drops
+    them.
+    """
     sending: list[in_flight.InFlightTable] = []
     table = in_flight.InFlightTable(sending)
     table.begin(StreamId(7))

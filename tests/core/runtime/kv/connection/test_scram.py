@@ -164,7 +164,7 @@ class TestForeignPeer:
 
     @all_mechanisms
     def test_our_client_with_a_wrong_password(self, mechanism: str, scramp: ModuleType) -> None:
-        """If the password is wrong, scramp's server refuses the proof, and the client reports this."""
+        """If the password is wrong, scramp's server refuses the proof, and the client reports the refusal."""
         foreign = scramp.ScramMechanism(IANA_NAMES[mechanism])
         account = foreign.make_auth_info("another", iteration_count=4096, salt=SALT)
         server = foreign.make_server({USERNAME: account}.get, s_nonce=SERVER_NONCE)
@@ -285,7 +285,7 @@ class TestSaslprep:
         ],
     )
     def test_all_spellings_are_one_password(self, password: str, same: str) -> None:
-        """If client and server have two spellings of one password, the messages are those of the same spelling."""
+        """If client and server have different spellings of a password, the messages are those of equal spellings."""
         expected = exchange(make_client(password=same), make_server(password=same))
 
         assert expected == exchange(make_client(password=password), make_server(password=same))
@@ -345,6 +345,8 @@ class TestNonces:
 
     @pytest.mark.parametrize("nonce", [CLIENT_NONCE, SERVER_NONCE, CLIENT_NONCE[:-1], f"x{NONCE}", NONCE.upper()])
     def test_nonce_that_does_not_extend_ours(self, nonce: str) -> None:
-        """The client rejects a server nonce that does not start with its own: it belongs to another exchange."""
+        """The client rejects a server nonce that does not start with the client's nonce: it belongs to another
+        exchange.
+        """
         with pytest.raises(scram.ScramError, match="does not extend"):
             client_after_first().final(f"r={nonce},s={SALT_TEXT},i={ITERATIONS}".encode())

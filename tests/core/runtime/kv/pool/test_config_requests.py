@@ -1,4 +1,4 @@
-"""Config requests: a stream has at most one pending request, and a lost one does not prevent one on a new stream."""
+"""Config requests: a stream has at most one pending request, and its loss permits another on a new stream."""
 
 from __future__ import annotations
 

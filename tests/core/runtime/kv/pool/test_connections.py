@@ -417,7 +417,7 @@ def two_in_flight() -> tuple[simulated.Recorded, list[neutral.Token], list[Frame
 
 
 def test_answers_behind_one_that_closes() -> None:
-    """A response after one that closes the stream still counts; if both close it, it is closed once."""
+    """A response after one that closes the stream still counts; if both close the stream, it is closed once."""
     simulation, tokens, requests = two_in_flight()
     simulation.inject(simulated.respond(requests[0], Status.AUTH_STALE) + simulated.found(requests[1]))
     other, more, others = two_in_flight()

@@ -90,7 +90,7 @@ def test_authenticators_of_a_scheme(
     ],
 )
 def test_permitted_replacements(present: Any, wanted: Any, connection_string: Any, words: str | None) -> None:
-    """SASL credentials can only replace SASL credentials, and a certificate only a certificate; errors explain this."""
+    """SASL credentials can only replace SASL credentials, and a certificate only a certificate; the error explains why."""
     if words is None:
         check_change(present, wanted, connection_string)
         return
@@ -172,7 +172,7 @@ def test_authenticators_of_unverified_tls(authenticator: Authenticator, words: s
     [("couchbases", False, 1), ("couchbases", True, 0), ("couchbase", False, 0), ("couchbase", True, 0)],
 )
 def test_the_warning_of_unverified_tls(scheme: str, tls_is_verified: bool, count: int) -> None:
-    """If TLS does not verify the nodes, the client reports this once at WARNING."""
+    """If TLS does not verify the nodes, the client reports once, at WARNING, that they are not verified."""
     options = ClientOptions(
         connection_string=f"{scheme}://127.0.0.1", authenticator=ADMINISTRATOR, tls_is_verified=tls_is_verified
     )

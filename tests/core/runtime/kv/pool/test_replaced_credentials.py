@@ -155,7 +155,7 @@ def leave_during_an_exchange() -> tuple[Recorded, FakeNodes, str, neutral.Stream
 
 
 def test_a_refusal_of_a_node_that_leaves() -> None:
-    """If a removed node refuses the credentials, operations on the current nodes do not report this (decision C6)."""
+    """If a removed node refuses the credentials, operations on the current nodes do not report the refusal (C6)."""
     simulation, nodes, key, stream = leave_during_an_exchange()
     nodes.remove_node(1)
     simulation.flow()

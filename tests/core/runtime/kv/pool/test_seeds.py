@@ -88,7 +88,7 @@ def test_unusable_records(listed: Sequence[tuple[str, int]]) -> None:
 
 
 def test_a_name_server_that_does_not_answer() -> None:
-    """If DNS does not respond, operations wait half a second longer, and none fails for this reason."""
+    """If DNS does not respond, operations wait half a second longer and are not retried."""
     simulation = Listed(listed=None, is_host=True)
     token = simulation.submit(get())
     simulation.live(seeds.LOOKUP_SECONDS - 0.1)

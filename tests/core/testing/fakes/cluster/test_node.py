@@ -274,7 +274,7 @@ def test_closes_on_invalid_bytes(data: bytes) -> None:
 
 
 def test_unknown_opcode() -> None:
-    """An unknown opcode gets UNKNOWN_COMMAND, also without authentication."""
+    """An unknown opcode gets UNKNOWN_COMMAND, even without authentication."""
     client = NodeClient(FakeNode())
     client.hello([HelloFeature.XERROR])
     reply = client.ask(0x77, key=b"ada", value=b"1")

@@ -214,7 +214,7 @@ def pending(replicas: int = 1, **options: tuple[HelloFeature, ...]) -> DurableCl
 
 
 def test_pending_write_is_invisible() -> None:
-    """Readers, also of a replica, find the earlier version; the node's wakeup is the timeout of the write."""
+    """Readers, even of a replica, find the earlier version; the node's wakeup is the timeout of the write."""
     cluster = pending()
     replica = cluster.connect(1).ask_of(Opcode.GET_REPLICA, cluster.key)
     prepared = cluster.nodes.documents.get_prepared("default", cluster.key)

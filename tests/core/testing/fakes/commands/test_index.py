@@ -15,6 +15,6 @@ def test_knows_every_command_that_a_client_sends() -> None:
 
 
 def test_refuses_two_rows_for_one_opcode() -> None:
-    """A table with two rows for one opcode raises ValueError."""
+    """A table with two rows for the same opcode raises ValueError."""
     with pytest.raises(ValueError, match="two rows for opcode GET"):
         index_commands([COMMANDS[Opcode.GET], COMMANDS[Opcode.GET]])

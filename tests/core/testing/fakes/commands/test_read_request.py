@@ -103,7 +103,7 @@ def test_takes_only_the_parts_that_it_has(opcode: Opcode) -> None:
     ],
 )
 def test_demands_and_refuses_keys_and_values(opcode: Opcode, parts: dict[str, int | bytes], context: str) -> None:
-    """The error of a missing or forbidden part describes it, if extended errors were granted."""
+    """The error for a missing or forbidden part describes the part, if extended errors were granted."""
     reply = ready_client().ask(opcode, **parts)
 
     assert Status.INVALID_ARGUMENTS == status_of(reply)

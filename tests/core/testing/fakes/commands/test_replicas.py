@@ -85,7 +85,9 @@ def test_missing_replicas() -> None:
 
 
 def test_replication_held_back(nodes: FakeNodes) -> None:
-    """If replication to one replica is held back, it keeps its state until the release; others get each write."""
+    """If replication to one replica is held back, that replica keeps its state until the release; others get each
+    write.
+    """
     clients = clients_of(nodes)
     nodes.hold_replication(1)
     nodes.documents.put("default", "ada", b"2")

@@ -69,7 +69,7 @@ def term(text: str) -> str:
 
 
 def test_a_page_comes_in_parts(client: NodeClient) -> None:
-    """All replies of a page have one opaque; the last one reports the end, which closes the scan."""
+    """All replies of a page have the same opaque; the last one reports the end, which closes the scan."""
     scan_id = opened(client, key_only=True)
     frames = go_on(client, scan_id)
 

@@ -176,7 +176,7 @@ def test_flags_that_want_no_version() -> None:
 
 
 def test_attributes_must_be_granted() -> None:
-    """Attributes must be granted; with extended errors, the refusal gives this reason."""
+    """Attributes must be granted; with extended errors, the refusal of a spec with an attribute has a text."""
     client = ready(without=(HelloFeature.XATTR,))
     reply = client.ask_of(Opcode.SUBDOC_MULTI_LOOKUP, "ada", value=lookup(Op.GET, b"x", X))
 

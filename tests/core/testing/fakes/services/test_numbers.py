@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.services.fake_request import integer_of
 
 LONG = "9" * 5000
 NUMBERS = (LONG, f"-{LONG}", "9" * 21, "0x10", "1_0", " 1", "\u0663", "\u00b2", "1.5", "1e999", "NaN", "")
-"""Texts that are not 64-bit integers, although ``int`` or ``float`` accept some of them."""
+"""Strings that are not 64-bit integers, although ``int`` or ``float`` accept some of them."""
 
 COLLECTIONS = "/pools/default/buckets/default/scopes/_default/collections"
 FORMS: tuple[tuple[str, str, dict[str, str], str], ...] = (
@@ -120,5 +120,5 @@ def test_heads(head: str) -> None:
     [("5", 5), ("-1", -1), ("007", 7), ("10", 10), ("11", None), ("-2", None), *((each, None) for each in NUMBERS)],
 )
 def test_integers(text: str, expected: int | None) -> None:
-    """A text is an integer only if it has ASCII digits, with an optional minus sign, and its value is in the range."""
+    """A string is an integer only if it has ASCII digits, with an optional minus sign, and its value is in the range."""
     assert expected == integer_of(text, -1, 10)

@@ -29,7 +29,9 @@ def test_text_precedes_patterns() -> None:
 
 
 def test_answers_come_in_turn() -> None:
-    """A script's answers are given in order, and the last one repeatedly. A new script for the text replaces it."""
+    """A script's answers are given in order, and the last one repeatedly. A new script for the text replaces the old
+    one.
+    """
     script = FakeScript()
     script.answer("a", ONE, TWO)
     first = [script.take(Service.QUERY, "a") for _ in range(3)]

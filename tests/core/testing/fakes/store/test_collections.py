@@ -70,7 +70,7 @@ def test_invalid_manifest_is_refused(scopes: Mapping[str, Mapping[str, int]]) ->
 
 
 def test_duplicate_create_or_drop_is_refused() -> None:
-    """Creating or dropping a collection twice raises an error that names it."""
+    """Creating or dropping a collection twice raises an error that names the collection."""
     collections = FakeCollections(SCOPES)
 
     with pytest.raises(errors.InvalidArgumentException, match=r"inventory\.people"):

@@ -64,7 +64,7 @@ def test_bucket_config_maps_every_vbucket() -> None:
 
 
 def test_host_placeholder() -> None:
-    """With the placeholder the config has no hostname, so clients use the host that they connected to."""
+    """With the placeholder the config has no hostname, so clients use the host to which they connected."""
     config = config_of(FakeNodeOptions(host="$HOST"))
 
     assert "hostname" not in config["nodesExt"][0]

@@ -55,13 +55,13 @@ def test_invalid_document_is_refused(arguments: dict[str, Any], parameter: str) 
 
 
 def test_oversized_value_is_refused() -> None:
-    """A value above the servers' limit raises ValueTooLargeException, as a client does."""
+    """A value above the servers' limit raises ValueTooLargeException, as in a client."""
     with pytest.raises(errors.ValueTooLargeException):
         new_store().put("default", "ada", bytes(VALUE_SIZE_MAX + 1))
 
 
 def test_every_change_has_its_own_cas() -> None:
-    """The CAS is the time in nanoseconds, except for the low bits, and grows also within one instant."""
+    """The CAS is the time in nanoseconds, except for the low bits, and grows even within one instant."""
     store = new_store()
     versions = [store.put("default", key, b"1").cas for key in ("a", "a", "b")]
     store.now = 1.0

@@ -101,7 +101,7 @@ def test_reads_of_missing_paths(opcodes: tuple[Op, ...], path: str, status: S) -
         (Op.COUNT_BY, "[0]", b"5", "[1]", [6]),
     ])  # fmt: skip
 def test_changes(opcode: Op, path: str, values: bytes, before: str, after: object) -> None:
-    """Each operation changes the document as its name says."""
+    """Each operation makes the change that its name describes."""
     result = changed(opcode, path, values, of=before)
 
     assert json.dumps(after) == json.dumps(result)
@@ -250,7 +250,7 @@ def test_nesting_limit() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"x", b"[", b"[" * 100_000])
 def test_invalid_json(data: bytes) -> None:
-    """Data that is not JSON raises ValueError, also if it is nested deeply."""
+    """Data that is not JSON raises ValueError, even if it is nested deeply."""
     with pytest.raises(ValueError, match=r"."):
         json_values.decode_json(data)
 
@@ -351,7 +351,7 @@ def test_any_components(components: json_values.JsonPath) -> None:
 
 @given(st.text(CHARACTERS, max_size=12))
 def test_any_text(path: str) -> None:
-    """Any text is refused, or parsed like the path with all its keys in backticks."""
+    """Any string is refused, or parsed like the path with all its keys in backticks."""
     try:
         components = json_values.parse_path(path)
     except json_values.PathFailed as refused:

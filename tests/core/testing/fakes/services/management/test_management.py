@@ -262,7 +262,7 @@ def test_invalid_users_and_groups(
 
 
 def test_changed_password(manager: Manager) -> None:
-    """A changed password applies immediately, also to KV."""
+    """A changed password applies immediately, both to HTTP and to KV."""
     changed = manager.submit("POST", "/controller/changePassword", password="other")
     kv = NodeClient(manager.node)
 

@@ -60,7 +60,7 @@ def test_constants(client: HttpClient, statement: str, parameters: dict[str, obj
 
 @rows("statement", ["CREATE PRIMARY INDEX ON default", "  upsert INTO travel VALUES ('a', 1)", "DROP INDEX a ON b"])
 def test_readonly_write_is_refused(client: HttpClient, statement: str) -> None:
-    """A read-only request for a write is refused, even if it is scripted or prepared; preparing it is allowed."""
+    """A read-only request for a write is refused, even if the write is scripted or prepared; preparing it is allowed."""
     client.node.script.answer(statement, FakeAnswer(rows=[1]))
     refused = [
         client.query(statement, readonly=True),
