@@ -1,4 +1,4 @@
-"""Faults that a history draws, and the reaction to each status that is expected of the client."""
+"""Faults that a history draws, and the client's expected reaction to each status."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RETRIED_STATUSES: tuple[int, ...] = (
     Status.SYNC_WRITE_IN_PROGRESS,
     Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS,
 )
-"""Statuses that every client retries."""
+"""Statuses that a client retries regardless of the error map, except LOCKED after an unlock."""
 
 RETRIED_BY_MAP: tuple[int, ...] = (
     Status.WOULD_THROTTLE,
@@ -64,7 +64,7 @@ INVALIDATING_STATUSES: tuple[int, ...] = (Status.NO_BUCKET, Status.AUTH_STALE, S
 SHORT_ERROR_MAP = ErrorMapDocument(
     ERROR_MAP.revision, tuple(row for row in ERROR_MAP.rows if row.code in HARMLESS_STATUSES + INVALIDATING_STATUSES)
 )
-"""Error map with the rows for these statuses only, because each of a history's many bootstraps parses the map."""
+"""Error map with the rows for the statuses above only, because a history parses the map in many bootstraps."""
 
 REPLY_FAULTS: Sequence[Sequence[faults.Fault]] = (
     (faults.temporary_failure(),),
@@ -122,7 +122,7 @@ OWN_OPCODES: Sequence[Opcode] = (
     Opcode.GET_COLLECTION_ID,
     Opcode.NOOP,
 )
-"""Commands that the client sends without an operation of a caller."""
+"""Commands of the client itself: bootstrap, configs, collection ids and keep-alive."""
 
 TIMES: Sequence[int] = (1, 1, 2, 5)
 """Choices for the number of times that a fault strikes."""

@@ -35,7 +35,7 @@ from triclinium_core.testing.simulation.simulation import MIDPOINT
 def operation_templates(
     texts: st.SearchStrategy[Place], counters: st.SearchStrategy[Place]
 ) -> st.SearchStrategy[OperationTemplate]:
-    """Return operations of every kind, on documents of bytes and on counters."""
+    """Return a strategy for operations that the model understands, on documents of bytes and on counters."""
     return st.one_of(
         *(_templates(name, texts) for name in TEXT_KINDS),
         *(_templates(name, counters) for name in COUNTER_KINDS),
@@ -51,7 +51,7 @@ def _templates(name: str, places: st.SearchStrategy[Place]) -> st.SearchStrategy
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """A fault and its target."""
+    """A fault, its target and its number of times."""
 
     opcode: int | None
     fault: Fault
@@ -63,12 +63,12 @@ class Strike:
 
 
 def data_faults() -> st.SearchStrategy[Fault]:
-    """Return faults for commands on documents. No fault misreports the state of the document."""
+    """Return a strategy for faults of commands on documents. No fault misreports the state of the document."""
     return st.one_of(*map(st.sampled_from, DATA_FAULTS))
 
 
 def strikes() -> st.SearchStrategy[Strike]:
-    """Return faults of every kind, on data commands, on the bootstrap and on the client's own requests."""
+    """Return a strategy for faults of data commands, the bootstrap, the client's own requests and connects."""
     times = st.sampled_from(TIMES)
     return st.one_of(
         *(
@@ -135,10 +135,10 @@ def token_strategies(book: LoanBook, quota_capacity: int = 40) -> Mapping[str, A
 
 
 def retry_strategies() -> st.SearchStrategy[str]:
-    """Return names of ``RETRY_STRATEGIES`` and of ``token_strategies``, most often ``default``."""
+    """Return a strategy for names in ``RETRY_STRATEGIES`` and ``token_strategies``, most often ``default``."""
     return st.sampled_from(("default",) * 5 + tuple(RETRY_STRATEGIES) + tuple(_LENDERS))
 
 
 def cuts() -> st.SearchStrategy[int | None]:
-    """Return the number of bytes to move in one step; None moves all available bytes."""
+    """Return a strategy for the number of bytes to move in one step; None moves all available bytes."""
     return st.one_of(st.none(), st.integers(1, 120))

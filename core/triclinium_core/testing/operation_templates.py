@@ -66,7 +66,7 @@ _CHOICES: Mapping[type[document_operations.Operation], Mapping[str, Sequence[obj
     document_operations.GetAndTouch: {"expiry": _EXPIRIES},
     document_operations.GetAndLock: {"lock_time": (1, 15)},
 }
-"""Further fields to draw for each kind of operation, including its base classes."""
+"""Choices for the further fields of each kind of operation, which also has the fields of its base classes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Service requests that a history draws, each with the result that it has without faults.
+"""Service requests that a history draws, each with its result without faults.
 
 Every request contains a *mark* in its bytes, which identifies it on streams and in logs.
 """
@@ -82,18 +82,18 @@ class DrawnRequest:
     rows: Sequence[bytes] = ()
     """Rows that the reader must get, each once and in order."""
     refusals: int = 0
-    """Number of responses before the last one; each permits another attempt."""
+    """Number of refusals before the final response; each permits another attempt."""
     error: type[errors.CouchbaseException] | None = None
     """Exception expected without faults; None if the request succeeds."""
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the service plans the statement first."""
+        """Whether the client executes the statement as a prepared statement."""
         return isinstance(self.request, QueryRequest) and not self.request.adhoc
 
 
 def key_of(method: bytes, text: bytes) -> RequestKey | None:
-    """Return the key of the request in these bytes; None if the history did not draw the request."""
+    """Return the key of the request in these bytes; None if the bytes have no mark."""
     mark = _MARK.search(text)
     return (method, mark[0]) if mark is not None else None
 

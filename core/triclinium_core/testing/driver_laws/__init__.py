@@ -1,12 +1,14 @@
 """Executable laws that state the contract of a driver. They are public and run on any event loop.
 
-Each law runs a driver with its own machine and sockets on loopback. ``LAWS`` are for drivers of the client machine::
+Each law runs a driver with a scripted machine and with sockets on loopback.
+``LAWS`` are for drivers of the client machine::
 
     @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
     async def test_the_driver_keeps(law: Law) -> None:
         await law(open_driver)
 
-``NEUTRAL_LAWS`` is the subset that applies to a driver of any machine; a ``Bench`` adapts them to its protocol.
+``NEUTRAL_LAWS`` is the subset that applies to a driver of any machine; a ``Bench`` adapts it to the machine's
+protocol.
 """
 
 from triclinium_core.testing.driver_laws.couchbase.cluster_driver_under_test import (

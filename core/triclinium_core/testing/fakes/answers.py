@@ -14,7 +14,7 @@ class CommandAnswer(msgspec.Struct, frozen=True):
     """A reply before it is adapted to the features of its connection.
 
     ``datatype`` describes the value; bits that the connection has not negotiated are omitted. ``deflates_with`` is the
-    feature that permits a deflated value.
+    feature that permits a deflated value; None if no feature does.
     """
 
     status: int = Status.SUCCESS

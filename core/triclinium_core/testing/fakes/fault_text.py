@@ -59,7 +59,7 @@ class PlacedFault:
     """Number of times; None for always."""
 
     def place(self, nodes: FakeNodes) -> None:
-        """Queue the fault for its target.
+        """Add the fault to its node, or to every node.
 
         Raises:
             InvalidArgumentException: the node does not exist, or the number of times is invalid.
@@ -72,7 +72,7 @@ class PlacedFault:
 
 
 def read_fault(text: str) -> PlacedFault | NodeTrouble:
-    """Return the fault, or the trouble of a node, that a text describes; the module's docstring has the syntax.
+    """Return the fault, or the trouble of a node, that ``text`` describes; the module's docstring has the syntax.
 
     Raises:
         InvalidArgumentException: the text is invalid; the message names the invalid part and the valid choices.

@@ -84,7 +84,7 @@ FaultBeforeApplying = AnswerStatus | AnswerNotMyVbucket | HangUpBeforeApplying
 """Faults that prevent the command from being applied."""
 
 FaultAfterApplying = DropResponse | Delay | HangUpAfterApplying | HangUpMidReply | Garble | WrongLength
-"""Faults after which the command is applied, but the client learns of it late or never."""
+"""Faults that strike after the command is applied: the client learns of the result late or never."""
 
 CommandFault = FaultBeforeApplying | FaultAfterApplying
 """Faults that strike a command."""
@@ -95,19 +95,19 @@ ServiceFaultBeforeApplying = HangUpBeforeApplying | HttpFaultBeforeApplying
 ServiceFaultAfterApplying = (
     DropResponse | Delay | HangUpAfterApplying | HangUpMidReply | Garble | HttpFaultAfterApplying
 )
-"""Faults after which the request to a service is carried out, but the client learns of it late or never."""
+"""Faults that strike after the request to a service is carried out: the client gets the result late or never."""
 
 ServiceFault = ServiceFaultBeforeApplying | ServiceFaultAfterApplying
 """Faults that strike an HTTP request to a service."""
 
 Fault = CommandFault | ServiceFault | RefuseConnection
-"""Faults of a command, a request or a connection, as returned by the functions of this module."""
+"""Any fault of a command, a request or a connection."""
 
 
 def drop_response() -> Fault:
     """Apply the command and send no reply; the connection stays open.
 
-    Finds a client that waits forever, or calls the timeout of a write unambiguous.
+    Finds a client that waits forever, or reports the timeout of a write as unambiguous.
     """
     return DropResponse()
 
@@ -170,7 +170,7 @@ def not_my_vbucket(with_config: bool = True) -> Fault:
 def hang_up() -> Fault:
     """Close the connection instead of applying the command. Naming a bootstrap opcode makes the bootstrap fail there.
 
-    Finds a client that does not reconnect, or that sends a write again although it cannot know that it was not applied.
+    Finds a client that does not reconnect, or that re-sends a write that may have been applied.
     """
     return HangUpBeforeApplying()
 
@@ -189,7 +189,7 @@ def hang_up_mid_reply(*, bytes_sent: int = 12) -> Fault:
     Finds a client that keeps half a frame across a reconnect, or counts half a frame as a reply.
 
     Raises:
-        InvalidArgumentException: ``bytes_sent`` is negative.
+        InvalidArgumentException: ``bytes_sent`` is negative or out of range.
     """
     return HangUpMidReply(check_integer(bytes_sent, "bytes_sent", 0, UINT32_MAX))
 

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 E = TypeVar("E")
 
 LOG_SIZE_BYTES_MAX = 16 * 1024 * 1024
-"""Maximum size of the keys, bodies and texts of a log: a few thousand large requests.
+"""Maximum size in bytes of the keys, bodies and texts in a log: a few thousand large requests.
 
 A larger log keeps the newest entries up to half of this size, and always the newest entry. This bounds the memory of a
 node that runs for days.
@@ -42,7 +42,7 @@ class LogLimit(Generic[E]):
             self._size = self._shorten(log)
 
     def _shorten(self, log: list[E]) -> int:
-        """Drop all but the newest entries, and return the size of the remaining entries."""
+        """Drop the oldest entries until half of the maximum size, or one entry, is left. Return the size left."""
         kept, size = 1, self._size_of(log[-1])
         for entry in reversed(log[:-1]):
             larger = size + self._size_of(entry)

@@ -74,7 +74,7 @@ class FakeNodeOptions:
     """Port of the node in configs: the port on which the driver serves it."""
     tls_port: int | None = None
     alternate_addresses: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """Host and KV port in other networks, by network name such as ``external``, with and without TLS.
+    """Host and KV port in other networks, by network name such as ``external``. KV over TLS has the same port.
 
     The other services have the same ports there.
     """
@@ -105,7 +105,7 @@ class FakeNodeOptions:
     error_map: ErrorMapDocument | None = ERROR_MAP
     """Error map; None for a node that does not support GET_ERROR_MAP."""
     cluster_uuid: str | None = None
-    """UUID of the cluster in configs. None here and for the name: like a server before 7.6.4, which sends neither."""
+    """UUID of the cluster in configs. None for it and the name: like a server before 7.6.4, which sends neither."""
     cluster_name: str | None = None
     config_epoch: int = 1
     config_revision: int = 1

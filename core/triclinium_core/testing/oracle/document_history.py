@@ -113,7 +113,7 @@ class DocumentHistory:
         )
 
     def exists_until(self, since: Instant) -> float:
-        """Return the time in seconds before which an existing document cannot expire with the expiries set so far."""
+        """Return the time in seconds until which a document that existed at ``since`` cannot expire, or infinity."""
         expiries = [expiry for other in self.submissions if (expiry := other.expiry()) is not None]
         return min((begin[0] for begin, end in expiries if end > since), default=float("inf"))
 

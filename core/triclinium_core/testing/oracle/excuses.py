@@ -47,7 +47,7 @@ class Outset(NamedTuple):
     """State at the submission of an operation."""
 
     ill: AbstractSet[int]
-    """Nodes with a connection that was not ready."""
+    """Nodes with a stuck stream, a connection that was not ready, or a breaker that was not closed."""
     known: Revision | None
     """Version of the config that the client had; None before its first config."""
     oldest: Revision
@@ -141,7 +141,7 @@ class Excuses:
         self._dropped[keyspace] = NEVER
 
     def created(self, keyspace: Keyspace, instant: Instant) -> None:
-        """Record that a dropped collection was created again, and the time at which all nodes know it."""
+        """Record that a dropped collection was created again, and the time at which all nodes know it again."""
         self._dropped[keyspace] = instant
 
     def learned(self, instant: Instant) -> None:
@@ -151,7 +151,7 @@ class Excuses:
                 self._dropped[keyspace] = min(until, instant)
 
     def look(self) -> AbstractSet[int]:
-        """Return the nodes that are out of order now, or were out of order at the last call."""
+        """Record the map and the nodes that are out of order; return these and those of the last call."""
         if self._nodes.map is not self._maps[-1]:
             self._maps.append(self._nodes.map)
         before = self._out_of_order

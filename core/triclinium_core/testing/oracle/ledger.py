@@ -1,4 +1,4 @@
-"""Comparison of a client's reports with the frames and commands that its node saw.
+"""Comparison of a client's reports with the frames and commands that the nodes saw.
 
 A frame does not name its operation. Operations that look alike on the wire, such as two gets of one key, share one
 *account*: what the client reports about these operations must agree with what the node observed of them. An operation
@@ -34,7 +34,7 @@ SURVIVABLE_DELAY = 0.5
 """Maximum delay in seconds of a response that still arrives before the deadline."""
 
 SURVIVABLE_STRIKES = 5
-"""Maximum number of consecutive faults that leave enough time for a response."""
+"""Maximum number of survivable faults that leave an operation enough time for a response."""
 
 NEEDS_A_FRAME = frozenset(
     reason
@@ -136,7 +136,11 @@ class Ledger:
         known.unsent = [(look, offset) for look, offset in known.unsent if offset >= handed_over]
 
     def commanded(self, command: LoggedCommand, instant: Instant) -> None:
-        """Record a command at the node; raise ``Violation`` if a write is applied too often, or after it was denied."""
+        """Record a command at the node.
+
+        Raises:
+            Violation: a write was applied too often, or although the client reported it as not applied.
+        """
         if command.opcode == Opcode.GET_ERROR_MAP and command.fault is not None:
             self._has_error_map = False
         look = self._streams[command.connection].looks.get(command.opaque)
@@ -188,7 +192,7 @@ class Ledger:
             self._void(submission)
 
     def abandoned(self, submission: Submission, *, ambiguous: bool) -> None:
-        """Record that a caller left; ``ambiguous`` is the client's report about the operation at that moment."""
+        """Record that a caller left; ``ambiguous`` means that the client reports the operation as possibly applied."""
         if not ambiguous:
             self._void(submission)
 

@@ -129,7 +129,7 @@ class Model:
                 pass
 
     def abandoned(self, token: int, *, ambiguous: bool) -> None:
-        """Record that a caller left; ``ambiguous`` is the client's report about the operation at that moment."""
+        """Record that a caller left; ``ambiguous`` means that the client reports the operation as possibly applied."""
         submission = self.submissions.get(token)
         if submission is not None and submission.is_open:
             submission.settled = self.instant()
@@ -192,7 +192,7 @@ class Model:
             writer.was_applied(reader.settled)
 
     def _read(self, data: bytes) -> tuple[Submission, Sequence[Submission]]:
-        """Return the creator and the later writers of this content; raise ``Unreadable`` for impossible content."""
+        """Return the creator and the other writers of this content; raise ``Unreadable`` for impossible content."""
         if data.isdigit():
             signs = [1 if isinstance(count.operation, document_operations.Increment) else -1 for count in self._counts]
             position, applied = unique_values.read_counter(int(data), signs)

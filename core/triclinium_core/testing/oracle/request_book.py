@@ -26,7 +26,7 @@ from triclinium_core.testing.oracle.submissions import Instant, Violation, may_b
 from triclinium_core.testing.request_templates import DrawnRequest, RequestKey, is_preparation, key_of
 
 SURVIVABLE_STRIKES = 3
-"""Maximum number of lost connections that leave enough time for a response."""
+"""Maximum number of survivable faults that leave enough time for a response."""
 
 READ_SIZE = 64 * 1024
 """Number of bytes that a driver reads in one call."""
@@ -123,7 +123,7 @@ class RequestBook:
         self._asked[token].wants_rows = True
 
     def abandoned(self, token: int, *, ambiguous: bool) -> None:
-        """Record that a caller left; ``ambiguous`` is the client's report about the request at that moment."""
+        """Record that a caller left; ``ambiguous`` means that the client reports the request as possibly applied."""
         asked = self._asked[token]
         asked.is_open = False
         if not ambiguous:
@@ -256,7 +256,7 @@ class RequestBook:
         self._timeouts = 0
 
     def check_pauses(self, paused: Iterable[int]) -> None:
-        """Check that no reader waits for a paused stream."""
+        """Check that each paused stream carries an open request whose reader does not wait."""
         for stream in paused:
             asked = self._carried.get(stream)
             if asked is None or not asked.is_open or asked.wants_rows:

@@ -31,7 +31,7 @@ class Chance:
         return (self._bits() >> _BITS - _FLOAT_BITS) / (1 << _FLOAT_BITS)
 
     def between(self, least: int, most: int) -> int:
-        """Return an integer, both bounds included."""
+        """Return an integer from ``least`` to ``most``, both included."""
         return least + int(self.random() * (most - least + 1))
 
     def happens(self, probability: float) -> bool:

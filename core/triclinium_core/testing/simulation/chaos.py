@@ -20,7 +20,7 @@ SLOWNESSES = (0.05, 0.4, 1.5, 4.0)
 LATENESSES = (0.05, 0.6, 3.0, 10.0)
 """Seconds until a node learns of a new collection: soon, within the time of an operation, or later."""
 LATE_SHARE = 0.5
-"""Probability that nodes may be late in a history, and then for each collection, and then for each node."""
+"""Probability that a history has late nodes; if so, that a new collection has some; and if so, that a node is one."""
 LATE_SALT = 104
 """Salt of the seed for the draws of late nodes.
 

@@ -1,9 +1,10 @@
 """Simulation that checks every event and action against the laws of a client.
 
 *Safety*: an operation settles exactly once, never after it was abandoned, and its result fits a history (``model``);
-no write is applied twice, lost after it was acknowledged, or applied after it was denied, and no operation is sent more
-often than the client reports (``ledger``). *Liveness*: no operation fails, times out or is cancelled, and no connection
-closes, without an excuse (``excuses``); no operation is open after its deadline, and time never stands still.
+no write is applied twice, lost after it was acknowledged, or applied although the client reported it as not applied,
+and no operation is sent more often than the client reports (``ledger``). *Liveness*: no operation fails, times out or
+is cancelled, and no connection closes, without an excuse (``excuses``); no operation is open after its deadline, and
+time never stands still.
 
 Requests to services have similar laws (``requests``), and separate streams with their own rules. Token strategies have
 laws too (``loans``) if they are, or wrap, a ``CheckedStrategy``.
@@ -56,7 +57,7 @@ TICKS_MAX = 1_000
 """Maximum number of ticks at one moment; with more, time stands still."""
 
 RECOVERY_SECONDS = 60.0
-"""Longest chain of waits after the last fault and a margin: connect, silence, keep-alive, backoff, breaker, canary."""
+"""Longest chain of waits after the last fault plus a margin: connect, silence, keep-alive, backoff, breaker, canary."""
 RECOVERY_STEP = 0.5
 
 
@@ -223,7 +224,7 @@ class CheckedSimulation(Simulation):
         self._read_logs()
 
     def deliver(self, stream: neutral.StreamId, size: int | None = None) -> None:
-        """Pass bytes to the client, and check whether they form whole frames."""
+        """Pass bytes to the client, and check that the client closes a stream with invalid frames."""
         # The node logs a held durable write only when the write is settled, so read the logs again.
         self._read_logs()
         data = bytes(self.links[stream].incoming[:size])
@@ -543,7 +544,7 @@ class CheckedSimulation(Simulation):
         return next((each.config_revision for each in connections if each.bucket is not None), None)
 
     def _ill_nodes(self) -> AbstractSet[int]:
-        """Return the nodes to which a connection is not ready, or has a circuit breaker that is not closed."""
+        """Return the nodes with a stuck stream, a connection that is not ready, or a breaker that is not closed."""
         everywhere = set(range(len(self.nodes)))
         if len(self.nodes) == 1:
             return set() if self.is_healthy else everywhere

@@ -41,7 +41,7 @@ class Clients:
         return min(client.wakeup for client in self._clients)
 
     def handle(self, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
-        """Feed an event to its client, the time to due clients, a global event to all clients. Return all actions."""
+        """Feed an event to its client, time to due clients, or a global event to all clients. Return all actions."""
         if isinstance(event, neutral.TimePassed):
             due = [index for index, client in enumerate(self._clients) if client.wakeup <= now]
             return [action for index in due for action in self._feed(index, event, now)]

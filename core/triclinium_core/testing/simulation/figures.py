@@ -21,7 +21,7 @@ class Figures:
     outcomes: Counter[str] = field(default_factory=Counter)
     """Number of operations by outcome, in words."""
     faults: Counter[str] = field(default_factory=Counter)
-    """Number of faults that struck and of other problems, by the name of the kind in words."""
+    """Number of faults that struck and of other problems, by kind, in words."""
     changes: Counter[str] = field(default_factory=Counter)
     """Number of changes, such as to the map and to collections, by kind."""
     virtual_seconds: float = 0.0

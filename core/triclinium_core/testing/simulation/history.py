@@ -2,10 +2,10 @@
 
 Theory of operation. A history consists of a few rounds of three parts each. In the *storm*, operations are submitted
 and abandoned, bytes move in pieces, faults strike, nodes die, are cut off, slow down, keep an old map, join and leave,
-and the collection is dropped and created; nodes may learn of a new one late. Then all faults end, and the clients must
-*recover* in bounded time. In the *peace* after that, the map changes only as an administrator would change it, and
-prepared plans become stale. Every operation must succeed: no failure has an excuse. Every law of ``CheckedSimulation``
-holds throughout.
+and the collection is dropped and created; nodes may learn of a new collection late. Then all faults end, and the
+clients must *recover* in bounded time. In the *peace* after that, the map changes only as an administrator would change
+it, and prepared plans become stale. Every operation must succeed: no failure has an excuse. Every law of
+``CheckedSimulation`` holds throughout.
 
 In most histories, callers also query services and read rows (``readers``). In many histories, clients and callers have
 token strategies (``token_strategies``). In some histories, applications close a client during its work (``endings``).
@@ -51,7 +51,7 @@ PEACE_STEPS = 15
 BURST_MOST = 5
 """Maximum number of operations submitted at one moment."""
 FREQUENT_KINDS = ("get", "upsert", "append")
-"""Kinds of operations that documents of bytes get often, so that there is data to lose."""
+"""Kinds of operations that are frequent on documents of bytes, so that there is data to lose."""
 PIECES = (None, 1, 30)
 """Numbers of bytes to move in one step; None for all available bytes."""
 PAUSES = ((6, 0.0), (6, 0.001), (6, 0.05), (5, 0.6), (4, 3.0), (1, 25.0))

@@ -52,7 +52,7 @@ class LoggedSimulation(CheckedSimulation):
         self.note(f"-- client {index} is replaced")
 
     def open(self, stream: StreamId) -> None:
-        """Open a connection, and count it if it is refused."""
+        """Open a connection, and count the refusal if a live node refuses it."""
         node = self.links[stream].node
         super().open(stream)
         is_refused = stream not in self.links and node is not None and node.is_alive

@@ -116,7 +116,7 @@ class Readers:
         self._chance.weigh(self._peace)()
 
     def finish(self) -> None:
-        """Make all readers read to the end."""
+        """Make all readers request rows until their responses end."""
         self._simulation.slow_readers.clear()
         for token in self._holding():
             self._simulation.read_on(token)

@@ -284,7 +284,7 @@ class Simulation:
         raise AssertionError(LIVELOCK)
 
     def run(self, seconds: float = 60.0) -> None:
-        """Let bytes flow and time pass until every operation is settled, or for at most ``seconds``."""
+        """Let bytes flow and time pass until every operation is settled or nothing is due, for at most ``seconds``."""
         end = self.now + seconds
         self.flow()
         while self.open_operations and self.now < end:
@@ -296,7 +296,7 @@ class Simulation:
 
     @property
     def wakeup(self) -> float:
-        """Time at which client or node has something to do."""
+        """Earliest time at which a client or a node has something to do."""
         return min(self.machine.wakeup, self.nodes.wakeup)
 
     @property

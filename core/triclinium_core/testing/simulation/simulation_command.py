@@ -44,7 +44,7 @@ def main(
     spread: Callable[[int], Spread] = lambda jobs: map,
     make_nodes: MakeNodes = FakeNodes,
 ) -> int:
-    """Run histories until one breaks a law, and return the exit status: 0, or 1 after a breach.
+    """Replay one history, or run histories until one breaks a law. Return the exit status: 0, or 1 after a breach.
 
     Args:
         arguments: command line arguments; an invalid argument ends the program with a message and status 2.

@@ -25,7 +25,7 @@ CAPACITIES = (0, 14, 40, 500)
 OWN_SHARE = 0.7
 """Share of the histories with token strategies in which the clients have one for operations without a strategy."""
 BROUGHT_SHARE = 0.4
-"""Share of the operations with their own token strategy."""
+"""Share of the operations and requests whose callers supply a token strategy."""
 
 
 def token_strategies_chance(seed: int) -> Chance:

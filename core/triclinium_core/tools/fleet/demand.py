@@ -24,11 +24,11 @@ FACTOR_MAX = 1e6
 
 
 class EvenArrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="even"):
-    """Each client begins an operation every period, and no two clients at the same moment (decision F7)."""
+    """Even arrivals: one operation per client and period, no two clients at the same moment (decision F7)."""
 
 
 class PoissonArrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="poisson"):
-    """Each client begins operations at random, one per period on average, independently of earlier operations.
+    """Random arrivals: one operation per client and period on average, independent of earlier operations.
 
     Raises:
         InvalidArgumentException: a value is of another type.
@@ -42,7 +42,7 @@ class PoissonArrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ClosedLoop(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="closed_loop"):
-    """Each client begins its next operation after the previous one has ended. All first operations begin at 0.
+    """Closed loop: the next operation of a client begins after the previous one has ended, the first at 0.
 
     The period of the fleet has no effect.
 

@@ -71,8 +71,9 @@ class FleetFigures:
     peak_sent: float
     """Largest offered load of a step, in attempts per second."""
     recovered_after: float | None
-    """Seconds from the end of the outage to the recovery: the first step for which at least ``RECOVERED_SHARE`` of the
-    operations succeed in it and in every later step. None if there is no such step, or no outage (decision F1)."""
+    """Seconds from the end of the outage to the recovery: the start of the first step from which at least
+    ``RECOVERED_SHARE`` of the operations that begin in each step succeed. None without such a step, or without an
+    outage (decision F1)."""
     latencies: Sequence[tuple[float, float]]
     """Percentiles of the latency of successful operations, as (percent, seconds)."""
     latency_mean: float | None
@@ -139,11 +140,11 @@ class Tally:
         self._finished_at = 0.0
 
     def count(self, name: str, now: float) -> None:
-        """Add one to a count."""
+        """Add one to a count, in the step of ``now``."""
         self._counts[name][self._at(now)] += 1
 
     def waits(self, requests: float, now: float) -> None:
-        """Record the number of queued requests."""
+        """Record the number of queued requests; a step keeps the maximum."""
         bucket = self._at(now)
         self._queue[bucket] = max(self._queue[bucket], requests)
 

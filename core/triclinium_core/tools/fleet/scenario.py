@@ -32,7 +32,7 @@ CLIENTS_MAX = 1_000_000
 
 @unique
 class OutageKind(StrEnum):
-    """Behaviour of the service during an outage."""
+    """Behavior of the service during an outage."""
 
     REFUSES = "refuses"
     """The service refuses connections, so nothing is sent."""
@@ -46,7 +46,7 @@ class OutageKind(StrEnum):
 
 @unique
 class Overload(StrEnum):
-    """Behaviour of the service when its queue is full."""
+    """Behavior of the service when its queue is full."""
 
     THROTTLES = "throttles"
     """The service answers immediately with a throttling error."""
@@ -57,7 +57,7 @@ class Overload(StrEnum):
 class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Clients of a service. By default each begins one operation per ``period``, at evenly spread instants.
 
-    A client does not wait for the results of earlier operations. ``arrivals`` and ``trend`` can change that.
+    A client does not wait for the results of earlier operations. ``arrivals`` and ``trend`` replace this default.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.

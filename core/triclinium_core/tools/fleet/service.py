@@ -63,7 +63,7 @@ _DURING: dict[OutageKind, AttemptOutcome] = {
 
 
 class ServiceMachine(ABC):
-    """Base of the services. Pass every request to ``receive``, oldest first; call ``ask`` when a fate is a ``Later``.
+    """Base class of services. Pass every request to ``receive``, oldest first; call ``ask`` when a fate is a ``Later``.
 
     Args:
         outage: time in which the service serves no requests; None without an outage.

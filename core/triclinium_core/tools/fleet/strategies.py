@@ -182,7 +182,7 @@ MakeStrategy = Callable[[Random, Callable[[], float]], smithy.MinimalRetryStrate
 
 
 def _infos(*, idempotent: bool) -> Mapping[AttemptOutcome, smithy.ErrorInfo]:
-    """Return the error info of each outcome. If the attempt may be applied, a retry is safe only if idempotent."""
+    """Return the error info of each outcome. After an attempt that may be applied, only an idempotent retry is safe."""
     return {
         AttemptOutcome.THROTTLED: smithy.ErrorInfo(is_retry_safe=True, is_throttling_error=True, fault="server"),
         AttemptOutcome.FAILED: smithy.ErrorInfo(is_retry_safe=True, fault="server"),
@@ -209,7 +209,7 @@ class SmithyProcess:
 
 
 def smithy_clients(make_strategy: MakeStrategy) -> MakeProcess:
-    """Return a factory of processes whose clients have Smithy retries and share ``make_strategy(rng, clock)``."""
+    """Return a factory of processes whose clients have Smithy retries and share a strategy."""
     return lambda fleet, rng: partial(SmithyCall, SmithyProcess(make_strategy, fleet, rng))
 
 
@@ -233,7 +233,7 @@ class SmithyCall(Call):
         return min(now + delay, self.deadline) if delay > 0 else None
 
     def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
-        """Pass the failure to the machine. Return None immediately if no token or no time is left (decision F6)."""
+        """Pass the failure to the machine. Return when its delay ends, or None without token or time (decision F6)."""
         process, machine = self._process, self._machine
         process.now = now
         if machine is None:
@@ -254,7 +254,7 @@ class SmithyCall(Call):
         return False
 
     def succeed(self, now: float) -> None:
-        """Return the token to the strategy."""
+        """Record the success with the strategy, which takes the token back."""
         process, machine = self._process, self._machine
         process.now = now
         token = self._token if machine is None else machine.token
@@ -317,7 +317,7 @@ class CouchbaseTokenCall(CouchbaseCall):
         return is_due
 
     def succeed(self, now: float) -> None:
-        """Return the token to the strategy."""
+        """Record the success with the strategy, which takes the token back."""
         self._process.now = now
         self._permit.end(succeeded=True)
 
@@ -329,7 +329,7 @@ class CouchbaseTokenCall(CouchbaseCall):
 
 
 def clients_of(retries: Retries) -> MakeProcess:
-    """Return a factory of processes whose clients have these retries, by the core's strategy for their kind."""
+    """Return a factory of processes whose clients have these retries, from the core's strategy for their kind."""
     match retries:
         case CouchbaseRetries(first=first, most=most, factor=factor, jitter=jitter):
             backoff = exponential(first=first, most=most, factor=factor, jitter=jitter)

@@ -16,7 +16,7 @@ from triclinium_core.checks import check_number
 from triclinium_core.retry.backoff import Random
 
 SECONDS_LEAST, SECONDS_MAX = 1e-9, 1e9
-"""Range of durations, a nanosecond to three decades. Sums of durations within it neither overflow nor lose a term."""
+"""Range of durations, a nanosecond to three decades. Sums of durations within it do not overflow."""
 
 
 class FixedTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="fixed"):

@@ -39,11 +39,11 @@ CassandraErrorT = TypeVar("CassandraErrorT", bound=cassandra.CassandraError)
 
 
 class UnusableScript(ValueError):
-    """Exception for an unknown answer, for a node without a further answer, or for an answer to no PREPARE."""
+    """Exception for an unknown answer, for a node without a further answer, or for an answer to an unsent PREPARE."""
 
 
 class AskedPolicy(Exception):
-    """Exception for a policy that was called although it must not be called."""
+    """Exception for a call of a policy that must not be called."""
 
 
 class FixedPolicy:

@@ -20,7 +20,7 @@ _QUOTED_LENGTH_MAX = 60
 
 
 class MalformedQuestion(ValueError):
-    """Exception for an invalid question. The text names the field and its fault."""
+    """Exception for an invalid question. The message names the field and its fault."""
 
 
 def quote(text: str) -> str:
@@ -112,7 +112,7 @@ def parse_status(text: str, where: str) -> int:
     """Return a KV status from hexadecimal text, such as "0x86".
 
     Raises:
-        MalformedQuestion: the text is not hexadecimal, or has more than 16 bits. The error text names ``where``.
+        MalformedQuestion: the text is not hexadecimal, or has more than 16 bits. The message names ``where``.
     """
     digits = text[2:]
     if not text.lower().startswith("0x") or not digits or not _HEXADECIMAL_DIGITS.issuperset(digits):

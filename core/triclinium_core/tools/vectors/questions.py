@@ -30,7 +30,7 @@ def answer(question: Mapping[str, object]) -> AnswerFields:
     """Return the answer to one question, as JSON values.
 
     Raises:
-        MalformedQuestion: the question is invalid. The text names the field and its fault.
+        MalformedQuestion: the question is invalid. The message names the field and its fault.
     """
     if not isinstance(question, Mapping):
         raise MalformedQuestion(f"a question is an object, not {in_json(question)}")

@@ -129,7 +129,7 @@ STRATEGIES: Mapping[str, Callable[[Question, Random, ScriptedClock], tuple[smith
     "adaptive": lambda question, rng, clock: _with_quota(smithy.AdaptiveRetryStrategy, question, rng=rng, clock=clock),
     "simple": _simple,
 }
-"""Factory of each strategy of a question."""
+"""Factories of the strategies that a question can name."""
 
 ASKS: Mapping[str, Ask] = {"backoff": _answer_backoff, "sequence": _answer_sequence}
 """Kinds of questions."""

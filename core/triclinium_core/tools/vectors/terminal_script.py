@@ -28,7 +28,7 @@ def terminal_reason(events: Sequence[str], operation: str) -> RetryReason | None
     """Return the terminal reason for ``operation`` after ``events``, or None.
 
     Raises:
-        MalformedQuestion: an event or the operation is unknown. The text names it.
+        MalformedQuestion: an event or the operation is unknown. The message names it.
     """
     states = TerminalStates()
     for index, event in enumerate(events):

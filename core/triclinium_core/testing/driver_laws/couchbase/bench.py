@@ -30,11 +30,11 @@ class CouchbaseBench:
             yield machine, driver
 
     def submitted(self, event: Event) -> Token | None:
-        """Return the token of a submitted operation."""
+        """Return the token of a submitted operation; None for any other event."""
         return event.token if isinstance(event, OperationSubmitted) else None
 
     def abandoned(self, event: Event) -> Token | None:
-        """Return the token of an abandoned operation or request."""
+        """Return the token of an abandoned operation or request; None for any other event."""
         return event.token if isinstance(event, OperationAbandoned) else None
 
     def completion(self, token: Token) -> Action:

@@ -1,4 +1,4 @@
-"""Interface of a driver of the client machine under test, which adds a reader of rows."""
+"""Interface of a driver under test that runs the client machine; it adds a reader of rows."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ async def look_ups_are_answered_once(open_driver: OpenDriver) -> None:
 
 
 async def readers_are_settled_at_the_close(open_driver: OpenDriver) -> None:
-    """After the driver closes, a reader that requests more rows gets an error, and so does a task with a request."""
+    """After the driver closes, a reader that requests more rows gets an error, and so does a new request."""
     async with on_trial(CouchbaseBench(open_driver)) as trial:
         reader, _ = await ask(trial, lambda token: couchbase.RowsReceived(token, [b"1"]))
         await trial.until(lambda: bool(reader.rows), "the machine returned RowsReceived, but its reader got nothing")
@@ -46,7 +46,7 @@ async def readers_are_settled_at_the_close(open_driver: OpenDriver) -> None:
 
 
 async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
-    """A reader gets the rows in order, then the result.
+    """A reader gets the rows in order, then the result or the error.
 
     The driver feeds ``RowsWanted`` once for each piece of rows, after the reader has taken the piece.
     """

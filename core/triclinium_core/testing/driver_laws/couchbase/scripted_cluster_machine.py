@@ -24,15 +24,15 @@ class ScriptedClusterMachine(ScriptedMachine[couchbase.Event, couchbase.Action])
     def __init__(self, answer: Callable[[couchbase.Event], Sequence[couchbase.Action]] = nothing) -> None:
         super().__init__(answer)
         self.ambiguous: set[Token] = set()
-        """Operations that may have been applied."""
+        """Operations that ``is_ambiguous`` reports as possibly applied."""
         self.contexts: dict[Token, ErrorContext] = {}
-        """Contexts of abandoned operations."""
+        """Contexts that ``error_context`` returns, by token."""
         self.topologies: Sequence[Topology] = ()
         self.reports: Sequence[couchbase.ReportTelemetry] = ()
         """Reports that ``last_reports`` returns."""
 
     def handle(self, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
-        """Return the result of ``answer``, for several submissions its results in order; exceptions propagate."""
+        """Return the actions from ``answer``, for a batch those of all submissions in order; exceptions propagate."""
         if not isinstance(event, couchbase.OperationsSubmitted):
             return super().handle(event, now)
         self._begin(event, now)
@@ -48,11 +48,11 @@ class ScriptedClusterMachine(ScriptedMachine[couchbase.Event, couchbase.Action])
         """Accept any authenticator."""
 
     def is_ambiguous(self, token: Token) -> bool:
-        """Return the value that the test has set."""
+        """Return whether the token is in ``ambiguous``."""
         return token in self.ambiguous
 
     def error_context(self, token: Token, now: float) -> ErrorContext | None:
-        """Return the value that the test has set."""
+        """Return the context of the token in ``contexts``, or None."""
         return self.contexts.get(token)
 
     def statistics(self) -> ClientStatistics:

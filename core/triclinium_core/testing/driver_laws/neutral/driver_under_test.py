@@ -83,7 +83,7 @@ class DriverUnderTest(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close the driver while tasks still wait. Later the context manager of the driver closes it again."""
+        """Close the driver, even while tasks wait. The context manager closes the driver again later."""
         ...
 
 
@@ -99,7 +99,7 @@ class Bench(Protocol[E, A, D_co]):
         ...
 
     def abandoned(self, event: E | NeutralEvent) -> Token | None:
-        """Return the token of an event that reports that the waiting task has left; None for any other event."""
+        """Return the token of an event that reports a cancelled task; None for any other event."""
         ...
 
     def completion(self, token: Token) -> A:

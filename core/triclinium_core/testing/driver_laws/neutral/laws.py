@@ -38,7 +38,7 @@ SOON_SECONDS = 0.05
 """A delay in seconds that is short enough for a driver with a real clock."""
 
 MORE_THAN_BUFFERS = 16 << 20
-"""Number of bytes that systems do not buffer by default for a peer that does not read.
+"""Number of bytes that exceeds the default buffers of an operating system for a peer that does not read.
 
 Linux buffers at most 4 MiB at the sender and 6 MiB at the receiver.
 """
@@ -157,7 +157,7 @@ async def a_connect_that_fails_is_a_loss(bench: Bench[E, A, D]) -> None:
 
 
 async def bytes_handed_over_are_never_fewer(bench: Bench[E, A, D]) -> None:
-    """In every ``StreamLost``, ``handed_over`` is at least the number of bytes that arrived, or None."""
+    """Every ``StreamLost`` has a ``handed_over`` of None, or of at least the number of bytes that arrived."""
     async with on_trial(bench) as trial:
 
         async def compare(stream: neutral.StreamId, came: bytes) -> None:
@@ -205,7 +205,7 @@ async def bytes_come_before_the_loss(bench: Bench[E, A, D]) -> None:
 async def tasks_that_wait_are_settled_at_the_close(bench: Bench[E, A, D]) -> None:
     """When the driver closes, a waiting task gets an error, and so does a task that submits something later.
 
-    For each waiting task, the driver feeds the event that reports that the task has left.
+    For each waiting task, the driver feeds one event, which reports that the task has left.
     """
     async with on_trial(bench) as trial:
         waiting = [await trial.submit() for _ in range(2)]
@@ -249,7 +249,7 @@ async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
 
 
 async def time_may_stand_still(bench: Bench[E, A, D]) -> None:
-    """If ``wakeup`` is due, the driver feeds ``TimePassed`` although the clock stands still.
+    """If ``wakeup`` is due, the driver feeds ``TimePassed`` even if the clock stands still.
 
     If ``wakeup`` stays due, the driver still feeds other events.
     """
@@ -274,7 +274,7 @@ async def time_may_stand_still(bench: Bench[E, A, D]) -> None:
 
 
 async def arrived_bytes_come_before_the_time(bench: Bench[E, A, D]) -> None:
-    """The driver feeds ``TimePassed`` after all bytes that arrived by ``wakeup``: they may be a response in time."""
+    """The driver feeds ``TimePassed`` after all bytes that arrived by ``wakeup``, which may hold a response in time."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         peer = await trial.connect(FIRST)
@@ -293,9 +293,10 @@ async def arrived_bytes_come_before_the_time(bench: Bench[E, A, D]) -> None:
 
 
 async def a_peer_cannot_stop_the_time(bench: Bench[E, A, D]) -> None:
-    """The driver feeds ``TimePassed`` even if there is always more to read: it stops reading at the bound on work.
+    """The driver feeds ``TimePassed`` even if there is always more to read: it stops reading at a bound on its work.
 
-    ``unread`` names each stream that it stopped reading, and no piece is larger than ``PIECE_SIZE_BYTES_MAX``.
+    ``TimePassed.unread`` names each stream that the driver stopped reading, and no piece is larger than
+    ``PIECE_SIZE_BYTES_MAX``.
     """
     async with on_trial(bench) as trial:
         machine = trial.machine
@@ -331,7 +332,7 @@ async def a_peer_cannot_stop_the_time(bench: Bench[E, A, D]) -> None:
 
 
 async def unsent_bytes_are_named_with_the_time(bench: Bench[E, A, D]) -> None:
-    """``TimePassed`` names the streams whose bytes wait in the driver, and a later ``StreamLost`` confirms that."""
+    """``TimePassed`` reports the bytes handed over of each blocked stream; a later ``StreamLost`` reports no fewer."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         await trial.connect(
@@ -458,9 +459,9 @@ async def a_pause_loses_nothing(bench: Bench[E, A, D]) -> None:
 
 
 async def nothing_is_sent_while_something_waits(bench: Bench[E, A, D]) -> None:
-    """With ``unless_readable``, the driver sends bytes only if there is nothing to read; otherwise it loses the stream.
+    """With ``unless_readable``, the driver sends bytes only if nothing is readable; otherwise it feeds ``StreamLost``.
 
-    There is something to read if the peer has sent bytes, or has closed, before the action.
+    A stream is readable if the peer has sent bytes, or has closed, before the action.
     """
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)
@@ -491,7 +492,7 @@ async def nothing_is_sent_while_something_waits(bench: Bench[E, A, D]) -> None:
 
 
 def received(trial: Trial[E, A, D], stream: neutral.StreamId) -> list[bytes]:
-    """Return the bytes of a stream that the driver has fed, piece by piece."""
+    """Return the pieces of a stream that the driver has fed, oldest first."""
     return [
         event.data
         for event in trial.machine.events

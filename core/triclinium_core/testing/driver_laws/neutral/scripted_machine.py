@@ -18,7 +18,7 @@ Answer = Callable[[E | neutral.NeutralEvent], Sequence[A | neutral.NeutralAction
 
 
 class LawBroken(AssertionError):
-    """Exception for a driver that breaks its contract; the message states the clause and the driver's behavior."""
+    """Exception for a driver that breaks its contract; the message describes the breach."""
 
 
 def nothing(event: object) -> Sequence[neutral.NeutralAction]:
@@ -27,7 +27,7 @@ def nothing(event: object) -> Sequence[neutral.NeutralAction]:
 
 
 def on(kind: type, *actions: A) -> Callable[[object], Sequence[A]]:
-    """Return an answer that returns ``actions`` for every event of one kind."""
+    """Return an answer that returns ``actions`` for every event of one kind, and no actions for other events."""
     return lambda event: actions if isinstance(event, kind) else ()
 
 
@@ -47,21 +47,21 @@ class ScriptedMachine(Generic[E, A]):
         self.times: list[float] = []
         """Time of each event."""
         self.works: list[int] = []
-        """Units of work at each event."""
+        """Value of ``work`` at each event."""
         self.wakeup: float = math.inf
         self.work: int = 0
         """Units of work on received bytes: only reading, unless the test adds more."""
         self.is_busy: bool = False
         """Whether ``handle`` is running."""
         self.broken: list[LawBroken] = []
-        """Calls that a driver must not make. They are kept because a driver may swallow exceptions from ``handle``."""
+        """Breaches that ``handle`` has raised. They are kept because a driver may swallow exceptions."""
 
     @total_repr
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.events)} events>"
 
     def handle(self, event: E | neutral.NeutralEvent, now: float) -> Sequence[A | neutral.NeutralAction]:
-        """Return the result of ``answer``.
+        """Record the event, and return the actions from ``answer``.
 
         Raises:
             LawBroken: another call is in progress, or the time went back.
@@ -102,9 +102,9 @@ class ScriptedMachine(Generic[E, A]):
         return self.events[1:]
 
     def work_at(self, event: E | neutral.NeutralEvent) -> int:
-        """Return the units of work at an event."""
+        """Return the value of ``work`` at an event."""
         return next(work for handled, work in zip(self.events, self.works, strict=True) if handled is event)
 
     def losses_of(self, stream: neutral.StreamId) -> list[neutral.StreamLost]:
-        """Return every report of the loss of a stream."""
+        """Return every ``StreamLost`` of a stream."""
         return [event for event in self.events if isinstance(event, neutral.StreamLost) and event.stream == stream]

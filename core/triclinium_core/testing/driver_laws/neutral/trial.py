@@ -102,7 +102,7 @@ class Trial(Generic[E, A, D]):
             listener.close()
 
     async def order(self, *actions: A | neutral.NeutralAction, then: Answer[E, A] = nothing) -> None:
-        """Make the machine order ``actions`` in response to one event; ``then`` answers later events."""
+        """Make the machine order ``actions`` at a submission, and wait for its task; ``then`` answers other events."""
         carried_out: list[neutral.Token] = []
 
         def answer(event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
@@ -118,7 +118,7 @@ class Trial(Generic[E, A, D]):
         await self.result_of(caller, carried_out[0], "a task that was completed immediately has not returned")
 
     async def submit(self, *actions: A | neutral.NeutralAction) -> tuple[driver_under_test.Caller, neutral.Token]:
-        """Return a waiting task and its token. The machine orders ``actions`` at the submission."""
+        """Start a task that waits, and return it with its token. The machine orders ``actions`` at its submission."""
         self.machine.answer = self.on_submission(*actions)
         count = len(self.submissions)
         caller = self.driver.submit()
@@ -169,7 +169,7 @@ class Trial(Generic[E, A, D]):
         return caller.outcome
 
     async def result_of(self, caller: driver_under_test.Caller, token: neutral.Token, otherwise: str) -> None:
-        """Wait until a task returns the result of its token; ``otherwise`` describes the breach if it never ends."""
+        """Check that a task returns the result of its token; ``otherwise`` describes the breach if it never ends."""
         outcome, expected = await self.outcome_of(caller, otherwise), self._bench.result(token)
         ensure(outcome == expected, f"a task was completed with {expected!r}, but ended with {outcome!r}")
 
@@ -193,7 +193,7 @@ class Trial(Generic[E, A, D]):
         """Let the driver work until ``condition`` holds.
 
         Raises:
-            LawBroken: ``condition`` did not hold in time (the text is ``otherwise``), or the driver broke its contract.
+            LawBroken: ``condition`` did not hold in time (message: ``otherwise``), or the driver broke its contract.
         """
         for _ in range(TURNS_MAX):
             self.look()
@@ -209,7 +209,7 @@ class Trial(Generic[E, A, D]):
         self.look()
 
     def look(self) -> None:
-        """Raise the first breach that the machine has recorded."""
+        """Raise the first breach that the machine has recorded, if any."""
         if self.machine.broken:
             raise self.machine.broken[0]
 

@@ -1,7 +1,7 @@
 """Couchbase node without a network: client bytes in, replies out; the driver supplies time and faults.
 
-A node has a port for KV and one for each HTTP service; the caller that opens a connection names the service. This text
-covers KV; ``fakes.services`` covers the HTTP services.
+A node has a port for KV and one for each HTTP service; the caller that opens a connection names the service. This
+module covers KV; ``fakes.services`` covers the HTTP services.
 
 Theory of operation. The driver identifies each connection by a number and reports its events to the node; the node
 returns actions, to be carried out in order. The node has no clock: calls pass ``now``, in monotonic seconds, which
@@ -85,7 +85,7 @@ class FakeNode:
 
     @classmethod
     def in_cluster(cls, cluster: ClusterStore, index: int) -> FakeNode:
-        """Return one node of several."""
+        """Return the node with this index in a cluster."""
         node = cls.__new__(cls)
         node._begin(NodeState(cluster, index))
         return node

@@ -3,16 +3,16 @@
 Theory of operation. The nodes share documents, collections and the map, and each serves only the vbuckets that the map
 assigns to it; it answers any other request on a document with NOT_MY_VBUCKET and the newest config. A change to the map
 takes effect immediately and creates a config of the next revision. The clients that subscribed are notified when their
-node is next driven: its ``wakeup`` is then due. The alarm wakes a driver that sleeps. All nodes are driven by one
+node is next driven: its ``wakeup`` is then ``-inf``. The alarm wakes a driver that sleeps. All nodes are driven by one
 clock, and connection numbers are unique in the cluster.
 
 Documents belong to the cluster: when a node takes over vbuckets, it gets their documents, regardless of the state of
 the former node. So replicas are never behind, unless replication to their node is held back; reads from them then find
 the older documents. If that node takes over from one that is failed over, all later writes are lost. If a failed node's
-vbucket has no replica, no node has it until it is moved or a rebalance.
+vbucket has no replica, no node has it until a move or a rebalance assigns it.
 
 A durable write becomes visible and is acknowledged when the majority of the copies of its vbucket have it: immediately,
-unless replicas are dead or replication to them is held back. Acknowledged writes survive the failover of any one node.
+unless replicas are dead or replication to them is held back. Once acknowledged, it survives the failover of one node.
 
 A node is identified by its index, whether it is in the cluster or not.
 

@@ -41,7 +41,7 @@ def _get(node: NodeState, connection: ClientConnection, request: Request) -> Com
 
 
 def _get_meta(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    """Return the metadata, also of a removed document: the client must check whether the document is deleted."""
+    """Return the metadata, even of a removed document: the client must check whether the document is deleted."""
     documents = node.documents
     document = node.read(request.address, in_replica=False, with_remains=True)
     extras = _META.pack(document.is_deleted, document.flags, documents.unix_expiry(document), document.sequence_number)

@@ -40,7 +40,7 @@ class HeldCommand:
 def carry_out(
     command: Command, node: NodeState, connection: ClientConnection, request: Request
 ) -> tuple[CommandAnswer, SyncWrite | None]:
-    """Return the reply of a command, and the durable write that the reply has to wait for."""
+    """Return the reply of a command, and the durable write that the reply has to wait for; None if it need not wait."""
     sync_writes = node.cluster.sync_writes
     if command.needs is Needs.DOCUMENT and not request.reads_replica:
         to_write = command.opcode in CHANGING_OPCODES

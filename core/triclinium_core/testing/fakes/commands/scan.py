@@ -96,7 +96,7 @@ def _create(node: NodeState, connection: ClientConnection, request: Request) -> 
 
 
 def _within(found: Sequence[Found], start: tuple[bytes, bool], end: tuple[bytes, bool]) -> list[Found]:
-    """Return the documents within a range. Each end is a key, and whether the range excludes that key."""
+    """Return the documents within a range. Each end is a key, with a flag that excludes the key."""
 
     def lies_within(key: bytes) -> bool:
         behind_start = key > start[0] or (key == start[0] and not start[1])

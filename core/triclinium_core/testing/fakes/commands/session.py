@@ -55,7 +55,7 @@ def _sasl_list_mechanisms(node: NodeState, connection: ClientConnection, request
 
 
 def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    """Start to authenticate, again if the connection is already authenticated.
+    """Start authentication, even if the connection is already authenticated.
 
     Authentication by password deselects the bucket, as in servers up to 7.2. Servers that support tokens are newer, and
     keep the bucket.

@@ -1,7 +1,7 @@
 """Commands of a fake node on parts of a document.
 
 Extended attributes are processed first, then the body; each spec sees the result of the earlier specs. A mutation is
-stored when all specs have succeeded.
+stored only when all specs have succeeded.
 
 Source: kv_engine docs/SubDocument.md, daemon/subdocument.cc, daemon/subdocument_context.cc.
 """

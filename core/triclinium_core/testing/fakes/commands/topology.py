@@ -21,7 +21,7 @@ _COLLECTION_ID = Struct(">QI")
 
 
 def _get_cluster_config(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    """Return the config of the selected bucket, or else the global config; nothing if the client has it."""
+    """Return the config of the selected bucket, or else the global config; an empty reply if the client has it."""
     bucket = node.cluster.buckets.get(connection.bucket)
     if bucket is not None and bucket.is_memcached:
         raise CommandRefused(Status.KEY_NOT_FOUND, "a memcached bucket has no cluster config")

@@ -16,7 +16,7 @@ from triclinium_core.testing.fakes.faults import ServiceFault
 from triclinium_core.testing.fakes.services.faults import HangUpMidRequest, check_header_value, check_headers
 
 ROWS_SIZE = 65_536
-"""Size in bytes of the row data that is sent together if no row is delayed."""
+"""Size in bytes at which collected rows are sent as one piece; delayed rows are sent one by one."""
 
 
 class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):

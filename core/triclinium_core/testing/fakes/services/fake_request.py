@@ -9,12 +9,14 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
-"""Integer of up to 20 ASCII digits. ``int`` alone accepts blanks, underscores and other scripts, and raises beyond
-4,300 digits."""
+"""Integer of up to 20 ASCII digits, with an optional minus sign.
+
+``int`` alone accepts blanks, underscores and other scripts, and raises beyond 4,300 digits.
+"""
 
 
 def integer_of(text: str, least: int, most: int) -> int | None:
-    """Return a text of a request as an integer; None if it is not an integer or is out of range."""
+    """Return a string of a request as an integer; None if it is not an integer or is out of range."""
     if _INTEGER.fullmatch(text) is None:
         return None
     number = int(text)
@@ -37,7 +39,7 @@ class FakeRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Parameters in the target."""
+        """Query parameters of the target; the last value of a repeated name."""
         return dict(parse_qsl(self.target.partition("?")[2], keep_blank_values=True))
 
     @property

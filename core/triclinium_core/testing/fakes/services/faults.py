@@ -176,7 +176,7 @@ def redirect(location: str, code: int = 302) -> HttpFault:
 
 
 def raw_answer(data: bytes) -> HttpFault:
-    """Send these bytes instead of a response, and close: a TLS alert, an HTTP/2 preface, half a status line.
+    """Send these bytes instead of a response, such as a TLS alert or half a status line, and close.
 
     Finds a client that crashes or hangs when it reads something other than HTTP.
 
@@ -209,7 +209,7 @@ def hang_up_mid_request(*, bytes_read: int = 1) -> HttpFault:
     Finds a client that treats a connection lost during a write like one lost before the write.
 
     Raises:
-        InvalidArgumentException: ``bytes_read`` is not positive.
+        InvalidArgumentException: ``bytes_read`` is not positive or out of range.
     """
     return HangUpMidRequest(check_integer(bytes_read, "bytes_read", 1, UINT32_MAX))
 
@@ -220,7 +220,7 @@ def cut_body(*, bytes_sent: int) -> HttpFault:
     Finds a client that mistakes the rows so far for all rows.
 
     Raises:
-        InvalidArgumentException: ``bytes_sent`` is negative.
+        InvalidArgumentException: ``bytes_sent`` is negative or out of range.
     """
     return CutBody(check_integer(bytes_sent, "bytes_sent", 0, UINT32_MAX))
 

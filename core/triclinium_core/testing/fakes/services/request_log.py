@@ -15,7 +15,7 @@ REQUEST_LOG_MAX = 100_000
 class LoggedRequest(msgspec.Struct, kw_only=True):
     """One request. The log is in the order of processing; the node updates an entry while it sends the response.
 
-    ``statement`` is the key in the script, see ``FakeScript``; ``now`` is when the node processed it.
+    ``statement`` is the key in the script, see ``FakeScript``; ``now`` is the time of processing.
     ``status`` is the HTTP status in a readable head, even if the head is still pending; None without such a head.
     """
 
@@ -29,11 +29,11 @@ class LoggedRequest(msgspec.Struct, kw_only=True):
     fault: ServiceFault | None
     status: int | None
     applied: bool
-    """Whether the request was carried out; False if it was refused, or if a fault struck before."""
+    """Whether the request was carried out; False if it was refused, or if a fault struck before that."""
     bytes_sent: int = 0
     """Bytes of the response sent, including the head."""
     is_answered: bool = False
-    """Whether the node has sent everything that it was to send of the response."""
+    """Whether the response has ended; stays False after a fault that leaves the client waiting."""
     client_hung_up: bool = False
     """Whether the client closed or lost the connection during the response."""
 

@@ -28,9 +28,9 @@ class FakeScript:
         """Script the responses of a service to a key, in this order; the last one repeats.
 
         Args:
-            said: a text, in which runs of white space count as one space and a final semicolon is ignored; or a pattern
-                for the entire key. A text takes precedence over patterns, and an earlier pattern over a later pattern.
-                The call replaces earlier responses to the same text or pattern.
+            said: a string, in which runs of white space count as one space and a final semicolon is ignored; or a
+                pattern for the entire key. A string takes precedence over patterns, and an earlier pattern over a later
+                pattern. The call replaces earlier responses to the same string or pattern.
 
         Raises:
             InvalidArgumentException: there are no answers, or an argument has the wrong type.
@@ -57,7 +57,7 @@ class FakeScript:
         self._patterns.clear()
 
     def take(self, service: Service, said: str) -> FakeAnswer | None:
-        """Return the next response to a key, or None if the key is not scripted."""
+        """Return the next response to a key, and remove it unless it is the last; None if the key is not scripted."""
         said = normalized(said)
         answers: list[FakeAnswer] | None = self._exact.get((service, said))
         if answers is None:

@@ -1,4 +1,4 @@
-"""Script of responses in a file: JSON, a list of objects.
+"""Script of responses in a file: a JSON list of objects.
 
 Each object has a ``statement`` or a ``pattern``, a ``service`` (default: query), and the fields of ``FakeAnswer``.
 Several responses to the same statement are sent in order, and the last one repeats. A fault is an object with its
@@ -53,7 +53,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     fault: Mapping[str, object] | None = None
 
     def script_key(self) -> str | re.Pattern[str]:
-        """Return the text or the pattern that is scripted."""
+        """Return the statement or the pattern; raise InvalidArgumentException unless exactly one is set."""
         if (self.statement is None) == (self.pattern is None):
             raise errors.InvalidArgumentException(
                 "it must have exactly one of statement and pattern", parameter="script"

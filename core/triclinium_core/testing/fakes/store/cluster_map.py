@@ -90,7 +90,7 @@ def dealt_replicas(owners: Sequence[int], members: Sequence[int], replicas: int)
 
 
 def moved(known: FakeMap, vbuckets: Iterable[int], to: int) -> tuple[list[int], list[list[int]]]:
-    """Return owners and replicas after vbuckets move to a node; the former owners get the replicas that it had."""
+    """Return owners and replicas after vbuckets move to a node; the former owners get that node's replicas."""
     owners, replicas = list(known.owners), [list(row) for row in known.replicas]
     for vbucket in vbuckets:
         for row in replicas:

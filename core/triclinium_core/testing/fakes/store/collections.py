@@ -147,7 +147,7 @@ class FakeCollections(FakeManifest):
         self._count_change()
 
     def drop_scope(self, scope: str) -> None:
-        """Remove a scope with its collections and their documents."""
+        """Remove a scope with its collections and documents; raise InvalidArgumentException if it does not exist."""
         if scope not in self._scopes:
             raise errors.InvalidArgumentException(f"scope={scope!r} does not exist; create it first", parameter="scope")
         for collection in list(self._scopes[scope]):

@@ -47,7 +47,7 @@ _CAS_LOW_BITS = 0xFFFF
 
 
 class DocumentAddress(NamedTuple):
-    """Address of a document. A client that computes another vbucket for a key finds another document."""
+    """Address of a document. A client that computes another vbucket for a key looks at another address."""
 
     bucket: str
     vbucket: int
@@ -131,7 +131,7 @@ class FakeDocuments:
         """Write a document, regardless of locks, and return it.
 
         Args:
-            expires_after: lifetime in seconds; 0 for a document that has expired already.
+            expires_after: lifetime in seconds; 0 for a document that has expired already. Default: no expiry.
             xattrs: extended attributes, as JSON by key. Default: keep the attributes of the existing document.
 
         Raises:
@@ -269,7 +269,7 @@ class FakeDocuments:
         return dict(self._documents)
 
     def progress_of(self, snapshot: Snapshot) -> Mapping[int, int]:
-        """Return the number of document versions written in each vbucket when ``snapshot`` was taken."""
+        """Return the number of document versions written in each vbucket before ``snapshot`` was taken."""
         newest: Counter[tuple[str, int]] = Counter()
         for address, document in snapshot.items():
             history = (address.bucket, address.vbucket)

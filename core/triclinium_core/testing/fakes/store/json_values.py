@@ -20,7 +20,7 @@ from triclinium_core.kv.wire.subdocument import PathOpcode
 from triclinium_core.retry.couchbase import Status
 
 LEVELS_MAX = 32
-"""Maximum nesting of objects and arrays. The document is one level, so a path has at most one component fewer."""
+"""Maximum nesting of objects and arrays. The document is the first level, so a path has at most 31 components."""
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _DELTA = re.compile(rb"-?[1-9][0-9]{0,18}")
@@ -224,7 +224,7 @@ def _several(values: bytes | MutationMacro) -> list[object]:
 
 
 def _key_in(document: object, step: Change) -> tuple[MutableMapping[str, object], str]:
-    """Return the object that contains the last component of a path, and that component, a key."""
+    """Return the object that contains the last component of a path, and that component, which must be a key."""
     key = step.path[-1]
     if isinstance(key, int):
         # If a value on the path has the wrong type, raise the error for that, which takes precedence.

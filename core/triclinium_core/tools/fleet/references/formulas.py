@@ -1,8 +1,8 @@
 """Closed formulas: queues with one worker, and the mean delays of backoffs.
 
 Queues: a worker can serve ``c`` requests per second and has the load ``r``, so ``r * c`` requests arrive per second. In
-an M/M/1 queue the mean time is ``1 / (c * (1 - r))``, and the mean number of requests is ``r / (1 - r)``. In an M/D/1
-queue the mean wait is ``r / (2 * c * (1 - r))`` (Pollaczek and Khinchine).
+an M/M/1 queue the mean time in the system is ``1 / (c * (1 - r))``, and the mean number of requests in the system is
+``r / (1 - r)``. In an M/D/1 queue the mean wait is ``r / (2 * c * (1 - r))`` (Pollaczek and Khinchine).
 
 Delays: operations run one after the other, and each attempt fails immediately until the attempts are used up. So the
 end of the last operation is the sum of all delays. The mean of an exponential delay is three quarters of the full delay

@@ -1,4 +1,4 @@
-"""Users and groups of a fake cluster, and the requests on them.
+"""Users and groups of a fake cluster, and the requests about them.
 
 Roles are stored but not checked: any authenticated user may do everything. With a password, KV accepts only the user
 of ``FakeNodeOptions``; the services also accept the users that were created here.
@@ -178,7 +178,7 @@ def _described(role: str, name: str) -> Mapping[str, str]:
 
 
 def _read_roles(text: str) -> tuple[Mapping[str, str], ...] | ServiceReply:
-    """Return the roles in a text such as ``admin,data_reader[travel:inventory:hotel]``, or a refusal."""
+    """Return the roles in a string such as ``admin,data_reader[travel:inventory:hotel]``, or a refusal."""
     roles = []
     for each in filter(None, (part.strip() for part in _ROLES.findall(text))):
         found = _ROLE.fullmatch(each)

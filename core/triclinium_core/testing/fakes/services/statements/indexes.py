@@ -1,4 +1,4 @@
-"""Query indexes of a fake cluster: it stores them, and no statement uses them.
+"""Query indexes of a fake cluster: it stores and lists them, but no query uses them.
 
 Source: SDK-RFC 0054, QueryIndexManager; Couchbase Server documentation, "system:indexes".
 """
@@ -80,7 +80,7 @@ class FakeIndexes:
         return next(names, None)
 
     def documents(self, exists: Callable[[IndexedCollection], bool], now: float) -> list[Mapping[str, object]]:
-        """Return the list of the indexes as documents, and remove indexes of dropped collections."""
+        """Return the indexes as documents of ``system:indexes``, and remove indexes of dropped collections."""
         self._indexes = {place: index for place, index in self._indexes.items() if exists(index.keyspace)}
         return [_document(index, now) for index in self._indexes.values()]
 

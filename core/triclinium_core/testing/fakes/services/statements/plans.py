@@ -24,7 +24,7 @@ STALE_MESSAGES: Mapping[int, str] = {
 PLANS_SIZE_MAX = 4 * 1024 * 1024
 """Maximum number of characters in the statements of all plans.
 
-Above it the fake cluster drops the oldest plans; a client prepares their statements again after error 4040.
+Above this limit, the fake cluster drops the oldest plans; a client prepares their statements again after error 4040.
 """
 
 
@@ -76,7 +76,7 @@ class FakePlans:
         return self._plans.get(name)
 
     def stale_code(self, name: str) -> int | None:
-        """Return the code of the error with which a plan fails; None if the plan is usable."""
+        """Return the code of the error with which a plan fails; None if it is usable, 4040 if it does not exist."""
         return self._stale.get(name) if name in self._plans else 4040
 
     def forget(self) -> None:

@@ -53,7 +53,7 @@ class NotUnderstood(Exception):
 
 
 class NoSuchParameter(Exception):
-    """Exception for a parameter without a value; the text is the parameter's name."""
+    """Exception for a parameter without a value; the message is the parameter's name."""
 
 
 class Missing:
@@ -357,7 +357,7 @@ def _number(text: str) -> object:
 
 
 def unescaped(text: str) -> str:
-    """Return the text of a string or an escaped identifier.
+    """Return the content of a string or an escaped identifier.
 
     A quotation mark inside is doubled or escaped; between ``"`` it must be escaped.
 

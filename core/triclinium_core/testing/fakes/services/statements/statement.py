@@ -21,7 +21,7 @@ HINT = (
 )
 
 _TEXTS = frozenset({"statement", "prepared", "query_context", "client_context_id", "encoded_plan"})
-"""Parameters that are not JSON in a form."""
+"""Parameters whose values in a form are plain strings; all other values are JSON."""
 
 
 _CONTEXT_NAME = re.compile(r"(?:`(?P<quoted>[^`]+)`|(?P<plain>[^`.:]+))(?P<namespace>:?)")
@@ -44,7 +44,7 @@ class AskedStatement(msgspec.Struct, frozen=True):
 
     @property
     def prepared(self) -> str | None:
-        """Name of the prepared statement to execute."""
+        """Name of the prepared statement to execute; None without one."""
         return self._text("prepared")
 
     @property
@@ -99,7 +99,7 @@ def reply_with(
     further: Mapping[str, object] | None = None,
     metrics: Mapping[str, object] | None = None,
 ) -> ServiceReply:
-    """Return the reply that contains a response.
+    """Return the reply that sends ``found`` as a query or analytics response.
 
     Args:
         further: fields before the rows that only this service sends.
