@@ -85,13 +85,13 @@ def answered(before: bytes, last: bytes, request: ServiceRequest | None = None) 
 
 
 def rows(repeated: bytes, begun: bytes = b"") -> FullEvent:
-    """Return a piece of rows."""
+    """Return the event with a piece full of rows, the first of which follow ``begun``."""
     content = (repeated * (PIECE // len(repeated)))[: PIECE - 16]
     return answered(HEAD + chunk(ROWS + begun), chunk(content))
 
 
 def document(head: bytes, members: bytes, request: ServiceRequest | None = None) -> FullEvent:
-    """Return the last piece of a response whose body is one document."""
+    """Return the event with the last piece of a response whose body is one document."""
     return answered(head + chunk(members), b"0\r\n\r\n", request)
 
 
@@ -106,26 +106,26 @@ def keys(count: int) -> bytes:
 
 
 def row(content: bytes) -> FullEvent:
-    """Return the piece with the end of a large row."""
+    """Return the event with the end of a large row."""
     return answered(HEAD + chunk(ROWS + content[:-1]), chunk(content[-1:] + b",1,"))
 
 
 def users() -> FullEvent:
-    """Return the end of a list of users, as long as the limits permit."""
+    """Return the event with the end of a list of users, as long as the limits permit."""
     user = {"id": "u", "domain": "local", "roles": [{"role": "r", "origins": [{"type": "user"}]}]}
     body = json.dumps([user] * ROWS_MAX, separators=(",", ":")).encode()
     return document(HEAD, body, GetAllUsers())
 
 
 def buckets() -> FullEvent:
-    """Return the end of a list of buckets with as many nodes as the limits permit."""
+    """Return the event with the end of a list of buckets with as many nodes as the limits permit."""
     bucket = {"name": "b", "nodes": [{}] * ITEMS_MAX}
     body = json.dumps([bucket] * (BODY_LIMITS.objects_max // (ITEMS_MAX + 1)), separators=(",", ":")).encode()
     return document(HEAD, body, GetAllBuckets())
 
 
 def roles_of_a_user() -> FullEvent:
-    """Return the end of a user with as many roles as the limits permit."""
+    """Return the event with the end of a user with as many roles as the limits permit."""
     role = {"role": "r", "origins": [{"type": "user"}]}
     body = json.dumps({"id": "u", "roles": [role] * ITEMS_MAX}, separators=(",", ":")).encode()
     return document(HEAD, body, GetUser(username="u"))
@@ -139,14 +139,14 @@ def further(full: FullEvent) -> FullEvent:
 
 
 def frames(frame: bytes) -> FullEvent:
-    """Return a piece full of frames that respond to no request."""
+    """Return the event with a piece full of frames that respond to no request."""
     simulation = ready()
     simulation.finish(get())
     return FullEvent(simulation, BytesReceived(simulation.newest, (frame * (PIECE // len(frame) + 1))[:PIECE]))
 
 
 def answer_to(operation: Operation, value: bytes, extras: bytes = b"", datatype: int = 0) -> FullEvent:
-    """Return the last piece of a large response to an operation."""
+    """Return the event with the last piece of a large response to an operation."""
     simulation = ready()
     simulation.finish(get())
     _, request = simulation.submit_in_flight(operation)
@@ -163,7 +163,7 @@ def last_of(simulation: Simulation, stream: StreamId, data: bytes) -> FullEvent:
 
 
 def config() -> FullEvent:
-    """Return the end of a newer config in the response to a refused operation, as large as the limits permit."""
+    """Return the event with the end of a newer config, as large as the limits permit, in a response."""
     simulation = ready()
     simulation.finish(get())
     _, request = simulation.submit_in_flight(get())
@@ -177,14 +177,14 @@ def config() -> FullEvent:
 
 
 def manifest() -> FullEvent:
-    """Return the end of a manifest, as large as the limits permit."""
+    """Return the event with the end of a manifest, as large as the limits permit."""
     collections = [{"uid": f"{number:x}", "name": "c" * 100} for number in range(MANIFEST_LIMITS.objects_max - 2)]
     value = json.dumps({"uid": "1", "scopes": [{"uid": "8", "name": "s", "collections": collections}]}).encode()
     return answer_to(GetCollectionsManifest(TRAVEL), value)
 
 
 def scan_page() -> FullEvent:
-    """Return the end of a page that would inflate to several hundred megabytes."""
+    """Return the event with the end of a page that would inflate to several hundred megabytes."""
     block = bytes(cramjam.snappy.compress_raw(bytes(INFLATED_SIZE_BYTES_MAX // 4)))
     size = bytes([0x80 | len(block) & 0x7F, 0x80 | (len(block) >> 7) & 0x7F, len(block) >> 14])
     one = struct.pack(">IIQQB", 0x2000000, 0, 1, 1, Datatype.SNAPPY) + b"\x01k" + size + block
@@ -193,7 +193,7 @@ def scan_page() -> FullEvent:
 
 
 def inflated() -> FullEvent:
-    """Return the end of the largest document, compressed."""
+    """Return the event with the end of the largest document, compressed."""
     value = bytes(cramjam.snappy.compress_raw(bytes(VALUE_SIZE_MAX)))
     return answer_to(get(), value, bytes(4), Datatype.SNAPPY)
 

@@ -79,7 +79,7 @@ def test_core_uses_no_environment() -> None:
 
 
 def test_core_runs_without_environment() -> None:
-    """Except for the programs, every module of the core for this Python can be imported while refused imports raise."""
+    """Importing the modules of the core for this Python, except its programs, causes no refused import at run time."""
     refused = ",".join(sorted(policy.REFUSED_IN_CORE))
     excused = ",".join(f"{importer}:{imported}" for importer, imported in policy.MAY_IMPORT)
     too_new = {module for module, oldest in policy.NEEDS_PYTHON.items() if sys.version_info < oldest}
@@ -101,7 +101,7 @@ def test_core_runs_without_environment() -> None:
 
 
 def test_basic_packages_import_only_listed_modules() -> None:
-    """Errors and retry import only the standard library and the listed modules of the core."""
+    """The basic packages import only the standard library and the modules that the policy lists for them."""
     assert [] == import_rules.imports_beyond(SOURCES[policy.CORE], policy.IMPORTS_OF)
 
 
@@ -153,7 +153,7 @@ def test_a_client_loads_no_tools() -> None:
 
 
 def test_imports_follow_the_layers() -> None:
-    """A module imports only modules of its own layer and of lower ones."""
+    """A module imports only modules of its own layer and of earlier ones."""
     assert [] == import_rules.upward_imports(SOURCES[policy.CORE], policy.LAYERS)
 
 

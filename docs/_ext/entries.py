@@ -20,13 +20,13 @@ from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.testing.fakes.faults import CommandFault, Fault
 
 FIELD_WITHOUT_WORDS = re.compile(r"Alias for field number \d+")
-"""Docstring that Python gives to a field of a named tuple if the field has none."""
+"""Pattern of the docstring that Python gives to a field of a named tuple if the field has none."""
 
 _MODULE = r"~?(?:\w+\.)*"
-"""Prefix of a name in a signature."""
+"""Pattern of the optional module before a name in a signature."""
 
 PRIVATE_TYPES = re.compile(rf": {_MODULE}(?:ClusterDriver|NodeServer)\b")
-"""Private types: only the package calls a constructor that takes one of them."""
+"""Pattern of a parameter with a private type. Only the package calls a constructor that has one."""
 
 ALIASES = {
     alias: re.compile(r" \| ".join(_MODULE + member.__name__ for member in get_args(union)))
@@ -65,7 +65,10 @@ def prepare_docstring(  # noqa: PLR0917  # signature of Sphinx
 def prepare_signature(  # noqa: PLR0917  # signature of Sphinx
     app: Sphinx, kind: str, name: str, found: object, options: object, signature: str | None, returns: str | None
 ) -> tuple[str, str] | None:
-    """Return the signature and the return annotation to show, or None to keep those of autodoc."""
+    """Return the signature and the return annotation to show, or None to keep those of autodoc.
+
+    Both are empty for a class that users do not create, and for an exception that inherits its constructor.
+    """
     if signature is None:
         return None
     if isinstance(found, type) and (_is_made_by_others(found, signature) or _is_made_as_its_base(found)):
@@ -106,7 +109,7 @@ class WithoutObject(SphinxTransform):
     default_priority = 420
 
     def apply(self) -> None:
-        """Remove each of these lines."""
+        """Remove every line "Bases: object"."""
         for content in self.document.findall(addnodes.desc_content):
             for line in [child for child in content if child.astext() == "Bases: object"]:
                 content.remove(line)

@@ -1,6 +1,6 @@
 """Links to external pages: SDK-RFCs, RFCs of the IETF, and trio's documentation.
 
-The URLs come from tables in this module, because a build would have to download an inventory.
+The URLs come from tables in this module, so that a build need not download an inventory.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def rfc_uri(number: str) -> str | None:
     if number in UNPUBLISHED:
         return None
     if number not in SDK_RFC_FILES:
-        logger.warning("SDK_RFC_FILES in docs/_ext/links.py has no file for SDK-RFC %s", number)
+        logger.warning("SDK_RFC_FILES in docs/_ext/links.py has no file for SDK-RFC %s; add one", number)
         return None
     return f"{SDK_RFCS}/{SDK_RFC_FILES[number]}"
 
@@ -159,7 +159,7 @@ def trio_uri(name: str) -> str | None:
 def resolve_trio(
     _app: Sphinx, _env: BuildEnvironment, node: pending_xref, shown: nodes.TextElement
 ) -> nodes.reference | None:
-    """Return a link if a signature or a role has a name of trio; None for any other name."""
+    """Return a link for a name of trio in a signature or a role; None for any other name."""
     uri = trio_uri(node["reftarget"])
     return None if uri is None else nodes.reference("", "", shown, refuri=uri)
 

@@ -1,8 +1,8 @@
 """Records instead of the tables of the RFC map, and links to decisions.
 
-Five columns of sentences do not fit a screen, so the page shows each row of the map as a record with one line for each
-column. In the source, the map is a table with one row on each line. Each decision gets an anchor, and each mention of
-its number becomes a link to this anchor.
+Five columns of sentences do not fit a screen, so the page shows each row of the map as a record: the first column is
+its title, and each other column that is not empty has a line. In the source, the map is a table with one row on each
+line. Each decision gets an anchor, and each mention of its number becomes a link to this anchor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAPPED = ("section", "carried out in", "held by", "pages", "deviation")
 DECISION_TITLE = re.compile(r"([ACDFRST][1-9]\d?) · ")
 """Pattern of the start of a decision's heading."""
 NUMBER = re.compile(r"\b([ACDFRST][1-9]\d?)\b")
-"""Pattern of a decision's number inside of a record or of another decision."""
+"""Pattern of a decision's number in a record or in another decision."""
 NAMED_DECISION = re.compile(r"(?<=decision )([ACDFRST][1-9]\d?)\b")
 """Pattern of a decision's number after the word "decision", in any other text."""
 
@@ -31,7 +31,7 @@ class Records(SphinxTransform):
     default_priority = 400
 
     def apply(self) -> None:
-        """Replace the tables of a page and add anchors to its decisions, then link the decisions that it mentions."""
+        """Replace the RFC map's tables and add anchors to decisions, then link the decisions that the page mentions."""
         for table in list(self.document.findall(nodes.table)):
             header, *rows = [_cells(row) for row in table.findall(nodes.row)]
             columns = [cell.astext() for cell in header]
@@ -43,7 +43,7 @@ class Records(SphinxTransform):
         for section in self.document.findall(nodes.section):
             title, *paragraphs = section.children
             if match := DECISION_TITLE.match(title.astext()):
-                # The heading's own id changes with its words. Docutils maps a name to the last id.
+                # Add an id, because the heading's own id changes with its words. Docutils maps a name to the last id.
                 section["ids"].append(anchor_of(match[1]))
                 section["names"].append(anchor_of(match[1]))
                 self.document.note_explicit_target(section)

@@ -48,7 +48,7 @@ NO = ""
 
 
 def retry_reasons() -> str:
-    """Return a table of all reasons, with the flags of each and how the default strategy handles it."""
+    """Return a table of all reasons, with the flags, the meaning and the next step of each."""
     return markdown(
         ("reason", "any request may be retried", "always retried", "what happened", "next step"),
         (
@@ -65,7 +65,7 @@ def retry_reasons() -> str:
 
 
 def terminal_reasons() -> str:
-    """Return a table of the reasons that the default strategy fails immediately, in the order of its checks."""
+    """Return a table of the reasons for which the default strategy fails immediately, in the order of its checks."""
     return markdown(
         ("reason", "fails immediately with"),
         ((f"`{reason}`", _error(error)) for reason, error in strategy.TERMINAL_ERRORS.items()),
@@ -138,7 +138,7 @@ def kv_statuses() -> str:
 
 
 def statuses_left_to_the_map() -> str:
-    """Return a table of the named statuses that the error map decides, with the exception for a map without them."""
+    """Return a table of the named statuses that the error map decides, with the exception of each without an entry."""
     return markdown(
         ("status", "name", "without an entry, raises"),
         (

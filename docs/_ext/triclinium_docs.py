@@ -1,8 +1,8 @@
 """Sphinx directives that show generated content.
 
 ``{generated} NAME`` is a table of ``tables``, ``{state-diagram} NAME`` and ``{state-table} NAME`` show machines of
-``machines``, ``{cli-help}`` shows the help of the commands, and ``{newsfragments}`` the unreleased changes. Tables of
-prose become ``records``. Mentions of decisions, RFCs and names of trio become links.
+``machines``, ``{cli-help}`` shows the help of the commands, and ``{newsfragments}`` the unreleased changes. The tables
+of the RFC map become ``records``. Mentions of decisions, RFCs and names of trio become links.
 """
 
 from __future__ import annotations

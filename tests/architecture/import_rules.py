@@ -154,7 +154,10 @@ def _is_private(dotted: str) -> bool:
 def decisions_taken(
     sources: Sequence[SourceFile], provider: Sequence[SourceFile], package: str, may_name: frozenset[str], exempt: str
 ) -> list[str]:
-    """Find imports of names of ``package`` that are not permitted, also if another module re-exports the name."""
+    """Find imports of names of ``package`` that are not permitted, even if another module re-exports the name.
+
+    Ignore importers in ``exempt``.
+    """
     modules, by_name = names_of(provider), {source.module: source for source in provider}
     findings = []
     for found in imports(sources, modules):
@@ -205,7 +208,7 @@ def undeclared_imports(
 
 
 def unused_dependencies(sources: Sequence[SourceFile], declared: frozenset[str], excused: Iterable[str]) -> list[str]:
-    """Find dependencies that no source imports."""
+    """Find dependencies that no source imports, except excused ones."""
     needless = declared - {found.root for found in imports(sources)} - set(excused)
     return [f"{sources[0].root}: declares {name} and never imports it" for name in sorted(needless)]
 

@@ -1,6 +1,7 @@
 """Data of the architecture rules. The modules in the same folder implement the rules.
 
-An exception is a row here with its reason. A row that excuses nothing fails the test as well.
+An exception is a row here with its reason. A row of ``TOO_LONG`` or ``PROGRAMS`` that excuses nothing fails its own
+test.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Distribution(NamedTuple):
 
     @property
     def pyproject(self) -> Path:
-        """File that declares it."""
+        """File that declares the distribution."""
         return ROOT / self.folder / "pyproject.toml"
 
     @property
@@ -131,7 +132,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
         "triclinium_core.retry",
         "triclinium_core.shown",
     ),
-    # The next three packages serve any program and raise no exceptions of Couchbase's, so they must not import them.
+    # The next three packages serve any program, so they must not import the exceptions of Couchbase.
     "triclinium_core.retry.cassandra": (
         "triclinium_core.argument_error",
         "triclinium_core.checks",
@@ -349,7 +350,9 @@ executes like ``ClientMachine``.
 DECIDES: Sequence[str] = ("triclinium_core.explain", "triclinium_core.retry")
 """Packages that decide about retries, or explain a decision."""
 DECIDES_FOR_PEOPLE = "triclinium._cli"
-"""The commands explain decisions, so they may use the tables; they run operations only through the public client."""
+"""Package of the commands.
+They explain decisions and may use the tables, but run operations by the public client only.
+"""
 
 # -- Dependencies of distributions.
 
@@ -369,7 +372,7 @@ EXTRA_OF: Mapping[str, str] = {
 NEEDS_PYTHON: Mapping[str, tuple[int, int]] = {
     "triclinium_core.adapters.smithy_core": (3, 12),
 }
-"""Modules that cannot be imported in older versions of Python, which lack the adapted package."""
+"""Oldest Python version of modules whose adapted package supports no older one."""
 
 IMPORTED_AS: Mapping[str, str] = {
     "cassandra_driver": "cassandra",

@@ -117,7 +117,7 @@ def _bindings(tree: ast.Module) -> tuple[set[str], set[str]]:
 
 
 def foreign_writes(sources: Sequence[SourceFile], owner: str) -> list[str]:
-    """Find assignments, outside of the module of a class, to attributes of its objects or to those attributes' values.
+    """Find assignments, outside the module of a class, to attributes of its objects or to those attributes' values.
 
     An object of the class is recognised by the annotation of its parameter or variable, and by its name: that of the
     class in lower case.
@@ -195,7 +195,7 @@ def long_test_names(sources: Sequence[SourceFile], words_max: int) -> list[str]:
 
 
 def words_in(sources: Sequence[SourceFile], words: Sequence[str]) -> list[str]:
-    """Find lines that have one of ``words`` as a word or as part of a name, in any case."""
+    """Find lines that have one of ``words``, or its plural in s, as a word or as part of a name, in any case."""
     pattern = re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, words))})s?(?![a-z])", re.IGNORECASE)
     return [
         f"{source.path}:{number}: has {found[0]!r}"

@@ -126,7 +126,7 @@ def origin(source: SourceFile, node: ast.ImportFrom) -> str:
 
 
 def local_names(source: SourceFile) -> dict[str, str]:
-    """Return the dotted names of the module's imported names."""
+    """Return the dotted name that each imported name of the module stands for."""
     meanings = {}
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
@@ -140,7 +140,7 @@ def local_names(source: SourceFile) -> dict[str, str]:
 
 
 def uses(source: SourceFile) -> Iterator[tuple[int, str]]:
-    """Yield line and dotted name of everything that is read or imported, under any local name."""
+    """Yield line and dotted name of everything that is read, or imported with ``from``, under any local name."""
     meanings = local_names(source)
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
@@ -185,7 +185,7 @@ def exported(source: SourceFile) -> list[str] | None:
     """Return the module's ``__all__``, or None if it has none.
 
     Raises:
-        ValueError: it is not a literal, so no tool can read it.
+        ValueError: ``__all__`` is not a literal, so no tool can read it.
     """
     for node in source.tree.body:
         if isinstance(node, ast.Assign) and is_all(node):

@@ -198,7 +198,7 @@ def test_imports_past_the_door() -> None:
     ],
 )
 def test_private_uses(text: str) -> None:
-    """Names with underscores, names missing in ``__all__`` and star imports are found."""
+    """Names with underscores, names missing from ``__all__`` and star imports are found."""
     provider = tree(init="", _fast="", wire="__all__ = ['Frame']")
 
     findings = import_rules.private_uses([parse("guest", text)], provider)

@@ -172,7 +172,7 @@ def test_packages_with_code_ignores_modules() -> None:
 
 @pytest.mark.parametrize("words", ["", "'''no full stop'''", "'''Two.\n\n    Paragraphs.'''"])
 def test_wordless_tests(words: str) -> None:
-    """A test without a docstring, without a full stop or with several paragraphs is found, even in a class."""
+    """A test whose docstring is missing, lacks a full stop or has several paragraphs is found, even in a class."""
     text = f"class TestA:\n    def test_b(self):\n        {words}\n        pass"
 
     assert ["a.py:2: TestA.test_b needs a docstring of one sentence"] == shape_rules.wordless_tests([parse("a", text)])

@@ -124,14 +124,14 @@ async def _connected(server: BenchServer, tls: TlsServer | None = None) -> Async
 
 @asynccontextmanager
 async def bare_stream(server: BenchServer) -> AsyncIterator[Ask]:
-    """Yield a stream for one task."""
+    """Yield a function that sends the requests of one task."""
     async with _connected(server) as stream:
         yield _Stream(stream, server.vbuckets).ask
 
 
 @asynccontextmanager
 async def bare_loop(server: BenchServer, tls: TlsServer | None = None) -> AsyncIterator[Ask]:
-    """Yield a loop for any number of tasks."""
+    """Yield a function that sends the requests of any number of tasks."""
     async with _connected(server, tls) as stream, trio.open_nursery() as nursery:
         loop = _Loop(stream, server.vbuckets)
         nursery.start_soon(loop.read)

@@ -1,4 +1,7 @@
-"""Servers that run on loopback for the duration of a block. The block of an external server yields None without it."""
+"""Servers that run on loopback for the duration of a block.
+
+The block of an external server yields None if that server is not installed.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.docs.pages import ROOT
 
 TEST_FOLDERS = (ROOT / "tests", ROOT / "tests" / "core", ROOT / "tests" / "trio_client")
-"""Folders from which the pages name tests."""
+"""Folders to which the paths of tests on the pages are relative."""
 
 
 def named(cell: str) -> list[str]:

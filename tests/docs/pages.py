@@ -53,7 +53,7 @@ def decisions_of(page: Path) -> Iterator[Decision]:
 
 
 def rows_of(page: Path) -> Iterator[list[str]]:
-    """Yield the cells of each row of the page's tables, including headers, without rulers."""
+    """Yield the cells of each row of the page's tables, including headers, but not rulers, which begin with ``|-``."""
     for line in page.read_text(encoding="utf-8").splitlines():
         if line.startswith("| "):
             yield [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]

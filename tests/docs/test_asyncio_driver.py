@@ -201,7 +201,7 @@ def test_sends_of_one_pass_are_one_write() -> None:
 
 
 def test_a_refused_submission_leaves_no_references() -> None:
-    """If the driver refuses a submission, the objects of the caller's task are freed."""
+    """If the machine refuses a submission, the objects of the caller's task are freed."""
 
     class Thing:
         """Object of a caller."""

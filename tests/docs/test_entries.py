@@ -115,7 +115,7 @@ class Sample:
     ],
 )
 def test_defaults_are_shown_as_python(signature: str, expected: str) -> None:
-    """Defaults are shown as Python code, or the signature is left unchanged."""
+    """Defaults are shown as Python code; a signature that is not Python is left unchanged."""
     assert expected == short_defaults(signature, Sample)
 
 

@@ -41,7 +41,7 @@ TEST_PROGRAMS = sorted(EXAMPLES.glob("test_*.py"))
 NEEDS_A_NODE = {"asyncio_driver"}
 """Programs that take a connection string on the command line."""
 SETS_UP_THE_LOG = {"read_the_story"}
-"""Programs that change global state of the process."""
+"""Programs that configure logging, which is global state of the process."""
 
 
 READMES = sorted(ROOT.glob("*/README.md"))
@@ -130,7 +130,7 @@ def test_the_tutorial_prints_its_output(node: str, tmp_path: Path, capsys: pytes
 
 @pytest.mark.parametrize("page", [README, INDEX], ids=lambda page: page.stem)
 def test_the_first_page_program_works(page: Path) -> None:
-    """The first page's program works on a node with its user and bucket; only its connection string is replaced."""
+    """The program on the first page works on a node with the same user and bucket, with another connection string."""
     (program,) = [block.text for block in blocks_of(page) if block.language == "python"]
     with served("--username", "app", "--password", "secret", "--bucket", "travel") as node:
         output = run("-", text=program.replace(README_NODE, f'"{node}"'))
@@ -177,7 +177,7 @@ async def write_ada(said: Mapping[str, str]) -> None:
 
 
 def test_the_example_with_faults_logs_as_shown() -> None:
-    """The command of the page logs the first write as shown, except for its time and connection."""
+    """The command on the page logs the first write as shown, except for its time and connection."""
     serve, *_ = [block.text for block in blocks_of(TESTING) if block.text.startswith("triclinium serve")]
     (shown,) = [json.loads(block.text) for block in blocks_of(TESTING) if block.language == "json"]
     command = [sys.executable, "-c", SERVE, *shlex.split(serve.replace("\\\n", " "))[1:]]
@@ -196,7 +196,7 @@ def test_the_example_with_faults_logs_as_shown() -> None:
 
 
 def test_batch_answers_are_as_shown() -> None:
-    """The questions of the page on ``--batch`` have the answers below them, including that to an invalid question."""
+    """The questions on the page about ``--batch`` have the answers below them; an invalid question has an error."""
     questions, answers = [block.text for block in blocks_of(BATCH) if block.language == "json"]
     result = CliRunner().invoke(main, ["explain", "--batch", "-"], input=questions)
 

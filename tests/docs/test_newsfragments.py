@@ -55,7 +55,7 @@ def test_names_on_the_page_exist(page: Path) -> None:
 
 @rows("page", [*(DOCS / "newsfragments").glob("*.*.md")])
 def test_fragments_are_plain_markdown(page: Path) -> None:
-    """Newsfragments have no Sphinx roles, because the changelog is also read outside of Sphinx."""
+    """Newsfragments have no Sphinx roles, because the changelog is also read outside Sphinx."""
     assert [] == re.findall(r"\{\w+(?::\w+)?\}`", page.read_text(encoding="utf-8"))
 
 

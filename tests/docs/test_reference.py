@@ -33,7 +33,7 @@ BEYOND = (
 ENTRY = re.compile(r'<dt class="sig sig-object py" id="([\w.]+)">(.*?)</dt>', re.DOTALL)
 MODULE = re.compile(r'id="module-([\w.]+)"')
 SIGNATURE_LENGTH_MAX = 1100
-"""Maximum for a class with nearly thirty options; a longer signature shows a value that is useless to readers."""
+"""Maximum number of characters, enough for nearly thirty options. A longer signature shows a value that is useless."""
 
 pytestmark = [pytest.mark.native, pytest.mark.long]
 

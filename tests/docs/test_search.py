@@ -56,7 +56,7 @@ def test_guides_come_first() -> None:
     ],
 )
 def test_a_page_title_beats_mentions(query: str, best: str) -> None:
-    """A page with the query as its name is before pages that mention it, even if it is an explanation."""
+    """A page whose name contains the query ranks before pages that mention the query, even if it is an explanation."""
     found = [(page, page, 5, "text") for page in ("howto/connect", "tutorial", best, "howto/scan")]
 
     assert best == ranking(query, *found)[0]

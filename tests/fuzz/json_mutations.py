@@ -1,4 +1,4 @@
-"""Changes of JSON documents at any path: other numbers, words, strings and containers.
+"""Changes to JSON documents at any path: other numbers, words, strings and containers.
 
 A document is a value as ``json.loads`` returns it. ``Text`` in it holds JSON that ``json.dumps`` cannot write.
 """
@@ -60,7 +60,7 @@ REPLACEMENTS = tuple(map(Text, (*NUMBERS, *WORDS, *STRINGS, *CONTAINERS)))
 """Every value that replaces another at a path."""
 DELETE, REPEAT, RENAME = "delete", "repeat", "rename"
 Change: TypeAlias = Text | str | object
-"""A replacement, one of the three changes of the surrounding container, or another part of the document."""
+"""A replacement, one of the three changes to the surrounding container, or another part of the document."""
 CHANGES: Sequence[Change] = (*REPLACEMENTS, DELETE, REPEAT, RENAME)
 
 
@@ -154,7 +154,7 @@ def draw(rng: random.Random, document: object) -> bytes:
 
 
 def single_changes(document: object) -> Iterator[object]:
-    """Yield unencoded documents: for each path, each replacement of the same kind and each change of its container."""
+    """Yield unencoded documents: for each path, each replacement of the same kind and each change to its container."""
     for path in paths(document):
         for change in (*of_its_kind(part(document, path)), DELETE, REPEAT, RENAME):
             yield changed(document, path, change)

@@ -366,7 +366,7 @@ class Client:
             else:
                 self._now = max(self._now, self.machine.wakeup)
                 self._feed(neutral.TimePassed())
-        raise AssertionError("the client keeps itself busy without end")
+        raise AssertionError("the client is still busy after STEPS_MAX steps")
 
     def _feed(self, event: couchbase.Event) -> None:
         for action in self.machine.handle(event, self._now):
@@ -495,7 +495,7 @@ OF_SERVICES: Sequence[tuple[object, Callable[[bytes], None]]] = tuple(
 
 @cache
 def systematic() -> Sequence[tuple[object, Callable[[bytes], None]]]:
-    """Return every systematic change of the key-value documents, each of which affects the entire client."""
+    """Return every systematic change to the key-value documents, each of which affects the entire client."""
     return [(bent, play) for document, play in OF_KEY_VALUE for bent in single_changes(document)]
 
 

@@ -29,7 +29,7 @@ STEPS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change of the bytes: ``replacement`` replaces up to ``length`` bytes from ``position``, modulo the size."""
+    """One change to the bytes: ``replacement`` replaces up to ``length`` bytes from ``position``, modulo the size."""
 
     position: int
     length: int
@@ -38,7 +38,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One input of a target: the changes of the valid bytes, and the positions of the cuts."""
+    """One input of a target: the changes to the valid bytes, and the positions of the cuts."""
 
     scene: int
     edits: tuple[Edit, ...]
@@ -122,7 +122,7 @@ def play(attack: Attack) -> None:
             break
         witness.feed(neutral.TimePassed(), max(0.0, scene.machine.wakeup))
     else:
-        raise AssertionError("the client keeps itself busy without end")
+        raise AssertionError("the client is still busy after STEPS_MAX steps")
     witness.feed(neutral.TimePassed(), DEADLINE)
 
     assert dict.fromkeys(range(1, len(OPERATIONS) + 1), 1) == dict(witness.settled)

@@ -11,7 +11,7 @@ from tests.fuzz.test_node_fuzz import attacks
 
 @given(attack=attacks(len(DOCUMENTS)))
 def test_any_document(attack: Attack) -> None:
-    """Rows and rest of any body agree with a parser of the complete body, and both refuse the same bodies."""
+    """For any body that is an object with unrepeated keys, splitter and parser agree about rows, rest and refusal."""
     play_rows(attack)
 
 

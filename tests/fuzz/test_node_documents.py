@@ -15,18 +15,18 @@ from triclinium_core import errors
 
 @given(seed=st.integers(0, 2**64 - 1))
 def test_any_document(seed: int) -> None:
-    """With random changes of a document, each caller gets one result or one exception of the library."""
+    """With random changes to a document, each caller gets one result or one exception of the library."""
     node_documents.play_document(random.Random(seed))
 
 
 @pytest.mark.parametrize("number", range(0, len(node_documents.systematic()), len(node_documents.systematic()) // 40))
 def test_systematic_changes(number: int) -> None:
-    """A sample of the systematic changes of key-value documents breaks no invariant; ``.ci/run`` plays all of them."""
+    """A sample of the systematic changes to key-value documents breaks no invariant; ``.ci/run`` plays all of them."""
     node_documents.play_input(number, random.Random(0))
 
 
 def test_valid_documents() -> None:
-    """With valid documents, the client reads a document of a named collection, and no caller gets an error."""
+    """With valid documents, the client reads a document of a named collection, and no document breaks an invariant."""
     client = node_documents.Client(node_documents.Node())
     client.ask(node_documents.READ_NAMED)
     for document, play in (*node_documents.OF_KEY_VALUE, *node_documents.OF_SERVICES):

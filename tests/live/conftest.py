@@ -118,13 +118,13 @@ def cassandra_session(cassandra_server: CassandraServer) -> Iterator[Session]:
 
 @pytest.fixture
 def default() -> WatchedPolicy:
-    """Return the default policy of Cassandra's driver, watched."""
+    """Return the default Cassandra policy, watched."""
     return WatchedPolicy(DefaultRetryPolicy())
 
 
 @pytest.fixture
 def downgrading() -> WatchedPolicy:
-    """Return the downgrading policy, watched."""
+    """Return the downgrading Cassandra policy, watched."""
     return WatchedPolicy(ConsistencyDowngradingRetryPolicy())
 
 

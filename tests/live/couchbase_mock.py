@@ -67,7 +67,7 @@ def find_program() -> MockProgram:
 
 
 class CouchbaseMock:
-    """Context manager of one mock, which ends it.
+    """Context manager that starts one mock and ends it.
 
     Args:
         nodes: number of nodes; each document has a replica on all other nodes, so that none is lost if a node fails.

@@ -15,11 +15,11 @@ SAFETY_NET_SECONDS = 60.0
 
 
 class LineProcess:
-    """Context manager of one process, which ends it.
+    """Context manager that starts one process and ends it.
 
     Args:
         command: program and arguments.
-        end_with: signal that ends it; None if the end of its input does.
+        end_with: signal that ends the process; None if the end of its input ends it.
     """
 
     def __init__(self, command: Sequence[str], *, end_with: signal.Signals | None = None) -> None:

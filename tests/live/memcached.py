@@ -26,7 +26,7 @@ ANY_PORT = -1
 
 
 class Memcached:
-    """Context manager of one server, which ends it.
+    """Context manager that starts one server and ends it.
 
     Args:
         port: port on which it listens; any free port by default.
@@ -39,7 +39,7 @@ class Memcached:
         self._folder = Path(tempfile.mkdtemp(prefix="memcached-"))
         self._process: subprocess.Popen[bytes] | None = None
         if os.geteuid() == 0:
-            # Give the folder away, because memcached drops its privileges before it writes the file.
+            # Make the unprivileged user the owner, because memcached drops its privileges before it writes the file.
             shutil.chown(self._folder, "nobody")
         self.port = port
 

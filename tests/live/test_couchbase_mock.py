@@ -253,7 +253,7 @@ async def test_locks_of_a_missing_document(store: triclinium.Collection, key: st
 
 
 async def test_counters(store: triclinium.Collection, key: str) -> None:
-    """The client creates a counter with its initial value, and counts up and down; counting in a text raises."""
+    """The client creates a counter with its initial value, and counts up and down; counting in a string raises."""
     created = await store.binary.increment(key, delta=7, initial=5)
     up = await store.binary.increment(key, delta=7, initial=5)
     down = await store.binary.decrement(key)

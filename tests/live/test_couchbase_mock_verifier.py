@@ -1,6 +1,6 @@
 """CouchbaseMock verifies the retry schedules of its error map: one for each algorithm of SDK-RFC 0013.
 
-The result depends on milliseconds, so that a busy machine can spoil an attempt, which is then repeated. A wrong
+The result depends on milliseconds, so a busy machine can spoil an attempt, which is then repeated. A wrong
 schedule fails every time.
 """
 

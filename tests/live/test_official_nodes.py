@@ -18,7 +18,7 @@ FOUND_OUT = IMPLEMENTED_FEATURES - {
     HelloFeature.CLUSTERMAP_NOTIFICATION,
     HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,
 }
-"""Features for pushed configs. Without them, the client gets a new config from NOT_MY_VBUCKET or by polling."""
+"""Features without pushed configs: the client gets a new config with NOT_MY_VBUCKET or by polling."""
 
 
 async def store_and_read(official: Official, value: int) -> None:

@@ -1,4 +1,4 @@
-"""``python -m tests.mutants``: plant each bug in a copy of the sources, run the tests there, and show which notice.
+"""``python -m tests.mutants``: plant each bug in a copy of the sources, run the tests there, and show which ones fail.
 
 The exit status is 1 if a bug survives or cannot be planted.
 """

@@ -19,7 +19,9 @@ from tests.mutants.mutant import ROOT, SOURCES, Mutant
 
 PROPERTIES = ("tests/properties/test_kv_machine.py",)
 SECONDS_MAX = 300.0
-"""Seconds after which a run counts as failed. On an idle core, a run with the unchanged sources takes a quarter."""
+"""Seconds after which a run counts as failed.
+On an idle core, a run with the unchanged sources takes a quarter of it.
+"""
 
 HANGS = "(time is up)"
 
@@ -61,7 +63,7 @@ class Finding:
 
     @property
     def summary(self) -> str:
-        """Return a line of progress."""
+        """Result in one line, for the progress of the command."""
         if self.problem:
             return f"cannot be planted: {self.problem}"
         runs = [run for run in (self.by_properties, self.by_units) if run is not None]

@@ -1,7 +1,7 @@
 """Planted bug: lines of the sources, and their replacement.
 
-The lines are found in any file and at any indentation, so a bug survives the renaming of files, modules and classes
-around it. They must occur exactly once in the sources.
+The lines are found in any file and at any indentation, so a bug still fits after files, modules and classes around it
+are renamed. They must occur exactly once in the sources.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def sources_of(tree: Path) -> Mapping[Path, str]:
 
 
 def _places(path: Path, text: str, find: Sequence[str]) -> Iterator[tuple[Path, int, str]]:
-    """Return the positions of the lines in a file, with their indentation."""
+    """Yield the positions of the lines in a file, with their indentation."""
     if find[0] not in text:
         return
     lines = text.splitlines()
@@ -100,7 +100,7 @@ def read_mutant(path: Path) -> Mutant:
 
 
 def mutants() -> list[Mutant]:
-    """Return all planted bugs, by name."""
+    """Return all planted bugs, sorted by name."""
     return [read_mutant(path) for path in sorted(SNIPPETS.glob("*.toml"))]
 
 

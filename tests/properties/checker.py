@@ -44,7 +44,7 @@ class Checker:
 
     statistics: Callable[[], ClientStatistics] = ClientStatistics
     is_cut_off: Callable[[], bool] = lambda: False
-    """Returns whether a stream is broken without the client's knowledge."""
+    """Function that returns whether a stream is broken and the client has not noticed."""
     violations: list[Violation] = field(default_factory=list)
     """Violations found while the node runs. ``check`` raises the first one, because the node cannot raise it."""
 

@@ -1,7 +1,7 @@
 """Durable writes during faults: replication stops and continues, and sometimes one node fails.
 
-The client's results must fit a history in which no acknowledged write is lost, as in ``clusters``. Unlike there, this
-cluster really loses writes that were not durable.
+The client's results must fit a history in which no acknowledged write is lost. The cluster really loses writes that
+were not durable.
 """
 
 from __future__ import annotations

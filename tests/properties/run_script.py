@@ -157,7 +157,7 @@ class ScriptRunner:
             await self._collection(scripts.DEFAULT).get("ada")
         except trio.ClosedResourceError:
             return
-        raise Violation("a client that is closed still answers")
+        raise Violation("a closed client still performs operations")
 
     async def _call_from_outside(self, call: scripts.ScriptedCall) -> None:
         submissions: list[Submission] = []
@@ -250,7 +250,7 @@ class ScriptRunner:
             raise
         else:
             if trio.current_time() > began + KV_SECONDS + ROUNDING:
-                raise Violation(f"{submission} took {trio.current_time() - began} s")
+                raise Violation(f"{submission} took {trio.current_time() - began} s, more than the kv timeout")
             if isinstance(reported, errors.CouchbaseException):
                 self._note(f"{type(reported).__name__} {reported.context.retry_attempts}", submission)
                 self._checker.failed(submission, reported)

@@ -19,7 +19,7 @@ KEYSPACES = {DEFAULT: 0, NAMED: COLLECTION_ID}
 """Keyspaces of the documents, with their collection ids."""
 
 REPLIES_SIZE = 100_000
-"""Number of bytes that exceeds the bytes of all responses in a script."""
+"""Number of bytes that is larger than all responses in a script together."""
 
 RETRY_STRATEGIES = (
     "default",
@@ -83,7 +83,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """Cut of all streams after the client has sent ``after_bytes`` more bytes to the node."""
+    """Cut of each open stream after the client has sent ``after_bytes`` more bytes on it."""
 
     after_bytes: int
 

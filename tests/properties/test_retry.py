@@ -87,7 +87,7 @@ def expect(play: CallScript, quota: int, capacity: int, max_attempts: int) -> Ru
         acquired = COSTS[step]
         quota -= acquired
         now += DELAY
-    raise AssertionError("a script ends with a step that is final")
+    raise AssertionError("the script does not end with a final step")
 
 
 async def carry_out(play: CallScript, strategy: StandardRetryStrategy) -> RunOutcome:

@@ -19,7 +19,7 @@ Kind = Literal["docstring", "comment", "error", "test", "page"]
 LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "log"})
 
 WORDS_MIN = 4
-"""Minimum length of a sentence. Shorter texts are names and headings."""
+"""Minimum number of words in a sentence. Shorter texts are names and headings."""
 
 SKIPPED = frozenset({"docs/internals/glossary.md", "docs/internals/map.md", "docs/rfc_map.md"})
 """Pages of names, of docstrings from elsewhere, and of words to avoid."""

@@ -34,14 +34,14 @@ def test_it() -> None:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folder that the module takes for the root of the project."""
+    """Return a folder that the module takes for the root of the project."""
     monkeypatch.setattr(module, "ROOT", tmp_path)
     (tmp_path / "tests").mkdir()
     return tmp_path
 
 
 def test_a_source_has_docstrings_comments_and_messages(root: Path) -> None:
-    """The docstring of a test function has a kind of its own; fields of f-strings are replaced."""
+    """The docstring of a test function has the kind ``test``; fields of f-strings are replaced."""
     path = root / "tests" / "test_example.py"
     path.write_text(SOURCE)
 
@@ -64,7 +64,7 @@ def test_a_page_has_paragraphs_without_programs(root: Path) -> None:
 
 
 def test_sentences_end_at_full_stops_and_cells() -> None:
-    """Short texts and headings are left out."""
+    """A sentence ends at a full stop or with its table cell; short texts and headings are left out."""
     text = (
         "| a name | The first sentence is here. The second one follows. |\n\nArgs:\n    size: number of bytes sent.\n"
     )

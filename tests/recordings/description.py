@@ -10,7 +10,7 @@ from enum import Enum
 import msgspec
 
 BYTES_SHOWN_MAX = 32
-"""Maximum number of bytes that are written in full; of longer ones the size and a digest are written."""
+"""Maximum number of bytes that are written in full; for longer values, the size and a digest are written."""
 
 
 def described(value: object) -> str:

@@ -14,7 +14,7 @@ import trio
 from tests.soak.nodes import resident_bytes
 
 GROWTH_MAX = 0.03
-"""Maximum growth of a median between the first and the last quarter of the time after the warm-up."""
+"""Maximum growth of the median from the first to the last quarter of the time after the warm-up, as a share."""
 WARM_UP_SHARE = 0.2
 """Share of the samples that are ignored, while caches fill and the allocator reaches its size."""
 

@@ -27,7 +27,7 @@ READ_SECONDS = 200.0
 """Safety net in seconds; every read also has its own timeout."""
 POLL_SECONDS = 0.05
 MANY = 100
-"""Number of operations of one kind, of which at least one must succeed."""
+"""Number of operations of one kind from which on at least one must have succeeded."""
 ROUTINE_TIMERS = {
     TimerKind.KEEP_ALIVE,
     TimerKind.CONFIG_POLL,
@@ -56,7 +56,7 @@ class SoakReport:
     """Exceptions of the documents that could not be read after the faults."""
 
     def complaints(self) -> list[str]:
-        """Return all complaints."""
+        """Return a line for each problem that the results show."""
         return [*self._about_leftovers(), *self._about_operations(), *self._about_documents(), *self._about_memory()]
 
     def _about_leftovers(self) -> Iterator[str]:

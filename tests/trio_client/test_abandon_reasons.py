@@ -128,7 +128,7 @@ async def test_a_moved_deadline_counts(autojump_clock: MockClock) -> None:
 
 
 async def test_a_block_outside_the_nursery_does_not_count(autojump_clock: MockClock) -> None:
-    """An expired block of the parent task does not affect a child task whose nursery is outside of the block."""
+    """An expired block of the parent task does not affect a child task whose nursery is outside the block."""
     machine = silent_machine()
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         with suppress(trio.TooSlowError), fail_after(1):

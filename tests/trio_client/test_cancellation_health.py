@@ -51,7 +51,7 @@ def silent(fake: FakeCluster) -> None:
 
 
 def dead_for_a_second(fake: FakeCluster) -> None:
-    """Kill a node."""
+    """Kill a node, which revives after a second."""
     fake.nodes.kill(1)
 
 

@@ -100,7 +100,7 @@ async def answer_in_http(stream: trio.abc.Stream) -> None:
 
 
 async def listen(stream: trio.abc.Stream) -> None:
-    """Read without ever responding."""
+    """Read until the client closes the stream, and never respond."""
     while await stream.receive_some():
         pass
 
@@ -313,7 +313,7 @@ class Budgeted:
     def retry_after(
         self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
     ) -> triclinium.retries.RetryAction:
-        """Spend a token."""
+        """Spend a token on a decision of the inner strategy, or refuse if none is left."""
         if self.tokens < 1:
             return triclinium.retries.RetryAction.no_retry()
         self.tokens -= 1

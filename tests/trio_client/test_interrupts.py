@@ -16,7 +16,7 @@ pytestmark = pytest.mark.native
 PROGRAM = Path(__file__).with_name("interrupted_program.py")
 TIMES = 40
 DELAY_SECONDS_MAX = 0.02
-"""Longer than opening and closing a cluster takes."""
+"""Maximum delay of a signal, which is longer than opening and closing a cluster takes."""
 
 
 def test_control_c_is_a_plain_keyboard_interrupt() -> None:

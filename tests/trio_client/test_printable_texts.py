@@ -146,7 +146,7 @@ def test_every_value_with_hostile_arguments() -> None:
         except OWN_ERRORS as error:
             wrong += [f"{where}: {text!r}" for text in faults_of(error)]
         except (TypeError, ValueError, AttributeError, LookupError, RuntimeError):
-            # Ignore Python's errors for wrong arguments, and trio's for a call outside of a run.
+            # Ignore Python's errors for wrong arguments, and trio's for a call outside a run.
             pass
 
     assert [] == wrong

@@ -93,7 +93,7 @@ async def test_results_of_blocks_belong_to_their_run() -> None:
 
 
 async def test_a_thread_without_a_run_is_refused() -> None:
-    """A call from a thread without a run raises, because there is no clock outside of trio."""
+    """A call from a thread without a run raises, because there is no clock outside trio."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         with pytest.raises(RuntimeError, match=ELSEWHERE):
             await trio.to_thread.run_sync(cluster.set_authenticator, AUTHENTICATOR)

@@ -21,7 +21,7 @@ from tests.wasm.inside import is_native
     ],
 )
 def test_only_module_marks_are_native(expected: bool, source: str) -> None:
-    """Only a module-wide mark leaves out the entire module; marked functions are deselected by name."""
+    """Only a mark in ``pytestmark`` leaves out a module; one in another variable or on a function does not."""
     assert expected is is_native(source)
 
 

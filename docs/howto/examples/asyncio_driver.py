@@ -49,7 +49,7 @@ LEVELS = {
 }
 
 WRITE_SIZE_MAX = 256 * 1024
-"""Maximum bytes joined for one write. From its start, they count as handed over: this bounds the ambiguous bytes."""
+"""Maximum number of bytes joined for one write. All count as handed over from its start, hence possibly applied."""
 
 READ_SIZE_MIN = 32 * 1024
 """Minimum number of bytes in one read of asyncio if as many have arrived. After a shorter read, the socket is empty."""
@@ -448,7 +448,7 @@ class Stream(asyncio.Protocol):
             self._call_soon(self._flush)
 
     def _check(self, passes: int) -> None:
-        """Let asyncio read for some passes of the event loop, then write. Data that arrives first ends the stream."""
+        """Let asyncio read for some passes of the event loop, then write. Data that arrives before ends the stream."""
         if passes:
             self._call_soon(self._check, passes - 1)
         else:

@@ -69,7 +69,7 @@ class Driver:
                 call.hear(RequestStarted())
                 while call.end is None:
                     event: CassandraEvent = TimerFired()
-                    with trio.move_on_at(machine.wakeup):  # trio's clock, as the machine's
+                    with trio.move_on_at(machine.wakeup):  # the machine uses trio's clock
                         event = await call.events.receive()
                     call.carry_out(machine.handle(event, trio.current_time()), nursery)
             finally:

@@ -37,7 +37,7 @@ def in_words(verdict: RetryVerdict) -> str:
 
 
 def ask() -> None:
-    """Print the decisions of both policies on a first failure."""
+    """Print the decisions of both policies on each failure, before any retry."""
     for failure in FAILURES:
         print(f"{type(failure).__name__}: {failure}")
         for policy in (DefaultRetryPolicy(), ConsistencyDowngradingRetryPolicy()):

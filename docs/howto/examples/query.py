@@ -23,7 +23,7 @@ class Person:
 
 
 async def first_older_than(cluster: Cluster, age: int) -> Person | None:
-    """Return the youngest person above an age, and abandon the other rows."""
+    """Return the youngest person above an age, or None, and abandon the other rows."""
     async with cluster.query(OLDER_THAN, age=age, row_type=Person, readonly=True) as result:
         async for person in result:
             return person

@@ -50,7 +50,7 @@ async def print_once(printer: Printer) -> str:
 
 
 async def when_it_does_not_help() -> None:
-    """Show the last error, and the attempts in its notes and as data."""
+    """Show the last error, and its attempts as data."""
     try:
         await print_once(Printer(failures=9))
     except ConnectionError as error:
@@ -74,7 +74,7 @@ async def before_the_deadline() -> None:
 
 
 async def a_second_for_each() -> None:
-    """Limit each attempt to one second. The limit is inside of the attempt, so that its timeout is retried."""
+    """Limit each attempt to one second. The limit is inside the attempt, so that its timeout is retried."""
     naps = iter([5.0, 0.5])
     async for attempt in triclinium.attempts(quota, on=trio.TooSlowError):
         with attempt, trio.fail_after(1):

@@ -92,7 +92,7 @@ async def streams() -> None:
 
 
 async def in_vain() -> None:
-    """Show the last error of httpx, with the attempts in its notes."""
+    """Show the attempts that the last error of httpx records."""
     async with client_of(Shop(503, httpx.ConnectError("refused"), httpx.ConnectError("refused"))) as client:
         try:
             await client.get("/orders/7")

@@ -20,7 +20,7 @@ async def total(collection: Collection, prefix: str) -> int:
 
 
 async def first_above(collection: Collection, limit: int) -> str | None:
-    """Return the id of a counter above a limit, and abandon the rest of the scan."""
+    """Return the id of a counter above a limit, or None, and abandon the rest of the scan."""
     async with collection.scan(RangeScan("hits-", ScanTerm("hits.", exclusive=True))) as found:
         async for item in found:
             if item.content_as(int) > limit:

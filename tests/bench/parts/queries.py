@@ -131,7 +131,7 @@ async def measured_at_once(at_once: AtOnce, query: Query, count: int) -> Mapping
     with Stopwatch() as watch:
         found = await at_once(query, count)
     if list(found) != [ROWS_OF_EACH] * count:
-        raise AssertionError(f"{found!r} rows were read, and each query has {ROWS_OF_EACH}")
+        raise AssertionError(f"{found!r} rows were read; expected for each query: {ROWS_OF_EACH}")
     return watch.both(count)
 
 

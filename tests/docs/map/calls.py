@@ -33,7 +33,7 @@ def _line(depth: int, frame: FrameType) -> str:
 
 
 def _is_entry(frame: FrameType, callers: Sequence[FrameType]) -> bool:
-    """Return whether a function was called from another file, and is not in one of the ``HELPERS``."""
+    """Return whether a function was called from another file, is not in one of the ``HELPERS``, and is not nested."""
     path = frame.f_code.co_filename
     is_called_from_elsewhere = not callers or callers[0].f_code.co_filename != path
     return is_called_from_elsewhere and not path.endswith(HELPERS) and "<locals>" not in frame.f_code.co_qualname

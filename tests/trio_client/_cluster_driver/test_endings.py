@@ -52,7 +52,7 @@ async def test_telemetry_is_logged_at_the_end(caplog: pytest.LogCaptureFixture) 
 
 
 async def test_queued_operations_at_the_end_were_not_sent() -> None:
-    """Closing the cluster fails a waiting operation without a response, and one queued in the same pass as not sent."""
+    """Closing the cluster fails a waiting operation as unanswered, and one queued in the same pass as not sent."""
     reported: list[str] = []
 
     async def ask(make: Callable[[], Operation]) -> None:

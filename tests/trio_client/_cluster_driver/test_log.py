@@ -196,7 +196,7 @@ def test_user_names_are_unmarked_without_redaction(caplog: pytest.LogCaptureFixt
 
 @rows("redact", [False, True])
 def test_lines_are_printable_and_bounded(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
-    """A text of any size from a node or a caller brings no line break, escape or mark into a log line or its fields."""
+    """Text of any size from a node or a caller puts no line break, escape or mark into a log line or its fields."""
     caplog.clear()
     evil = "\n\x1b[31m\x9b\u202e\u2028\ud800\x7f" * 10_000
     log = Log(redact=redact)

@@ -61,7 +61,7 @@ async def test_buckets_have_separate_changes() -> None:
 
 
 async def test_iteration_ends_after_close(autojump_clock: MockClock) -> None:
-    """After ``close``, an unread change is still returned and then the iteration ends, also for a waiting reader."""
+    """After ``close``, an unread change is still returned and then the iteration ends, even for a waiting reader."""
     changes = TopologyChanges([version(1, 1)])
     waiting = TopologyChanges([])
     found: list[TopologyChange] = []
@@ -116,7 +116,7 @@ async def test_a_change_reaches_its_watcher(autojump_clock: MockClock) -> None:
 
 
 async def test_closing_the_cluster_ends_subscriptions(autojump_clock: MockClock) -> None:
-    """Closing the cluster ends the iteration, also in a task outside of it; a later subscription raises."""
+    """Closing the cluster ends the iteration, even in a task outside it; a later subscription raises."""
     seen: list[TopologyChange] = []
     async with open_fake_cluster(options=OPTIONS) as fake, trio.open_nursery() as nursery:
         async with fake.open_client() as cluster:

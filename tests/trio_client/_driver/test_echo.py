@@ -296,5 +296,5 @@ class EchoBench:
 
 @pytest.mark.parametrize("law", NEUTRAL_LAWS, ids=lambda law: law.__name__)
 async def test_the_echo_driver_keeps_the_law(law: NeutralLaw, mock_clock: MockClock) -> None:
-    """A driver of another protocol than Couchbase's satisfies the protocol-neutral laws."""
+    """A driver of a protocol other than Couchbase's satisfies the protocol-neutral laws."""
     await law(EchoBench(mock_clock))

@@ -233,7 +233,7 @@ async def test_a_closed_stream_blocks_the_next_request(make_pair: Callable[[], A
 
 @pytest.mark.native
 async def test_bytes_before_an_unwritten_request() -> None:
-    """If bytes arrive before any part of a request is written, the stream is lost with nothing handed over."""
+    """If bytes arrive before any part of a request is written, the stream is lost, with no request handed over."""
     ours, theirs = socket.socketpair()
     ears = Ears(connector_to(trio.SocketStream(trio.socket.from_stdlib_socket(ours))))
 

@@ -394,7 +394,7 @@ async def test_data_is_handed_over_once_encrypted() -> None:
 
 
 async def test_unsent_records_are_sent_while_reading() -> None:
-    """A reply to the peer is sent as soon as the socket accepts it, even if no task sends."""
+    """A reply to the peer is sent as soon as the socket accepts it, even if no task calls ``send_all``."""
     stream, peer = await open_pair()
     await send_a_part(stream)
     is_behind = stream.is_behind

@@ -134,7 +134,7 @@ async def test_a_node_that_never_serves_the_bucket(autojump_clock: MockClock) ->
 
 
 async def test_create_with_a_node_down(autojump_clock: MockClock) -> None:
-    """If a node is down, ``create_bucket`` ends with a timeout that names it."""
+    """If a node is down, ``create_bucket`` ends with a timeout that names the node."""
     async with open_fake_cluster(nodes=2) as fake, fake.open_client() as cluster:
         await cluster.wait_until_ready()
         fake.nodes.kill(1)

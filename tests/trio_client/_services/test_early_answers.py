@@ -70,7 +70,7 @@ class EarlyService:
 
 
 class Instead:
-    """Connector that replaces one port by another."""
+    """Connector that replaces one port with another."""
 
     def __init__(self, inner: Connector, ports: dict[int, int]) -> None:
         self._inner = inner

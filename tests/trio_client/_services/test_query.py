@@ -157,7 +157,7 @@ async def test_a_scope_sends_its_query_context(autojump_clock: MockClock) -> Non
 
 
 async def test_a_missing_scope(autojump_clock: MockClock) -> None:
-    """A query in a missing scope raises ScopeNotFoundException with the scope, and the client goes on."""
+    """A query in a missing scope raises ScopeNotFoundException with the scope, and the client continues."""
     async with open_queried() as queried:
         said = {"code": 12021, "msg": "Scope not found in CB datastore default:travel.nowhere"}
         queried.answers(FakeAnswer(errors=[said]))

@@ -342,7 +342,7 @@ async def test_leaving_the_block_while_rows_arrive() -> None:
 
 
 async def test_closing_the_cluster_ends_rows() -> None:
-    """After the cluster is closed, reading rows raises an error that says so."""
+    """After the cluster is closed, reading rows raises an error with this reason."""
     async with open_scripted(Pieces([b"1"], None).machine) as cluster:
         block = cluster.query(STATEMENT)
         result = await block.__aenter__()

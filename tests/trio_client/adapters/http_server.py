@@ -25,12 +25,12 @@ class HttpReply:
 
 @dataclass(frozen=True)
 class HangUpHttp:
-    """Close the connection after the request, without a response."""
+    """Step that closes the connection after the request, without a response."""
 
 
 @dataclass(frozen=True)
 class Silence:
-    """Never respond to the request."""
+    """Step that never responds to the request."""
 
 
 HttpStep = HttpReply | HangUpHttp | Silence

@@ -16,7 +16,7 @@ from triclinium_core.testing.fakes.store.documents import vbucket_of
 
 
 class RawClient:
-    """One connection."""
+    """Client with one connection."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream

@@ -26,7 +26,7 @@ BAD: Judged = (WORSE, check(WORSE))
 
 
 def shown(judged: Judged, *, width: int | None = None, seconds: float = 0.25, missing: int = 0) -> str:
-    """Return the output on a terminal of this width, or in a pipe without a width."""
+    """Return the output with a terminal of ``width`` columns, or with a pipe if no width is given."""
     file = StringIO()
     terminal = Console(file=file, force_terminal=True, width=width, color_system=None, legacy_windows=False)
     screen = Screen(Console(file=file) if width is None else terminal)

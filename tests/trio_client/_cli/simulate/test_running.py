@@ -32,7 +32,7 @@ class Pool(ThreadPoolExecutor):
         initializer: Callable[..., None],
         initargs: tuple[MutableSequence[float]],
     ) -> None:
-        # Do not use the given initializer, because it sets signal handlers, which only the main thread may do.
+        # Do not use the given initializer, because it sets signal handlers, and only the main thread may set them.
         super().__init__(size, initializer=partial(running.share, *initargs))
         self.sizes.append(size)
 
@@ -64,7 +64,7 @@ def test_processes_are_limited_by_strategies(pool: type[Pool], jobs: int, expect
 
 
 def test_a_process_that_dies_is_an_error(pool: type[Pool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that dies raises an error with suggestions instead of a hang."""
+    """If a process dies, the simulation raises an error with suggestions and does not hang."""
     monkeypatch.setattr(running, "ProcessPoolExecutor", DyingPool)
 
     with pytest.raises(click.ClickException, match="a process of the simulation died; try fewer clients, or --jobs 1"):

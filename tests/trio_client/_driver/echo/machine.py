@@ -21,7 +21,7 @@ RECONNECT_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class EchoSubmitted:
-    """A user submits a text."""
+    """Submission of a text by a user."""
 
     token: neutral.Token
     text: str
@@ -31,14 +31,14 @@ class EchoSubmitted:
 
 @dataclass(frozen=True)
 class EchoAbandoned:
-    """The user cancelled the call."""
+    """Cancellation of a call by its user."""
 
     token: neutral.Token
 
 
 @dataclass(frozen=True)
 class Echoed:
-    """Resume the user's task with the text."""
+    """Echo of a text, with which the user's task resumes."""
 
     token: neutral.Token
     text: str
@@ -46,7 +46,7 @@ class Echoed:
 
 @dataclass(frozen=True)
 class EchoFailed:
-    """Raise ``error`` in the user's task."""
+    """Failure of a text, whose ``error`` the user's task raises."""
 
     token: neutral.Token
     error: EchoError
@@ -131,7 +131,9 @@ class EchoMachine:
     ) -> Sequence[EchoAction | neutral.NeutralAction]:
         line = b"%d %s\n" % (token, text.encode())
         if "\n" in text or len(line) > LINE_SIZE_MAX:
-            raise ArgumentError(f"text={text[:20]!r} must be one line of {LINE_SIZE_MAX} bytes", parameter="text")
+            raise ArgumentError(
+                f"text={text[:20]!r} must be one line of at most {LINE_SIZE_MAX} bytes", parameter="text"
+            )
         self._open[token] = _Open(line, self._timers.schedule(deadline, EchoTimer.DEADLINE, token))
         return self._unsent() if self._is_ready else ()
 
