@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triclinium_core.testing.fakes.services.management.users import FakeUsers
+from triclinium_core.testing.fakes.services.management.user_store import FakeUsers
 from triclinium_core.testing.fakes.services.script import FakeScript
 from triclinium_core.testing.fakes.services.search.indexes import FakeSearchIndexes
 from triclinium_core.testing.fakes.services.statements.indexes import FakeIndexes

@@ -2,7 +2,7 @@
 
 The initial buckets of the nodes share their collections; each bucket created later has separate collections.
 
-Source: Couchbase Server documentation, "Creating and Editing Buckets".
+Source: Couchbase Server documentation, "Creating and Editing Buckets"; ns_server of version 7.6, "ns_bucket".
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum, unique
 
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_name
 from triclinium_core.testing.fakes.options import FakeNodeOptions
@@ -20,20 +21,71 @@ from triclinium_core.testing.fakes.store.lateness import Lateness
 COUCHBASE, EPHEMERAL, MEMCACHED = "membase", "ephemeral", "memcached"
 """Types of buckets, as the cluster manager names them."""
 
-DEFAULTS: Mapping[str, str] = {
-    "bucketType": COUCHBASE,
-    "ramQuotaMB": "100",
-    "replicaNumber": "0",
-    "flushEnabled": "1",
-    "replicaIndex": "0",
+
+@unique
+class StorageMode(StrEnum):
+    """Storage of a bucket, which decides its possible settings. The first two are types of bucket with a disk."""
+
+    COUCHSTORE = "couchstore"
+    MAGMA = "magma"
+    EPHEMERAL = EPHEMERAL
+    MEMCACHED = MEMCACHED
+
+
+_FOR_DOCUMENTS: Mapping[str, str] = {
+    "replicaNumber": "1",
     "maxTTL": "0",
     "compressionMode": "passive",
     "conflictResolutionType": "seqno",
-    "evictionPolicy": "valueOnly",
     "durabilityMinLevel": "none",
-    "storageBackend": "couchstore",
+    "threadsNumber": "3",
+    "rank": "0",
 }
-"""Default settings, as in a form. They let tests flush the initial buckets."""
+"""Default settings of all buckets except memcached ones."""
+
+_DEFAULTS: Mapping[StorageMode, Mapping[str, str]] = {
+    StorageMode.COUCHSTORE: {
+        **_FOR_DOCUMENTS,
+        "bucketType": COUCHBASE,
+        "storageBackend": StorageMode.COUCHSTORE,
+        "evictionPolicy": "valueOnly",
+    },
+    StorageMode.MAGMA: {
+        **_FOR_DOCUMENTS,
+        "bucketType": COUCHBASE,
+        "storageBackend": StorageMode.MAGMA,
+        "evictionPolicy": "fullEviction",
+        "storageQuotaPercentage": "50",
+        "historyRetentionSeconds": "0",
+        "historyRetentionBytes": "0",
+        "historyRetentionCollectionDefault": "true",
+        "magmaKeyTreeDataBlockSize": "4096",
+        "magmaSeqTreeDataBlockSize": "4096",
+    },
+    StorageMode.EPHEMERAL: {**_FOR_DOCUMENTS, "bucketType": EPHEMERAL, "evictionPolicy": "noEviction"},
+    StorageMode.MEMCACHED: {
+        **_FOR_DOCUMENTS,
+        "bucketType": MEMCACHED,
+        "evictionPolicy": "valueOnly",
+        "replicaNumber": "0",
+        "compressionMode": "off",
+    },
+}
+
+
+def storage_mode(settings: Mapping[str, str]) -> StorageMode:
+    """Return the storage of a bucket with these settings; settings that are missing have their defaults."""
+    kind = settings.get("bucketType", COUCHBASE)
+    return StorageMode(settings.get("storageBackend", StorageMode.COUCHSTORE) if kind == COUCHBASE else kind)
+
+
+def with_defaults(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a new bucket, as in a form, with the defaults of its storage."""
+    mode = storage_mode(settings)
+    complete = {"ramQuotaMB": "100", "flushEnabled": "0", **_DEFAULTS[mode], **settings}
+    if mode is StorageMode.COUCHSTORE:
+        complete.setdefault("replicaIndex", "0" if complete["replicaNumber"] == "0" else "1")
+    return complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +94,28 @@ class FakeBucket:
 
     name: str
     settings: Mapping[str, str]
-    """Settings as in a form. The fake reports them, but applies only ``bucketType`` and ``flushEnabled``."""
+    """Settings as in a form. The fake reports them, but applies only the type, the flag for flushing, the number of
+    replicas in configs, and whether collections keep history."""
     collections: FakeCollections
+    number: int = 0
+    """Number of the bucket in the order of creation; another bucket of the same name has another number."""
     created_at: float = -math.inf
     """Time of creation; ``-inf`` for an initial bucket."""
 
     @property
+    def mode(self) -> StorageMode:
+        """Storage of the bucket."""
+        return storage_mode(self.settings)
+
+    @property
     def is_memcached(self) -> bool:
         """Whether this is a memcached bucket, which has no cluster config."""
-        return self.settings["bucketType"] == MEMCACHED
+        return self.mode is StorageMode.MEMCACHED
+
+    @property
+    def keeps_history(self) -> bool:
+        """Whether new collections of the bucket keep older versions of their documents by default."""
+        return self.settings.get("historyRetentionCollectionDefault") == "true"
 
 
 class FakeBuckets:
@@ -71,10 +136,12 @@ class FakeBuckets:
         """Collections of the initial buckets."""
         self.dropped: int = 0
         """Number of dropped buckets."""
-        settings = {**DEFAULTS, "replicaNumber": str(options.replicas)}
-        self._buckets = {name: FakeBucket(name, settings, self.shared) for name in options.buckets}
-        memcached = {**settings, "bucketType": MEMCACHED}
-        self._buckets |= {name: FakeBucket(name, memcached, self.shared) for name in options.memcached_buckets}
+        settings = with_defaults({"replicaNumber": str(options.replicas), "flushEnabled": "1"})
+        memcached = with_defaults({"bucketType": MEMCACHED, "flushEnabled": "1"})
+        initial = [(name, settings) for name in options.buckets]
+        initial += [(name, memcached) for name in options.memcached_buckets]
+        self._buckets = {name: FakeBucket(name, of, self.shared, number) for number, (name, of) in enumerate(initial)}
+        self._created = len(initial)
 
     def __contains__(self, name: object) -> bool:
         return name in self._buckets
@@ -96,15 +163,27 @@ class FakeBuckets:
             self._documents.forget_collection(collection_id, [name])
 
         collections = FakeCollections({DEFAULT_NAME: {DEFAULT_NAME: 0}}, on_drop=forget, lateness=self.lateness)
-        settings = {**DEFAULTS, "flushEnabled": "0", **settings}
-        created = FakeBucket(check_name(name, "bucket"), settings, collections, self.lateness.now)
+        self._created += 1
+        created = FakeBucket(
+            check_name(name, "bucket"), with_defaults(settings), collections, self._created, self.lateness.now
+        )
+        collections.keep_history(created.keeps_history, of_default_collection=True)
         self._buckets[name] = created
         return created
 
     def update(self, name: str, settings: Mapping[str, str]) -> None:
-        """Change the given settings of a bucket, and keep its other settings."""
+        """Change the given settings of a bucket, and keep its other settings.
+
+        If its storage changes, settings that the new storage does not have are dropped.
+        """
         known = self._buckets[name]
-        self._buckets[name] = replace(known, settings={**known.settings, **settings})
+        updated = {**known.settings, **settings}
+        mode = storage_mode(updated)
+        if mode is not known.mode:
+            fitting = {*_DEFAULTS[mode], "ramQuotaMB", "flushEnabled"}
+            updated = with_defaults({key: value for key, value in updated.items() if key in fitting})
+        self._buckets[name] = replace(known, settings=updated)
+        known.collections.keep_history(self._buckets[name].keeps_history)
 
     def drop(self, name: str) -> None:
         """Remove a bucket with its documents."""

@@ -28,7 +28,7 @@ class FakeManifest:
         self._scopes: dict[str, dict[str, int]] = {}
         self._scope_ids: dict[str, int] = {}
         self._settings: dict[int, Mapping[str, int | bool]] = {}
-        """Further settings of each collection in the manifest, by id."""
+        """Further settings of each collection in the manifest, by id: ``maxTTL`` and ``history``."""
         self._ids: set[int] = set()
 
     def __contains__(self, collection_id: int) -> bool:
@@ -38,6 +38,11 @@ class FakeManifest:
     def scopes(self) -> Mapping[str, Mapping[str, int]]:
         """Collection ids by scope and collection."""
         return {scope: dict(collections) for scope, collections in self._scopes.items()}
+
+    @property
+    def scope_ids(self) -> Mapping[str, int]:
+        """Id of each scope."""
+        return dict(self._scope_ids)
 
     def id_of(self, scope: str, collection: str) -> int:
         """Return the id of a collection; raise CommandRefused if the scope or the collection does not exist."""
@@ -52,20 +57,32 @@ class FakeManifest:
         body = error_body("the manifest has no such scope or collection", manifest_uid=f"{self.uid:x}")
         return CommandRefused(status, body=body)
 
+    @property
+    def any_history(self) -> bool:
+        """Whether any collection keeps older versions of its documents."""
+        return any(self._settings.get(uid, {}).get("history") is True for uid in self._ids)
+
     def encode(self) -> bytes:
-        """Return the manifest as JSON, as GET_COLLECTIONS_MANIFEST and the cluster manager send it."""
+        """Return the manifest as JSON, as GET_COLLECTIONS_MANIFEST sends it."""
+        return msgspec.json.encode(self._described({}))
+
+    def encode_for_manager(self) -> bytes:
+        """Return the manifest as JSON, as the cluster manager sends it: each collection has all settings."""
+        return msgspec.json.encode(self._described({"maxTTL": 0, "history": False}))
+
+    def _described(self, defaults: Mapping[str, int | bool]) -> Mapping[str, object]:
         scopes = [
             {
                 "uid": f"{self._scope_ids[scope]:x}",
                 "name": scope,
                 "collections": [
-                    {"uid": f"{uid:x}", "name": name, **self._settings.get(uid, {})}
+                    {"uid": f"{uid:x}", "name": name, **defaults, **self._settings.get(uid, {})}
                     for name, uid in collections.items()
                 ],
             }
             for scope, collections in self._scopes.items()
         ]
-        return msgspec.json.encode({"uid": f"{self.uid:x}", "scopes": scopes})
+        return {"uid": f"{self.uid:x}", "scopes": scopes}
 
     def _count_change(self) -> None:
         self.uid += 1
@@ -105,6 +122,9 @@ class FakeCollections(FakeManifest):
         self._earlier: list[tuple[float, FakeManifest]] = []
         """Earlier manifests, oldest first, each with the time at which it was replaced."""
         self._next_id = FIRST_FREE_ID
+        self._next_scope_id = FIRST_FREE_ID + 1
+        self._history = False
+        """Whether a new collection keeps history if its settings omit it."""
         for scope, collections in scopes.items():
             self._add_scope(scope)
             for collection, collection_id in collections.items():
@@ -127,7 +147,8 @@ class FakeCollections(FakeManifest):
             self._add_scope(scope)
         collection_id = self._next_id
         self._add(scope, collection, collection_id)
-        self._settings[collection_id] = {} if settings is None else settings
+        history = {"history": True} if self._history else {}
+        self._settings[collection_id] = {**history, **(settings or {})}
         self._count_change()
         return collection_id
 
@@ -137,6 +158,12 @@ class FakeCollections(FakeManifest):
         self._keep()
         self._settings[collection_id] = {**self._settings.get(collection_id, {}), **settings}
         self._count_change()
+
+    def keep_history(self, value: bool, *, of_default_collection: bool = False) -> None:
+        """Set whether new collections keep history if their settings omit it, and also the default collection."""
+        self._history = value
+        if value and of_default_collection:
+            self._settings[0] = {"history": True}
 
     def create_scope(self, scope: str) -> None:
         """Add a scope without collections; raise InvalidArgumentException if it exists."""
@@ -179,8 +206,11 @@ class FakeCollections(FakeManifest):
 
     def _add_scope(self, scope: str) -> None:
         self._scopes[check_name(scope, "scope")] = {}
-        known = self._scope_ids.values()
-        self._scope_ids[scope] = 0 if scope == DEFAULT_NAME else max([FIRST_FREE_ID, *known]) + 1
+        if scope == DEFAULT_NAME:
+            self._scope_ids[scope] = 0
+        else:
+            self._scope_ids[scope] = self._next_scope_id
+            self._next_scope_id += 1
 
     def _add(self, scope: str, collection: str, collection_id: int) -> None:
         check_name(collection, "collection")

@@ -257,7 +257,7 @@ class NodeState:
     def config_for(self, connection: ClientConnection) -> bytes:
         """Return the config for a connection, and remember that the client has it."""
         connection.known_config = self.map.version
-        return encode_config(self.map, self.cluster.nodes, self.index, connection.bucket)
+        return encode_config(self.map, self.cluster.nodes, self.index, self.cluster.buckets.get(connection.bucket))
 
     def not_my_vbucket(self, connection: ClientConnection) -> CommandRefused:
         """Return the refusal for a vbucket; if deduplication is negotiated, without a config that the client has."""

@@ -8,7 +8,7 @@ import binascii
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
-from triclinium_core.testing.fakes.services.management.users import FakeUsers
+from triclinium_core.testing.fakes.services.management.user_store import FakeUsers
 
 PUBLIC = frozenset({(Service.QUERY, "GET", ("admin", "ping")), (Service.SEARCH, "GET", ("api", "ping"))})
 """Requests that the services answer without credentials.
@@ -25,15 +25,19 @@ def is_public(service: Service, request: FakeRequest) -> bool:
 
 def is_let_in(request: FakeRequest, options: FakeNodeOptions, users: FakeUsers) -> bool:
     """Return whether the credentials of a request are valid: user and password, or a token."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return token in options.tokens
+    given = basic_credentials(request)
+    return given is not None and (given == f"{options.username}:{options.password}".encode() or users.knows(given))
+
+
+def basic_credentials(request: FakeRequest) -> bytes | None:
+    """Return the user and the password of a request, joined by a colon; None if the request has none of them."""
     scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
-    match scheme.lower():
-        case "basic":
-            try:
-                given = base64.b64decode(credentials, validate=True)
-            except (binascii.Error, ValueError):
-                return False
-            return given == f"{options.username}:{options.password}".encode() or users.knows(given)
-        case "bearer":
-            return credentials in options.tokens
-        case _:
-            return False
+    if scheme.lower() != "basic":
+        return None
+    try:
+        return base64.b64decode(credentials, validate=True)
+    except (binascii.Error, ValueError):
+        return None

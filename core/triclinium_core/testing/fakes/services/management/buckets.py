@@ -1,54 +1,49 @@
 """Bucket requests of the cluster manager; key-value nodes see the result immediately, unless ``learn_late`` is set.
 
-Source: SDK-RFC 0054, BucketManager; Couchbase Server documentation, "Buckets API".
+Source: SDK-RFC 0054, BucketManager; Couchbase Server documentation, "Buckets API"; ns_server of version 7.6,
+"menelaus_web_buckets".
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from urllib.parse import quote
 
 import msgspec
 
-from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
-from triclinium_core.testing.fakes.services.fake_request import FakeRequest, integer_of
+from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.management import collections
-from triclinium_core.testing.fakes.store.buckets import COUCHBASE, EPHEMERAL, MEMCACHED, FakeBucket
-from triclinium_core.testing.fakes.store.config import SERVICE_NAMES, bucket_uuid
+from triclinium_core.testing.fakes.services.management.bucket_settings import checked_for_new, checked_for_update
+from triclinium_core.testing.fakes.services.management.pools import nodes_of
+from triclinium_core.testing.fakes.store.buckets import FakeBucket, StorageMode
+from triclinium_core.testing.fakes.store.capabilities import bucket_capabilities
+from triclinium_core.testing.fakes.store.config import bucket_identity, vbucket_server_map
 from triclinium_core.testing.fakes.store.state import NodeState
-
-RAM_QUOTA_MIN = 100
-"""Minimum quota in MiB of a bucket with its documents on disk."""
-
-VERSION = "7.6.0-0000-enterprise"
-"""Version that the nodes report, and whose responses they send."""
 
 MIB = 1024 * 1024
 
-_NAME = re.compile(r"[A-Za-z0-9_%-][A-Za-z0-9_.%-]{0,99}")
+NAME_SIZE_MAX = 100
 
-_TYPES: Mapping[str, str] = {"couchbase": COUCHBASE, COUCHBASE: COUCHBASE, EPHEMERAL: EPHEMERAL, MEMCACHED: MEMCACHED}
-"""Types of buckets as clients name them, with their names in configs."""
+_NAME = re.compile(r"[A-Za-z0-9_.%-]+")
 
-_CHOICES: Mapping[str, Sequence[str]] = {
-    "bucketType": tuple(_TYPES),
-    "flushEnabled": ("0", "1"),
-    "replicaIndex": ("0", "1"),
-    "compressionMode": ("off", "passive", "active"),
-    "conflictResolutionType": ("seqno", "lww", "custom"),
-    "evictionPolicy": ("valueOnly", "fullEviction", "noEviction", "nruEviction"),
-    "durabilityMinLevel": ("none", "majority", "majorityAndPersistActive", "persistToMajority"),
-    "storageBackend": ("couchstore", "magma"),
-}
-_NUMBERS: Mapping[str, tuple[int, int]] = {
-    "ramQuotaMB": (RAM_QUOTA_MIN, 1 << 30),
-    "replicaNumber": (0, REPLICAS_MAX),
-    "maxTTL": (0, 2_147_483_647),
-}
-"""Minimum and maximum of each number."""
+_TEXTS: Sequence[str] = ("evictionPolicy", "durabilityMinLevel", "conflictResolutionType", "compressionMode")
+_NUMBERS: Sequence[str] = (
+    "replicaNumber",
+    "threadsNumber",
+    "maxTTL",
+    "rank",
+    "storageQuotaPercentage",
+    "historyRetentionSeconds",
+    "historyRetentionBytes",
+    "magmaKeyTreeDataBlockSize",
+    "magmaSeqTreeDataBlockSize",
+)
+"""Settings in the description of a bucket, each under its name in forms, if the bucket has them."""
+
+_IN_CONFIGS = frozenset({"replicaNumber", "storageBackend"})
+"""Settings that change the config of the bucket."""
 
 
 def answer(node: NodeState, request: FakeRequest, segments: tuple[str, ...]) -> ServiceReply | None:
@@ -61,7 +56,7 @@ def answer(node: NodeState, request: FakeRequest, segments: tuple[str, ...]) -> 
     if not segments:
         match request.method:
             case "GET":
-                return as_json([described(node, bucket) for bucket in buckets])
+                return as_json([_described(node, bucket, request) for bucket in buckets])
             case "POST":
                 return _create(node, request.form)
             case _:
@@ -72,11 +67,12 @@ def answer(node: NodeState, request: FakeRequest, segments: tuple[str, ...]) -> 
         return not_found()
     match request.method, tuple(further):
         case "GET", ():
-            return as_json(described(node, bucket))
+            return as_json(_described(node, bucket, request))
         case (("POST" | "PUT"), ()):
             return _update(node, bucket, request.form)
         case "DELETE", ():
             buckets.drop(name)
+            node.cluster.services.design_documents.forget_bucket(name)
             node.cluster.ring()
             return ServiceReply()
         case "POST", ("controller", "doFlush"):
@@ -85,9 +81,11 @@ def answer(node: NodeState, request: FakeRequest, segments: tuple[str, ...]) -> 
             buckets.flush(name)
             return ServiceReply()
         case "GET", ("ddocs",):
+            if bucket.mode is not StorageMode.COUCHSTORE:
+                return _refused({"error": "no_ddocs_service"})
             return as_json({"rows": node.cluster.services.design_documents.rows_of(name)})
         case _, ("scopes", *of_scopes):
-            return collections.answer(bucket.collections, request, tuple(of_scopes))
+            return collections.answer(bucket, request, tuple(of_scopes))
         case _:
             return None
 
@@ -97,95 +95,84 @@ def not_found() -> ServiceReply:
     return ServiceReply(status=404, body=b"Requested resource not found.\r\n", content_type="text/plain", applied=False)
 
 
-def described(node: NodeState, bucket: FakeBucket) -> Mapping[str, object]:
-    """Return the description of a bucket."""
-    settings, path = bucket.settings, f"/pools/default/buckets/{quote(bucket.name, safe='')}"
-    quota = int(settings["ramQuotaMB"]) * MIB
+def _described(node: NodeState, bucket: FakeBucket, request: FakeRequest) -> Mapping[str, object]:
+    """Return the description of a bucket. The parameter ``skipMap`` omits its vbuckets."""
+    settings, mode = bucket.settings, bucket.mode
+    identity = bucket_identity(bucket, len(node.map.owners))
+    path, quota = identity["uri"], int(settings["ramQuotaMB"]) * MIB
+    has_views = mode is StorageMode.COUCHSTORE
     controllers = {"compactAll": f"{path}/controller/compactBucket"}
     if settings["flushEnabled"] == "1":
         controllers["flush"] = f"{path}/controller/doFlush"
-    return {
-        "name": bucket.name,
-        "uuid": bucket_uuid(bucket.name),
-        "bucketType": settings["bucketType"],
-        "uri": path,
-        "streamingUri": f"/pools/default/bs/{quote(bucket.name, safe='')}",
+    described = {
+        **identity,
+        "bucketCapabilitiesVer": "",
+        "bucketCapabilities": bucket_capabilities(mode, node.options.features),
         "controllers": controllers,
-        "nodes": nodes_of(node),
-        "nodeLocator": "vbucket",
-        "numVBuckets": len(node.map.owners),
+        "nodes": nodes_of(node, request),
+        "authType": "sasl",
         "quota": {"ram": quota * len(node.map.members), "rawRAM": quota},
-        "replicaNumber": int(settings["replicaNumber"]),
-        "replicaIndex": settings["replicaIndex"] == "1",
-        "maxTTL": int(settings["maxTTL"]),
-        "compressionMode": settings["compressionMode"],
-        "conflictResolutionType": settings["conflictResolutionType"],
-        "evictionPolicy": settings["evictionPolicy"],
-        "durabilityMinLevel": settings["durabilityMinLevel"],
-        "storageBackend": settings["storageBackend"],
     }
-
-
-def nodes_of(node: NodeState) -> Sequence[Mapping[str, object]]:
-    """Return the descriptions of the nodes of the cluster."""
-    cluster = node.cluster
-    return [
-        {
-            "hostname": f"{cluster.nodes[member].host}:{port}",
-            "status": "unhealthy" if member in cluster.dead else "healthy",
-            "clusterMembership": "active",
-            "version": VERSION,
-            "services": [SERVICE_NAMES[service] for service in Service if service in cluster.nodes[member].services],
-            "ports": {"direct": cluster.nodes[member].port},
-        }
-        for member in node.map.members
-        for port in (cluster.nodes[member].service_ports.get(Service.MANAGEMENT, 0),)
-    ]
+    if has_views:
+        described |= {"ddocs": {"uri": f"{path}/ddocs"}, "replicaIndex": settings["replicaIndex"] == "1"}
+    if mode in (StorageMode.COUCHSTORE, StorageMode.MAGMA):
+        described["autoCompactionSettings"] = False
+    if mode is not StorageMode.MEMCACHED:
+        described["collectionsManifestUid"] = f"{bucket.collections.uid:x}"
+        if request.parameters.get("skipMap") != "true":
+            described["vBucketServerMap"] = vbucket_server_map(node.map, node.cluster.nodes, bucket)
+    if mode is StorageMode.MAGMA:
+        described["historyRetentionCollectionDefault"] = bucket.keeps_history
+    described |= {name: settings[name] for name in _TEXTS}
+    return described | {name: int(settings[name]) for name in _NUMBERS if name in settings}
 
 
 def _create(node: NodeState, form: Mapping[str, str]) -> ServiceReply:
     name = form.get("name", "")
-    errors = _wrong_settings(form)
-    if _NAME.fullmatch(name) is None:
-        errors["name"] = "Bucket name can only contain characters A-Z, a-z, 0-9 and _ - . %, and begin with no dot"
-    if name in node.cluster.buckets:
-        errors["name"] = "Bucket with given name already exists"
-    if "ramQuotaMB" not in form:
-        errors["ramQuotaMB"] = "RAM quota must be specified"
+    settings, errors = checked_for_new(form, _data_nodes(node))
+    wrong_name = _wrong_name(name, [bucket.name for bucket in node.cluster.buckets])
+    if wrong_name is not None:
+        errors = {"name": wrong_name, **errors}
     if errors:
         return _refused({"errors": errors, "summaries": {}})
-    node.cluster.buckets.create(name, _settings_of(form))
-    return ServiceReply(status=202)
+    node.cluster.buckets.create(name, settings)
+    return ServiceReply(status=202, headers={"Location": f"/pools/default/buckets/{name}"})
 
 
 def _update(node: NodeState, bucket: FakeBucket, form: Mapping[str, str]) -> ServiceReply:
-    errors = _wrong_settings(form)
-    kind = form.get("bucketType")
-    if kind is not None and _TYPES.get(kind) != bucket.settings["bucketType"]:
-        errors["bucketType"] = "Cannot change bucket type."
+    settings, errors = checked_for_update(bucket, form, data_nodes=_data_nodes(node), vbuckets=len(node.map.owners))
     if errors:
         return _refused({"errors": errors, "summaries": {}})
-    node.cluster.buckets.update(bucket.name, _settings_of(form))
+    if bucket.mode is StorageMode.MAGMA and settings.get("storageBackend") == StorageMode.COUCHSTORE:
+        keeping = {"bucket": bucket.keeps_history, "collections": bucket.collections.any_history}
+        place = next((place for place, keeps in keeping.items() if keeps), None)
+        if place is not None:
+            text = f"Cannot migrate storage mode. history_retention enabled on {place}."
+            return ServiceReply(status=400, body=text.encode(), content_type="text/plain", applied=False)
+    node.cluster.buckets.update(bucket.name, settings)
+    if any(bucket.settings.get(name) != settings[name] for name in _IN_CONFIGS & settings.keys()):
+        current = node.cluster.map
+        node.cluster.take_map(current.followed_by(current.members, current.owners, current.replicas))
     return ServiceReply()
 
 
-def _settings_of(form: Mapping[str, str]) -> dict[str, str]:
-    settings = {name: value for name, value in form.items() if name in _CHOICES or name in _NUMBERS}
-    if "bucketType" in settings:
-        settings["bucketType"] = _TYPES[settings["bucketType"]]
-    return settings
+def _wrong_name(name: str, taken: Sequence[str]) -> str | None:
+    """Return the reason why a bucket cannot have a name, or None if it can. Letter case does not distinguish names."""
+    if not name:
+        return "Bucket name needs to be specified"
+    if len(name) > NAME_SIZE_MAX:
+        return f"Bucket name cannot exceed {NAME_SIZE_MAX} characters"
+    if name.startswith("."):
+        return "Bucket name cannot start with dot."
+    if _NAME.fullmatch(name) is None:
+        return "Bucket name can only contain characters A-Z, a-z, 0-9 and _ - . %"
+    if name.lower() in map(str.lower, taken):
+        return "Bucket with given name already exists"
+    return None
 
 
-def _wrong_settings(form: Mapping[str, str]) -> dict[str, str]:
-    errors = {}
-    for name, choices in _CHOICES.items():
-        if name in form and form[name] not in choices:
-            errors[name] = f"must be one of {', '.join(choices)}"
-    for name, (least, most) in _NUMBERS.items():
-        value = form.get(name)
-        if value is not None and integer_of(value, least, most) is None:
-            errors[name] = f"must be an integer from {least} to {most}"
-    return errors
+def _data_nodes(node: NodeState) -> int:
+    return sum(Service.KV in node.cluster.nodes[member].services for member in node.map.members)
 
 
 def _refused(document: Mapping[str, object]) -> ServiceReply:

@@ -15,6 +15,7 @@ import msgspec
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest, integer_of
+from triclinium_core.testing.fakes.store.buckets import FakeBucket, StorageMode
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 
 _NAME = re.compile(r"[A-Za-z0-9-][A-Za-z0-9_%-]{0,250}")
@@ -27,15 +28,18 @@ MAX_EXPIRY_MAX = 2_147_483_647
 """Maximum ``maxTTL`` in seconds."""
 
 
-def answer(collections: FakeCollections, request: FakeRequest, segments: tuple[str, ...]) -> ServiceReply | None:
+def answer(bucket: FakeBucket, request: FakeRequest, segments: tuple[str, ...]) -> ServiceReply | None:
     """Answer a request about the scopes of a bucket; return None for any other request.
 
     Args:
         segments: segments of the path after ``/pools/default/buckets/NAME/scopes``.
     """
+    if bucket.is_memcached:
+        return _not_allowed()
+    collections = bucket.collections
     match request.method, segments:
         case "GET", ():
-            return ServiceReply(body=collections.encode())
+            return ServiceReply(body=collections.encode_for_manager())
         case "POST", ():
             return _create_scope(collections, request.form.get("name", ""))
         case "POST", ("@ensureManifest", uid):
@@ -43,13 +47,25 @@ def answer(collections: FakeCollections, request: FakeRequest, segments: tuple[s
         case "DELETE", (scope,):
             return _drop_scope(collections, scope)
         case "POST", (scope, "collections"):
-            return _create(collections, scope, request.form)
+            return _not_allowed() if _lacks_history(bucket, request) else _create(collections, scope, request.form)
         case "PATCH", (scope, "collections", collection):
+            if _lacks_history(bucket, request):
+                return _not_allowed()
             return _update(collections, scope, collection, request.form)
         case "DELETE", (scope, "collections", collection):
             return _drop(collections, scope, collection)
         case _:
             return None
+
+
+def _lacks_history(bucket: FakeBucket, request: FakeRequest) -> bool:
+    """Return whether a request wants history, which only buckets with the Magma storage keep."""
+    return request.form.get("history") == "true" and bucket.mode is not StorageMode.MAGMA
+
+
+def _not_allowed() -> ServiceReply:
+    text = b"Not allowed on this type of bucket"
+    return ServiceReply(status=400, body=text, content_type="text/plain", applied=False)
 
 
 def _create_scope(collections: FakeCollections, scope: str) -> ServiceReply:

@@ -5,12 +5,10 @@ Source: SDK-RFC 0054; Couchbase Server documentation, "REST API reference".
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, without_rows
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
-from triclinium_core.testing.fakes.services.management import buckets
+from triclinium_core.testing.fakes.services.management import buckets, pools, users
 from triclinium_core.testing.fakes.store.config import encode_config
 from triclinium_core.testing.fakes.store.state import NodeState
 
@@ -39,23 +37,10 @@ def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
 def _answer(node: NodeState, request: FakeRequest) -> ServiceReply | None:
     match request.method, request.segments:
         case "GET", ("pools",):
-            return as_json(
-                {
-                    "isAdminCreds": True,
-                    "isEnterprise": True,
-                    "implementationVersion": buckets.VERSION,
-                    "pools": [{"name": "default", "uri": "/pools/default"}],
-                }
-            )
-        case "GET", ("pools", "default"):
-            return as_json(
-                {
-                    "name": "default",
-                    "nodes": buckets.nodes_of(node),
-                    "buckets": {"uri": "/pools/default/buckets"},
-                    "rebalanceStatus": "none",
-                }
-            )
+            return as_json(pools.all_pools(node))
+        # Source: ns_server, which serves the second path for the sake of old documentation.
+        case "GET", ("pools", "default" | "nodes"):
+            return as_json(pools.cluster(node, request))
         case "GET", ("pools", "default", "nodeServices"):
             return ServiceReply(body=config_of(node, None))
         case "GET", ("pools", "default", "nodeServicesStreaming"):
@@ -66,20 +51,10 @@ def _answer(node: NodeState, request: FakeRequest) -> ServiceReply | None:
             return ServiceReply(follows=name) if how == "bs" else ServiceReply(body=config_of(node, name))
         case _, ("pools", "default", "buckets", *further):
             return buckets.answer(node, request, tuple(further))
-        case "POST", ("controller", "changePassword"):
-            return _change_password(node, request.form.get("password", ""))
         case _:
-            return node.cluster.services.users.answer(request)
+            return users.answer(node, request)
 
 
 def config_of(node: NodeState, bucket: str | None) -> bytes:
     """Return the config of a bucket, or the global config, as the node knows it."""
-    return encode_config(node.map, node.cluster.nodes, node.index, bucket)
-
-
-def _change_password(node: NodeState, password: str) -> ServiceReply:
-    if not password:
-        return ServiceReply(status=400, body=b'{"errors":{"password":"The password must be given"}}', applied=False)
-    cluster = node.cluster
-    cluster.nodes[:] = [replace(options, password=password) for options in cluster.nodes]
-    return ServiceReply()
+    return encode_config(node.map, node.cluster.nodes, node.index, node.cluster.buckets.get(bucket))

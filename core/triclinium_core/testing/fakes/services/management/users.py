@@ -1,203 +1,203 @@
-"""Users and groups of a fake cluster, and the requests about them.
+"""Requests on the users, groups and roles of a fake cluster.
 
-Roles are stored but not checked: any authenticated user may do everything. With a password, KV accepts only the user
-of ``FakeNodeOptions``; the services also accept the users that were created here.
-
-Source: SDK-RFC 0054, UserManager; Couchbase Server documentation, "Role Based Access Control (RBAC) API".
+Source: SDK-RFC 0054, UserManager; ns_server of version 7.6, "menelaus_web_rbac"; Couchbase Server documentation, "Role
+Based Access Control (RBAC) API".
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 import msgspec
 
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
+from triclinium_core.testing.fakes.services.connection.credentials import basic_credentials
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
+from triclinium_core.testing.fakes.services.management.roles import offered_roles, read_roles
+from triclinium_core.testing.fakes.services.management.user_store import DOMAINS, LOCAL, FakeGroup, FakeUser
+from triclinium_core.testing.fakes.store.state import NodeState
 
-ROLES: Mapping[str, str] = {
-    "admin": "Full Admin",
-    "ro_admin": "Read-Only Admin",
-    "cluster_admin": "Cluster Admin",
-    "security_admin_local": "Local User Security Admin",
-    "bucket_admin": "Bucket Admin",
-    "bucket_full_access": "Application Access",
-    "scope_admin": "Manage Scopes",
-    "data_reader": "Data Reader",
-    "data_writer": "Data Writer",
-    "query_select": "Query Select",
-    "query_insert": "Query Insert",
-    "query_update": "Query Update",
-    "query_delete": "Query Delete",
-    "query_manage_index": "Query Manage Index",
-    "query_system_catalog": "Query System Catalog",
-    "fts_admin": "Search Admin",
-    "fts_searcher": "Search Reader",
-    "analytics_admin": "Analytics Admin",
-    "analytics_reader": "Analytics Reader",
-    "views_admin": "Views Admin",
-    "views_reader": "Views Reader",
-}
-"""Roles that can be granted, with their display names."""
+PASSWORD_SIZE_MIN = 6
+"""Minimum number of characters of a password, by the default policy of the server."""
+NAME_SIZE_MAX = 128
+"""Maximum number of characters of the name of a user or group."""
 
-_FOR_BUCKETS = frozenset(
-    name
-    for name in ROLES
-    if name.startswith(("bucket_", "scope_", "data_", "query_", "views_")) or name == "fts_searcher"
-) - {"query_system_catalog"}
-"""Roles that apply to a bucket, a scope or a collection, or to all of them."""
+_NAME_EXCLUDES = frozenset('()<>,;:\\"/[]?={}')
+"""Characters that the name of a user or group must not contain, besides spaces and control characters."""
 
-_ROLE = re.compile(r"(?P<role>\w+)(?:\[(?P<keyspace>[^\]]+)\])?")
-_ROLES = re.compile(r"\w+(?:\[[^\]]+\])?|[^,]+")
+_DELETE = "\x7f"
 
 
-class _Entry(NamedTuple):
-    """A user or a group."""
-
-    name: str
-    """Display name."""
-    roles: tuple[Mapping[str, str], ...]
-    groups: tuple[str, ...] = ()
-    password: str = ""
-
-
-class FakeUsers:
-    """Users and groups."""
-
-    def __init__(self) -> None:
-        self._users: dict[tuple[str, str], _Entry] = {}
-        self._groups: dict[str, _Entry] = {}
-
-    def knows(self, credentials: bytes) -> bool:
-        """Return whether ``credentials``, a name and a password joined by a colon, belong to a created local user."""
-        return any(
-            credentials == f"{name}:{user.password}".encode()
-            for (domain, name), user in self._users.items()
-            if domain == "local"
-        )
-
-    def answer(self, request: FakeRequest) -> ServiceReply | None:
-        """Answer a request about users, groups or roles; return None for any other request."""
-        match request.method, request.segments:
-            case "GET", ("settings", "rbac", "roles"):
-                return as_json([_described(role, name) for role, name in ROLES.items()])
-            case "GET", ("settings", "rbac", "users"):
-                return as_json([self._user(*key) for key in self._users])
-            case "GET", ("settings", "rbac", "users", domain):
-                return as_json([self._user(*key) for key in self._users if key[0] == domain])
-            case method, ("settings", "rbac", "users", domain, name):
-                return self._about_user(method, request, domain, name)
-            case "GET", ("settings", "rbac", "groups"):
-                return as_json([self._group(name) for name in self._groups])
-            case method, ("settings", "rbac", "groups", name):
-                return self._about_group(method, request, name)
-            case _:
-                return None
-
-    def _about_user(self, method: str, request: FakeRequest, domain: str, name: str) -> ServiceReply | None:
-        known = self._users.get((domain, name))
-        match method:
-            case "GET":
-                return _missing("Unknown user.") if known is None else as_json(self._user(domain, name))
-            case "DELETE":
-                if self._users.pop((domain, name), None) is None:
-                    return _missing("User was not found.")
-                return as_json("")
-            case "PUT" | "PATCH":
-                form = request.form
-                roles = _read_roles(form.get("roles", ""))
-                if isinstance(roles, ServiceReply):
-                    return roles
-                groups = tuple(group for group in form.get("groups", "").split(",") if group)
-                unknown = [group for group in groups if group not in self._groups]
-                if unknown:
-                    return _wrong("groups", f"Groups do not exist: {', '.join(unknown)}")
-                password = form.get("password", "" if known is None else known.password)
-                if domain == "local" and not password:
-                    return _wrong("password", "Password is required for new user.")
-                self._users[domain, name] = _Entry(form.get("name", ""), roles, groups, password)
-                return as_json("")
-            case _:
-                return None
-
-    def _about_group(self, method: str, request: FakeRequest, name: str) -> ServiceReply | None:
-        match method:
-            case "GET":
-                return _missing("Unknown group.") if name not in self._groups else as_json(self._group(name))
-            case "DELETE":
-                return _missing("Group was not found.") if self._groups.pop(name, None) is None else as_json("")
-            case "PUT":
-                roles = _read_roles(request.form.get("roles", ""))
-                if isinstance(roles, ServiceReply):
-                    return roles
-                self._groups[name] = _Entry(request.form.get("description", ""), roles)
-                return as_json("")
-            case _:
-                return None
-
-    def _user(self, domain: str, name: str) -> Mapping[str, object]:
-        user = self._users[domain, name]
-        origins: dict[str, list[Mapping[str, str]]] = {}
-        roles: dict[str, Mapping[str, str]] = {}
-        for role, origin in [
-            *((role, {"type": "user"}) for role in user.roles),
-            *(
-                (role, {"type": "group", "name": group})
-                for group in user.groups
-                if group in self._groups
-                for role in self._groups[group].roles
-            ),
-        ]:
-            key = str(sorted(role.items()))
-            roles[key] = role
-            origins.setdefault(key, []).append(origin)
-        return {
-            "id": name,
-            "domain": domain,
-            "name": user.name,
-            "roles": [{**role, "origins": origins[key]} for key, role in roles.items()],
-            "groups": user.groups,
-            "external_groups": [],
-        }
-
-    def _group(self, name: str) -> Mapping[str, object]:
-        group = self._groups[name]
-        return {"id": name, "description": group.name, "roles": group.roles, "ldap_group_ref": ""}
+def answer(node: NodeState, request: FakeRequest) -> ServiceReply | None:
+    """Answer a request about users, groups or roles; return None for any other request."""
+    users, buckets = node.cluster.services.users, node.cluster.buckets
+    match request.method, request.segments:
+        case "GET", ("settings", "rbac", "roles"):
+            return as_json(list(offered_roles()))
+        case "GET", ("settings", "rbac", "users"):
+            return as_json([users.described_user(*key, buckets) for key in users.users])
+        case "GET", ("settings", "rbac", "users", domain):
+            if domain not in DOMAINS:
+                return _missing("Unknown user domain.")
+            return as_json([users.described_user(*key, buckets) for key in users.users if key[0] == domain])
+        case method, ("settings", "rbac", "users", domain, name):
+            return _about_user(node, method, request, domain, name)
+        case "GET", ("settings", "rbac", "groups"):
+            return as_json([users.described_group(name, buckets) for name in users.groups])
+        case method, ("settings", "rbac", "groups", name):
+            return _about_group(node, method, request, name)
+        case "POST", ("controller", "changePassword"):
+            return _change_own_password(node, request)
+        case _:
+            return None
 
 
-def _described(role: str, name: str) -> Mapping[str, str]:
-    everywhere = {"bucket_name": "*"} if role in _FOR_BUCKETS else {}
-    return {
-        "role": role,
-        "name": name,
-        "desc": f"{name}; a fake cluster stores roles and does not enforce them",
-        **everywhere,
-    }
+def _about_user(node: NodeState, method: str, request: FakeRequest, domain: str, name: str) -> ServiceReply | None:
+    users = node.cluster.services.users
+    if domain not in DOMAINS:
+        return _missing("Unknown user domain.") if method in ("GET", "PUT", "DELETE") else None
+    match method:
+        case "GET":
+            if (domain, name) not in users.users:
+                return _missing("Unknown user.")
+            return as_json(users.described_user(domain, name, node.cluster.buckets))
+        case "DELETE":
+            if users.users.pop((domain, name), None) is None:
+                return _missing("User was not found.")
+            return as_json("")
+        case "PUT":
+            return _put_user(node, domain, name, request.form)
+        case "PATCH" if domain == LOCAL:
+            # Source: ns_server before version 8.0, where the method changes the password only.
+            return _refused_password(request.form) or _set_password(node, name, request.form["password"])
+        case _:
+            return None
 
 
-def _read_roles(text: str) -> tuple[Mapping[str, str], ...] | ServiceReply:
-    """Return the roles in a string such as ``admin,data_reader[travel:inventory:hotel]``, or a refusal."""
-    roles = []
-    for each in filter(None, (part.strip() for part in _ROLES.findall(text))):
-        found = _ROLE.fullmatch(each)
-        if found is None or found["role"] not in ROLES or (found["role"] in _FOR_BUCKETS) != bool(found["keyspace"]):
-            return _wrong(
-                "roles",
-                "Cannot assign roles to user because the following roles are unknown, malformed or role parameters are "
-                f"undefined: [{each}]",
-            )
-        names = dict(
-            zip(("bucket_name", "scope_name", "collection_name"), (found["keyspace"] or "").split(":"), strict=False)
-        )
-        roles.append({"role": found["role"], **{key: name for key, name in names.items() if name}})
-    return tuple(roles)
+def _put_user(node: NodeState, domain: str, name: str, form: Mapping[str, str]) -> ServiceReply:
+    users, known = node.cluster.services.users, node.cluster.services.users.users.get((domain, name))
+    wrong_name = _wrong_name(name, "Username")
+    if wrong_name is not None:
+        return _refused({"_": wrong_name})
+    errors = _unsupported(form, ("name", "groups", "roles", *(("password",) if domain == LOCAL else ())))
+    groups = tuple(group for group in map(str.strip, form.get("groups", "").split(",")) if group)
+    unknown = [group for group in groups if group not in users.groups]
+    if unknown:
+        errors["groups"] = f"Groups do not exist: {','.join(unknown)}"
+    roles = read_roles(form.get("roles", ""), node.cluster.buckets)
+    if isinstance(roles, str):
+        errors["roles"] = roles
+    password = form.get("password")
+    if password is not None and domain == LOCAL and (wrong := wrong_password(password)) is not None:
+        errors["password"] = wrong
+    if errors or isinstance(roles, str):
+        return _refused(errors)
+    if domain == LOCAL and password is None and known is None:
+        return _refused({"password": "Password is required for new user."})
+    user = FakeUser(users.new_uuid(), roles) if known is None else known
+    user = replace(user, roles=roles, groups=groups, display_name=form.get("name"))
+    if password is not None:
+        user = replace(user, password=password, password_changed_at=node.documents.wall_seconds)
+    users.users[domain, name] = user
+    return as_json("")
+
+
+def _about_group(node: NodeState, method: str, request: FakeRequest, name: str) -> ServiceReply | None:
+    groups = node.cluster.services.users.groups
+    match method:
+        case "GET":
+            if name not in groups:
+                return _missing("Unknown group.")
+            return as_json(node.cluster.services.users.described_group(name, node.cluster.buckets))
+        case "DELETE":
+            return _missing("Group was not found.") if groups.pop(name, None) is None else as_json("")
+        case "PUT":
+            return _put_group(node, name, request.form)
+        case _:
+            return None
+
+
+def _put_group(node: NodeState, name: str, form: Mapping[str, str]) -> ServiceReply:
+    wrong_name = _wrong_name(name, "Group name")
+    if wrong_name is not None:
+        return _refused({"_": wrong_name})
+    errors = _unsupported(form, ("description", "roles", "ldap_group_ref"))
+    roles = read_roles(form["roles"], node.cluster.buckets) if "roles" in form else "The value must be supplied"
+    if isinstance(roles, str):
+        errors["roles"] = roles
+    if errors or isinstance(roles, str):
+        return _refused(errors)
+    group = FakeGroup(roles, form.get("description"), form.get("ldap_group_ref"))
+    node.cluster.services.users.groups[name] = group
+    return as_json("")
+
+
+def _change_own_password(node: NodeState, request: FakeRequest) -> ServiceReply:
+    """Change the password of the user who sent the request: that of the administrator, or that of a local user."""
+    credentials = basic_credentials(request) or b""
+    administrator = f"{node.options.username}:{node.options.password}".encode()
+    is_local = node.cluster.services.users.knows(credentials)
+    if credentials != administrator and not is_local:
+        # The user has a token or a certificate, and no password here.
+        return _missing("Changing of password is not allowed for this user.")
+    refused = _refused_password(request.form)
+    if refused is not None:
+        return refused
+    password = request.form["password"]
+    if credentials != administrator:
+        return _set_password(node, credentials.partition(b":")[0].decode(), password)
+    cluster = node.cluster
+    cluster.nodes[:] = [replace(options, password=password) for options in cluster.nodes]
+    return ServiceReply()
+
+
+def _set_password(node: NodeState, name: str, password: str) -> ServiceReply:
+    users = node.cluster.services.users.users
+    known = users.get((LOCAL, name))
+    if known is None:
+        return _missing("User was not found.")
+    users[LOCAL, name] = replace(known, password=password, password_changed_at=node.documents.wall_seconds)
+    return ServiceReply()
+
+
+def _refused_password(form: Mapping[str, str]) -> ServiceReply | None:
+    """Return the refusal of a form that changes a password, or None if the form is valid."""
+    errors = _unsupported(form, ("password",))
+    wrong = wrong_password(form["password"]) if "password" in form else "The value must be supplied"
+    if wrong is not None:
+        errors["password"] = wrong
+    return _refused(errors) if errors else None
+
+
+def wrong_password(password: str) -> str | None:
+    """Return the reason why a password is invalid, or None if it is valid."""
+    if len(password) < PASSWORD_SIZE_MIN:
+        return f"The password must be at least {PASSWORD_SIZE_MIN} characters long."
+    if any(character < " " or character == _DELETE for character in password):
+        return "The password must not contain control characters"
+    return None
+
+
+def _wrong_name(name: str, what: str) -> str | None:
+    if not name:
+        return f"{what} must not be empty"
+    if len(name) > NAME_SIZE_MAX:
+        return f"{what} may not exceed {NAME_SIZE_MAX} characters"
+    if name.startswith("@"):
+        return f"{what} cannot start with '@'"
+    if any(character <= " " or character == _DELETE or character in _NAME_EXCLUDES for character in name):
+        return f"{what} must not contain spaces, control characters or any of {''.join(sorted(_NAME_EXCLUDES))}"
+    return None
+
+
+def _unsupported(form: Mapping[str, str], known: Collection[str]) -> dict[str, str]:
+    return {field: "Unsupported key" for field in form if field not in known}
 
 
 def _missing(text: str) -> ServiceReply:
     return ServiceReply(status=404, body=msgspec.json.encode(text), applied=False)
 
 
-def _wrong(field: str, text: str) -> ServiceReply:
-    return ServiceReply(status=400, body=msgspec.json.encode({"errors": {field: text}}), applied=False)
+def _refused(errors: Mapping[str, str]) -> ServiceReply:
+    return ServiceReply(status=400, body=msgspec.json.encode({"errors": errors}), applied=False)

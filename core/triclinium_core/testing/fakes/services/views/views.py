@@ -40,7 +40,7 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
             document = request.document()
             if document is None:
                 return _failed(400, "bad_request", "invalid UTF-8 JSON")
-            documents[bucket, name] = document
+            node.cluster.services.design_documents.put(bucket, name, document)
             return ServiceReply(status=201, body=msgspec.json.encode({"ok": True, "id": f"_design/{name}"}))
         case ("GET" | "DELETE") as method, (bucket, "_design", name):
             if (bucket, name) not in documents:
