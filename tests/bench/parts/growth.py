@@ -116,7 +116,7 @@ def gets_from_collections(count: int, effort: Effort) -> ReplayScript:
 def parses(count: int, effort: Effort) -> Mapping[str, float]:
     """Return the cost of parsing a config."""
     nodes, changes = FakeNodes(FakeNodeOptions(buckets=(BUCKET,)), count), effort.of(CHANGES)
-    document = encode_config(nodes.map, [node.options for node in nodes], 0, BUCKET)
+    document = encode_config(nodes.map, nodes[0].cluster.nodes, 0, nodes[0].cluster.buckets[BUCKET])
     with Stopwatch() as watch:
         for _ in range(changes):
             parse_cluster_config(document, host="127.0.0.1")

@@ -43,7 +43,7 @@ def test_a_config_in_a_refusal() -> None:
     """If a NOT_MY_VBUCKET response has a compressed config, the client applies the config before the retry."""
     simulation = ready()
     cluster = simulation.node.cluster
-    body = json.loads(encode_config(cluster.map, cluster.nodes, 0, "travel")) | {"rev": 77}
+    body = json.loads(encode_config(cluster.map, cluster.nodes, 0, cluster.buckets["travel"])) | {"rev": 77}
     token, request = simulation.submit_in_flight(upsert())
     value = squeezed(json.dumps(body).encode())
     simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=value, datatype=COMPRESSED))

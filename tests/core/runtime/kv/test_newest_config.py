@@ -74,7 +74,7 @@ def client(bring: Callable[[Recorded, bytes], None]) -> Recorded:
 def config_of(simulation: Recorded, version: tuple[int, int]) -> bytes:
     """Return the config of the node, with its version replaced."""
     cluster = simulation.node.cluster
-    body = json.loads(encode_config(cluster.map, cluster.nodes, 0, "travel"))
+    body = json.loads(encode_config(cluster.map, cluster.nodes, 0, cluster.buckets["travel"]))
     body["revEpoch"], body["rev"] = version
     return json.dumps(body).encode()
 

@@ -53,7 +53,8 @@ def encode_config(known: FakeMap, nodes: Sequence[FakeNodeOptions], this_node: i
             {"hostname": str(Address(options.host, options.port)), "ports": {"direct": options.port}}
             for options in (nodes[member] for member in known.members)
         ]
-        config["vBucketServerMap"] = vbucket_server_map(known, nodes, bucket)
+        if not bucket.is_memcached:
+            config["vBucketServerMap"] = vbucket_server_map(known, nodes, bucket)
     return msgspec.json.encode(config)
 
 

@@ -11,7 +11,9 @@ import pytest
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
+from triclinium_core.testing.fakes.store.buckets import FakeBucket, with_defaults
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, ConfigVersion, FakeMap
+from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.config import encode_config
 
 
@@ -25,7 +27,9 @@ def decoded(
     nodes: Sequence[FakeNodeOptions], known: FakeMap, this_node: int, bucket: str | None = "default"
 ) -> Mapping[str, Any]:
     """Return the decoded config."""
-    config = json.loads(encode_config(known, nodes, this_node, bucket))
+    settings = with_defaults({"replicaNumber": str(len(known.replicas))})
+    described = None if bucket is None else FakeBucket(bucket, settings, FakeCollections({}))
+    config = json.loads(encode_config(known, nodes, this_node, described))
     assert isinstance(config, dict)
     return config
 
@@ -45,13 +49,14 @@ def test_global_config_lists_the_node() -> None:
 
 
 def test_bucket_config_maps_every_vbucket() -> None:
-    """A bucket's config adds its name, uuid, capabilities and vbuckets to the global config."""
+    """A bucket's config adds its name, uuid, storage, capabilities and vbuckets to the global config."""
     options = FakeNodeOptions(host="10.0.0.5", port=12000, vbuckets=128)
     in_common = config_of(options, bucket=None)
     ours = config_of(options, bucket="travel")
 
     assert in_common.items() <= ours.items()
     assert ("travel", "vbucket") == (ours["name"], ours["nodeLocator"])
+    assert ("membase", "couchstore", 128) == (ours["bucketType"], ours["storageBackend"], ours["numVBuckets"])
     assert 32 == len(ours["uuid"])
     assert ours["uuid"] != config_of(options, bucket="other")["uuid"]
     assert [{"hostname": "10.0.0.5:12000", "ports": {"direct": 12000}}] == ours["nodes"]

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 import json
-from urllib.parse import urlencode
 
 import pytest
 
-from tests.core.testing.http_client import Answered, HttpClient
+from tests.core.testing.fakes.services.management.manager import BUCKETS, SCOPES, Manager
 from tests.core.testing.node_client import NodeClient, ready_client, status_of
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Service, Status
 from triclinium_core.testing import FakeAnswer, FakeNode, FakeNodes, NodePort
-
-BUCKETS = "/pools/default/buckets"
-SCOPES = f"{BUCKETS}/default/scopes"
-USERS = "/settings/rbac/users/local"
-
-
-class Manager(HttpClient):
-    """A connection to the cluster manager."""
-
-    def __init__(self, node: FakeNode | None = None, connection: int = 9, *, now: float = 0.0) -> None:
-        super().__init__(FakeNode() if node is None else node, Service.MANAGEMENT, connection, now=now)
-
-    def submit(self, method: str, target: str, **form: object) -> Answered:
-        """Submit a form and return the response."""
-        return self.ask(method, target, urlencode(form).encode())
 
 
 @pytest.fixture
@@ -97,9 +81,13 @@ def test_bucket_is_created_and_dropped(manager: Manager) -> None:
     [
         ({"name": "default", "ramQuotaMB": 100}, "name"),
         ({"name": "", "ramQuotaMB": 100}, "name"),
-        ({"name": "beer"}, "ramQuotaMB"),
-        ({"name": "beer", "ramQuotaMB": 99}, "ramQuotaMB"),
-        ({"name": "beer", "ramQuotaMB": "much"}, "ramQuotaMB"),
+        ({"name": "DEFAULT", "ramQuotaMB": 100}, "name"),
+        ({"name": ".beer", "ramQuotaMB": 100}, "name"),
+        ({"name": "b" * 101, "ramQuotaMB": 100}, "name"),
+        ({"name": "a b", "ramQuotaMB": 100}, "name"),
+        ({"name": "beer"}, "ramQuota"),
+        ({"name": "beer", "ramQuotaMB": 99}, "ramQuota"),
+        ({"name": "beer", "ramQuotaMB": "much"}, "ramQuota"),
         ({"name": "beer", "ramQuotaMB": 100, "replicaNumber": 4}, "replicaNumber"),
         ({"name": "beer", "ramQuotaMB": 100, "bucketType": "sofa"}, "bucketType"),
     ],
@@ -136,7 +124,7 @@ def test_buckets_are_updated_and_flushed(manager: Manager) -> None:
 def test_collection_is_created_and_dropped(manager: Manager) -> None:
     """KV knows a collection from its creation until it, or its scope, is dropped."""
     manager.submit("POST", SCOPES, name="inventory")
-    manager.submit("POST", f"{SCOPES}/inventory/collections", name="hotel", maxTTL=5, history="true")
+    manager.submit("POST", f"{SCOPES}/inventory/collections", name="hotel", maxTTL=5, history="false")
     kv = in_bucket(manager.node, "default")
     found = kv.ask(Opcode.GET_COLLECTION_ID, value=b"inventory.hotel")
     manifest = manager.ask("GET", SCOPES).document
@@ -153,7 +141,7 @@ def test_collection_is_created_and_dropped(manager: Manager) -> None:
         "uid": manifest["uid"],
         "scopes": manifest["scopes"],
     }
-    hotel = {"name": "hotel", "uid": f"{int.from_bytes(found.extras[8:]):x}", "maxTTL": 5, "history": True}
+    hotel = {"name": "hotel", "uid": f"{int.from_bytes(found.extras[8:]):x}", "maxTTL": 5, "history": False}
     assert [hotel, {**hotel, "maxTTL": 9}] == [each["scopes"][1]["collections"][0] for each in (manifest, changed)]  # type: ignore[index]
     assert int(str(manifest["uid"]), 16) < int(str(changed["uid"]), 16)
     assert (Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE) == (status_of(gone), status_of(without_scope))
@@ -209,67 +197,6 @@ def test_new_bucket_has_its_own_collections(manager: Manager) -> None:
 
     assert [Status.SUCCESS, Status.UNKNOWN_COLLECTION] == found
     assert manager.node.documents.get("default", "ada", collection_id=8) is not None
-
-
-def test_users_and_groups(manager: Manager) -> None:
-    """The cluster manager keeps users and groups with their roles, and the services accept a new user."""
-    manager.submit("PUT", "/settings/rbac/groups/readers", description="They read", roles="data_reader[beer:s:c]")
-    put = manager.submit(
-        "PUT", f"{USERS}/ada", name="Ada", password="secret", roles="admin,data_reader[beer:s:c]", groups="readers"
-    )
-    ada = manager.ask("GET", f"{USERS}/ada").document
-    manager.authorization = "Basic YWRhOnNlY3JldA=="
-    let_in = manager.ask("GET", USERS)
-    dropped = [manager.ask("DELETE", f"{USERS}/ada"), manager.ask("GET", "/pools")]
-
-    assert (200, 200, [200, 401]) == (put.status, let_in.status, [each.status for each in dropped])
-    reader = {"role": "data_reader", "bucket_name": "beer", "scope_name": "s", "collection_name": "c"}
-    origins = [{"type": "user"}, {"type": "group", "name": "readers"}]
-    assert [{"role": "admin", "origins": origins[:1]}, {**reader, "origins": origins}] == ada["roles"]
-    assert ("ada", "local", "Ada", ["readers"]) == (ada["id"], ada["domain"], ada["name"], ada["groups"])
-    assert [ada] == json.loads(let_in.body)
-
-
-@rows(
-    ("method", "target", "form", "expected"),
-    [
-        ("GET", f"{USERS}/bob", {}, (404, "Unknown user.")),
-        ("DELETE", f"{USERS}/bob", {}, (404, "User was not found.")),
-        ("PUT", f"{USERS}/bob", {"roles": "admin"}, (400, "password")),
-        ("PUT", f"{USERS}/bob", {"roles": "king", "password": "secret"}, (400, "king")),
-        ("PUT", f"{USERS}/bob", {"roles": "data_reader", "password": "secret"}, (400, "data_reader")),
-        ("PUT", f"{USERS}/bob", {"groups": "gone", "password": "secret"}, (400, "gone")),
-        ("POST", f"{USERS}/bob", {}, (404, "Not found")),
-        ("GET", "/settings/rbac/groups/gone", {}, (404, "Unknown group.")),
-        ("DELETE", "/settings/rbac/groups/gone", {}, (404, "Group was not found.")),
-        ("PUT", "/settings/rbac/groups/gone", {"roles": "king"}, (400, "king")),
-        ("POST", "/settings/rbac/groups/gone", {}, (404, "Not found")),
-        ("GET", "/settings/rbac/groups", {}, (200, "[]")),
-        ("GET", "/settings/rbac/users", {}, (200, "[]")),
-        ("GET", "/settings/rbac/roles", {}, (200, "query_select")),
-        ("POST", "/controller/changePassword", {}, (400, "password")),
-    ],
-)
-def test_invalid_users_and_groups(
-    manager: Manager, method: str, target: str, form: dict[str, object], expected: tuple[int, str]
-) -> None:
-    """Requests for unknown or invalid users and groups get the words that clients recognise and create nothing."""
-    answered = manager.submit(method, target, **form)
-    status, words = expected
-
-    assert status == answered.status
-    assert words in answered.body.decode()
-
-
-def test_changed_password(manager: Manager) -> None:
-    """A changed password applies immediately, both to HTTP and to KV."""
-    changed = manager.submit("POST", "/controller/changePassword", password="other")
-    kv = NodeClient(manager.node)
-
-    assert (200, 401) == (changed.status, manager.ask("GET", "/pools").status)
-    assert [Status.AUTH_ERROR, Status.SUCCESS] == [
-        kv.authenticate_plain(password=password).status for password in ("password", "other")
-    ]
 
 
 def test_script_goes_first(manager: Manager) -> None:
