@@ -30,9 +30,10 @@ async def test_get_all_scopes_lists_current_collections(autojump_clock: MockCloc
         scopes = await bucket.collections().get_all_scopes()
 
         assert ["_default", "inventory"] == [scope.name for scope in scopes]
-        assert (
-            triclinium.management.CollectionSpec(name="hotel", scope_name="inventory", id=8) == scopes[1].collections[0]
+        hotel = triclinium.management.CollectionSpec(
+            name="hotel", scope_name="inventory", id=8, max_expiry=0, history=False
         )
+        assert hotel == scopes[1].collections[0]
 
         for scope in scopes:
             for collection in scope.collections:

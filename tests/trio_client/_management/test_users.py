@@ -88,10 +88,10 @@ async def test_get_roles_lists_display_names(autojump_clock: MockClock) -> None:
 async def test_a_changed_password(autojump_clock: MockClock) -> None:
     """After a password change, the client needs a new authenticator."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
-        await cluster.users().change_password("new")
+        await cluster.users().change_password("new-secret")
         with pytest.raises(errors.AuthenticationFailureException):
             await cluster.users().get_all_users()
-        cluster.set_authenticator(PasswordAuthenticator(fake.authenticator.username, "new"))
+        cluster.set_authenticator(PasswordAuthenticator(fake.authenticator.username, "new-secret"))
 
         assert [] == list(await cluster.users().get_all_users())
 

@@ -5,6 +5,7 @@ Source: kv_engine docs/BinaryProtocol.md; RFC 4616 (PLAIN), RFC 5802 (SCRAM), RF
 
 from __future__ import annotations
 
+import re
 import struct
 
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
@@ -17,6 +18,8 @@ from triclinium_core.testing.fakes.store.state import ClientConnection, NodeStat
 
 NO_BUCKET = b"@no bucket@"
 """Name that a client selects to deselect its bucket."""
+
+_SCRAM_NAME = re.compile(rb",n=([^,]*)")
 
 _NEEDS_DUPLEX = (HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
 
@@ -73,8 +76,8 @@ def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) 
     connection.bucket = None
     if mechanism not in SCRAM_MECHANISMS:
         return _authenticate_plain(node, connection, request.value)
-    exchange = node.new_exchange(mechanism)
     try:
+        exchange = node.new_exchange(mechanism, _scram_user(request.value))
         challenge = exchange.first(request.value)
     except ScramError as error:
         raise CommandRefused(Status.AUTH_ERROR, str(error)) from error
@@ -83,12 +86,27 @@ def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) 
 
 
 def _authenticate_plain(node: NodeState, connection: ClientConnection, message: bytes) -> CommandAnswer:
-    username, password = node.options.username.encode(), node.options.password.encode()
+    acting, _, given = message.partition(b"\0")
+    username, _, password = given.partition(b"\0")
+    created = node.cluster.services.users.password_of(username.decode("utf-8", "replace"))
+    is_known = (username, password) == (node.options.username.encode(), node.options.password.encode()) or (
+        created is not None and password == created.encode()
+    )
     # The name before the first NUL is the user to act as. It must be empty, or name the same user.
-    if message not in (b"\0%b\0%b" % (username, password), b"%b\0%b\0%b" % (username, username, password)):
+    if acting not in (b"", username) or not is_known:
         raise CommandRefused(Status.AUTH_ERROR, "unknown user or wrong password")
     connection.is_authenticated = True
     return CommandAnswer()
+
+
+def _scram_user(message: bytes) -> str:
+    """Return the user name in the first message of a client; empty if there is none. The exchange checks the message.
+
+    Source: RFC 5802 §5.1, "n": a comma and an equals sign in the name are written as ``=2C`` and ``=3D``.
+    """
+    found = _SCRAM_NAME.search(message)
+    name = b"" if found is None else found[1].replace(b"=2C", b",").replace(b"=3D", b"=")
+    return name.decode("utf-8", "replace")
 
 
 def _authenticate_bearer(node: NodeState, connection: ClientConnection, message: bytes) -> CommandAnswer:

@@ -242,13 +242,18 @@ class NodeState:
         self._scans += 1
         return b"scan%04d%08d" % (self.index, self._scans)
 
-    def new_exchange(self, mechanism: str) -> ScramServer:
-        """Return the server side of a SCRAM exchange, with reproducible nonces and one salt per user."""
+    def new_exchange(self, mechanism: str, username: str) -> ScramServer:
+        """Return the server side of a SCRAM exchange, with reproducible nonces and one salt.
+
+        The exchange is for the user of the options, unless ``username`` is another user with a password.
+        """
         self._exchanges += 1
+        own = self.options.username
+        password = None if username == own else self.cluster.services.users.password_of(username)
         return ScramServer(
             mechanism,
-            username=self.options.username,
-            password=self.options.password,
+            username=own if password is None else username,
+            password=self.options.password if password is None else password,
             nonce=f"fakenode{self._exchanges:08}",
             salt=b"salt of the user",
             iterations=self.options.scram_iterations,

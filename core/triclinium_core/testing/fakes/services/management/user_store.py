@@ -1,7 +1,7 @@
 """Users and groups of a fake cluster.
 
-Roles are stored but not enforced: any authenticated user may do everything. With a password, KV accepts only the user
-of ``FakeNodeOptions``; the services also accept the users that were created here.
+Roles are stored but not enforced: any authenticated user may do everything. KV and the services accept the user of
+``FakeNodeOptions`` and the users that were created here.
 """
 
 from __future__ import annotations
@@ -56,6 +56,11 @@ class FakeUsers:
             for (domain, name), user in self.users.items()
             if domain == LOCAL
         )
+
+    def password_of(self, name: str) -> str | None:
+        """Return the password of a local user; None if there is no such user."""
+        user = self.users.get((LOCAL, name))
+        return None if user is None else user.password
 
     def new_uuid(self) -> str:
         """Return the UUID of a new user; UUIDs count up, so that runs are reproducible."""

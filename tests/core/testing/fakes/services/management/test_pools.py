@@ -23,7 +23,7 @@ def test_cluster_is_described() -> None:
     assert "" == Manager().ask("GET", "/pools/default").document["clusterName"]
 
 
-def test_nodes_are_told_apart() -> None:
+def test_nodes_have_different_names() -> None:
     """Nodes at one host have different names and UUIDs; one is marked as the sender."""
     nodes = FakeNodes(FakeNodeOptions(tls_port=11207), nodes=3)
     reported = Manager(nodes[1], now=5.0).ask("GET", "/pools/default").document["nodes"]

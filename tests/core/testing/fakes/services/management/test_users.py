@@ -11,6 +11,7 @@ import pytest
 from tests.core.testing.fakes.services.management.manager import BUCKETS, GROUPS, SCOPES, USERS, Manager
 from tests.core.testing.node_client import NodeClient
 from tests.rows import rows
+from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing import FakeNode, FakeNodeOptions
 
@@ -285,3 +286,32 @@ def test_user_with_a_token_has_no_password() -> None:
 
     assert 404 == manager.submit("POST", CHANGE, password="other-secret").status
     assert 200 == status_for(manager, "Administrator", "password")
+
+
+def test_users_authenticate_to_kv(manager: Manager) -> None:
+    """KV accepts a local user with the current password, in one step and by SCRAM, until the user is dropped."""
+    manager.submit("PUT", f"{USERS}/ada", password="first-secret", roles="admin")
+    manager.authorization = basic("ada", "first-secret")
+    manager.submit("POST", CHANGE, password="second-secret")
+    kv = NodeClient(manager.node)
+    found = [
+        (kv.authenticate_plain("ada", password).status, kv.authenticate_scram("SCRAM-SHA1", "ada", password).status)
+        for password in ("first-secret", "second-secret")
+    ]
+    administrator = kv.authenticate_scram("SCRAM-SHA1").status
+    manager.authorization = basic("Administrator", "password")
+    manager.ask("DELETE", f"{USERS}/ada")
+
+    assert [(Status.AUTH_ERROR,) * 2, (Status.SUCCESS,) * 2] == found
+    assert Status.SUCCESS == administrator
+    assert Status.AUTH_ERROR == kv.authenticate_plain("ada", "second-secret").status
+    assert Status.AUTH_ERROR == kv.authenticate_plain("ad", "a\0second-secret").status
+
+
+def test_user_name_that_scram_refuses(manager: Manager) -> None:
+    """A user name that SASLprep reduces to nothing is refused like an unknown user."""
+    manager.submit("PUT", f"{USERS}/%C2%AD", password="secret", roles="admin")
+    kv = NodeClient(manager.node)
+    refused = kv.ask(Opcode.SASL_AUTH, key=b"SCRAM-SHA1", value="n,,n=\u00ad,r=nonce".encode())
+
+    assert Status.AUTH_ERROR == refused.status
