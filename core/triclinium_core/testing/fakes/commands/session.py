@@ -100,7 +100,7 @@ def _authenticate_plain(node: NodeState, connection: ClientConnection, message: 
 
 
 def _scram_user(message: bytes) -> str:
-    """Return the user name in the first message of a client; empty if there is none. The exchange checks the message.
+    """Return the user name in the first message of a client, unchecked; empty if it has none.
 
     Source: RFC 5802 §5.1, "n": a comma and an equals sign in the name are written as ``=2C`` and ``=3D``.
     """

@@ -160,7 +160,7 @@ def _read_role(text: str, buckets: FakeBuckets) -> GrantedRole | None:
     name = "" if found is None else found["role"].lower()
     if found is None or name not in DEFINITIONS:
         return None
-    # The server takes an asterisk only in place of the bucket; it is no name of a scope or collection.
+    # An asterisk may replace the bucket only: with a scope or collection, it would be its name.
     places = found["places"]
     given: list[str | None] = [] if places is None else [None] if places == ANY else [*places.split(":")]
     missing = len(DEFINITIONS[name].places) - len(given)
