@@ -145,7 +145,7 @@ def checked_for_new(form: Mapping[str, str], data_nodes: int) -> Checked:
     quota = _quota(form)
     errors |= _wrong_quota(quota, mode)
     settings = with_defaults({**identity, **given, "ramQuotaMB": quota or "0"})
-    return Checked(settings, {**_wrong_durability(settings, data_nodes), **errors})
+    return Checked(settings, errors or _wrong_durability(settings, data_nodes))
 
 
 def checked_for_update(bucket: FakeBucket, form: Mapping[str, str], *, data_nodes: int, vbuckets: int) -> Checked:
@@ -177,14 +177,14 @@ def checked_for_update(bucket: FakeBucket, form: Mapping[str, str], *, data_node
     if mode is StorageMode.MEMCACHED and quota != bucket.settings["ramQuotaMB"]:
         errors["ramQuota"] = "cannot change quota of memcached buckets"
     given["ramQuotaMB"] = quota
-    if not given.keys().isdisjoint(("durabilityMinLevel", "replicaNumber")):
-        errors = {**_wrong_durability({**bucket.settings, **given}, data_nodes), **errors}
+    if not errors and not given.keys().isdisjoint(("durabilityMinLevel", "replicaNumber")):
+        errors = _wrong_durability({**bucket.settings, **given}, data_nodes)
     return Checked(given, errors)
 
 
 def _checked(form: Mapping[str, str], mode: StorageMode) -> tuple[dict[str, str], dict[str, str]]:
     """Return the settings in a form that a bucket can have, and the reasons of refusal."""
-    given = {name: value for name, value in form.items() if name in RULES[mode]}
+    given = {name: _canonical(value) for name, value in form.items() if name in RULES[mode]}
     reasons = {name: RULES[mode][name](value) for name, value in given.items()}
     reasons |= {name: reason for name, reason in _REFUSED[mode].items() if name in form}
     errors = {
@@ -194,7 +194,14 @@ def _checked(form: Mapping[str, str], mode: StorageMode) -> tuple[dict[str, str]
 
 
 def _quota(form: Mapping[str, str]) -> str | None:
-    return form.get("ramQuota", form.get("ramQuotaMB"))
+    quota = form.get("ramQuota", form.get("ramQuotaMB"))
+    return None if quota is None else _canonical(quota)
+
+
+def _canonical(value: str) -> str:
+    """Return the shortest text of an integer, or any other value as it is."""
+    number = integer_of(value, -UINT64_MAX, UINT64_MAX)
+    return value if number is None else str(number)
 
 
 def _wrong_quota(quota: str | None, mode: StorageMode) -> dict[str, str]:
@@ -208,10 +215,10 @@ def _wrong_quota(quota: str | None, mode: StorageMode) -> dict[str, str]:
 
 def _wrong_durability(settings: Mapping[str, str], data_nodes: int) -> dict[str, str]:
     """Return the reason why a minimum durability is impossible with the number of replicas and of nodes."""
-    replicas, level = settings["replicaNumber"], settings["durabilityMinLevel"]
-    if level == "none" or replicas == "0":
+    replicas, level = int(settings["replicaNumber"]), settings["durabilityMinLevel"]
+    if level == "none" or not replicas:
         return {}
-    if replicas == str(REPLICAS_MAX):
+    if replicas == REPLICAS_MAX:
         return {"durability_min_level": f"A minimum durability level cannot be combined with {REPLICAS_MAX} replicas"}
     if data_nodes == 1:
         return {"durability_min_level": "You do not have enough data servers to support this durability level"}

@@ -41,17 +41,21 @@ def answer(bucket: FakeBucket, request: FakeRequest, segments: tuple[str, ...]) 
         case "GET", ():
             return ServiceReply(body=collections.encode_for_manager())
         case "POST", ():
-            return _create_scope(collections, request.form.get("name", ""))
+            return _unsupported(request.form, "name") or _create_scope(collections, request.form.get("name", ""))
         case "POST", ("@ensureManifest", uid):
             return as_json({}) if _is_uid(uid, collections.uid) else _wrong("manifestUid", "Invalid manifest uid")
         case "DELETE", (scope,):
             return _drop_scope(collections, scope)
         case "POST", (scope, "collections"):
-            return _not_allowed() if _lacks_history(bucket, request) else _create(collections, scope, request.form)
+            if _lacks_history(bucket, request):
+                return _not_allowed()
+            unsupported = _unsupported(request.form, "name", "maxTTL", "history")
+            return unsupported or _create(collections, scope, request.form)
         case "PATCH", (scope, "collections", collection):
             if _lacks_history(bucket, request):
                 return _not_allowed()
-            return _update(collections, scope, collection, request.form)
+            unsupported = _unsupported(request.form, "maxTTL", "history")
+            return unsupported or _update(collections, scope, collection, request.form)
         case "DELETE", (scope, "collections", collection):
             return _drop(collections, scope, collection)
         case _:
@@ -61,6 +65,12 @@ def answer(bucket: FakeBucket, request: FakeRequest, segments: tuple[str, ...]) 
 def _lacks_history(bucket: FakeBucket, request: FakeRequest) -> bool:
     """Return whether a request wants history, which only buckets with the Magma storage keep."""
     return request.form.get("history") == "true" and bucket.mode is not StorageMode.MAGMA
+
+
+def _unsupported(form: Mapping[str, str], *known: str) -> ServiceReply | None:
+    """Return the refusal of a form with other fields than ``known``; None for any other form."""
+    unknown = next((field for field in form if field not in known), None)
+    return None if unknown is None else _wrong(unknown, "Unsupported key")
 
 
 def _not_allowed() -> ServiceReply:

@@ -55,7 +55,7 @@ def described(manager: Manager, name: str = "beer") -> dict[str, object]:
                 "numVBuckets": 1024,
             },
         ),
-        ({"replicaNumber": 0}, {"replicaNumber": 0, "replicaIndex": False}),
+        ({"replicaNumber": "00"}, {"replicaNumber": 0, "replicaIndex": False}),
         ({"ramQuota": 128}, {"quota": {"ram": 256 * 1024 * 1024, "rawRAM": 128 * 1024 * 1024}}),
         ({"conflictResolutionType": "lww"}, {"conflictResolutionType": "lww"}),
         ({"evictionPolicy": "fullEviction"}, {"evictionPolicy": "fullEviction"}),
