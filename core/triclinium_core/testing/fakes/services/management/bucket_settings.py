@@ -136,7 +136,8 @@ def checked_for_new(form: Mapping[str, str], data_nodes: int) -> Checked:
     if mode is not StorageMode.MEMCACHED:
         resolution = form.get("conflictResolutionType", "seqno")
         if resolution == "custom":
-            errors["conflictResolutionType"] = "custom conflict resolution exists in the developer preview only"
+            # Clients recognise these words, and report that the feature is not available.
+            errors["conflictResolutionType"] = "type 'custom' is supported only with developer preview enabled"
         elif resolution not in ("seqno", "lww"):
             errors["conflictResolutionType"] = f"must be one of seqno, lww, custom; it is {resolution!r}"
         given["conflictResolutionType"] = resolution

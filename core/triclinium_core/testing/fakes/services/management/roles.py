@@ -79,6 +79,11 @@ _COLLECTION: Mapping[str, str] = {
 }
 """Roles that can be limited to a collection."""
 
+_DESCRIPTIONS: Mapping[str, str] = {
+    "admin": "May use all cluster features and the web console, and may read and write all data.",
+}
+"""Descriptions whose words clients look for."""
+
 ANY = "*"
 """Text for all buckets in a request, and for all buckets, scopes or collections in a response."""
 
@@ -151,7 +156,7 @@ def offered_roles() -> Iterator[Mapping[str, object]]:
         yield {
             **GrantedRole(name, (None,) * len(places)).described(),
             "name": display_name,
-            "desc": f"{display_name}; a fake cluster stores roles and does not enforce them",
+            "desc": _DESCRIPTIONS.get(name, f"{display_name}; a fake cluster stores roles and does not enforce them"),
         }
 
 
