@@ -199,6 +199,8 @@ def ready(
     simulation = Recorded(options=options, rng=rng, **options_of_node)
     cluster = simulation.node.cluster
     cluster.map = replace(cluster.map, replicas=(cluster.map.owners,) * replicas)
+    for bucket in cluster.buckets:
+        cluster.buckets.update(bucket.name, {"replicaNumber": str(replicas)})
     simulation.flow()
     simulation.finish(Noop(TRAVEL))
     assert [ConnectionState.READY.name] * 2 == [each.state for each in simulation.machine.statistics().connections]

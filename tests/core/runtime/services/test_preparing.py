@@ -76,7 +76,7 @@ def test_plan_is_kept_until_the_strategy_decides(decision: RetryAction) -> None:
 
 def test_a_cluster_that_cannot_read_from_replicas() -> None:
     """If the cluster does not support reads from replicas, a query that needs them fails unsent."""
-    simulation = Asking()
+    simulation = Asking(enhanced=False)
 
     simulation.failure(errors.FeatureNotAvailableException, asking(use_replica=True))
 
