@@ -139,12 +139,20 @@ class ServiceServer:
                 request = connection.next_request(self._faults)
 
     def _due_of(self, connection: ServedConnection) -> float:
-        return -math.inf if connection.follows(self._node.map.version) else connection.due
+        is_due = connection.follows(self._node.map.version) or self._follows_nothing(connection)
+        return -math.inf if is_due else connection.due
+
+    def _follows_nothing(self, connection: ServedConnection) -> bool:
+        """Return whether a client listens to configs of a bucket that was dropped."""
+        return bool(connection.followed) and connection.followed not in self._node.cluster.buckets
 
     def _follow(self, connection: ServedConnection, now: float) -> None:
         """Send the newest config to a client that listens and does not have it."""
         version = self._node.map.version
-        if connection.followed is not None and connection.follows(version):
+        if self._follows_nothing(connection):
+            # Source: ns_server, the streaming endpoints: the stream ends with the bucket.
+            connection.is_over = True
+        elif connection.followed is not None and connection.follows(version):
             connection.known_version = version
             config = management.config_of(self._node, connection.followed or None)
             # Source: ns_server, the streaming endpoints: each config ends with four line feeds.

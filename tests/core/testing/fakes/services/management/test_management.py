@@ -53,6 +53,21 @@ def test_configs_are_streamed(path: str) -> None:
     assert nodes[1].config_version == nodes.map.version
 
 
+def test_stream_of_configs_ends_with_the_bucket() -> None:
+    """The stream of a bucket's configs ends when the bucket is dropped; that of the global config does not."""
+    nodes = FakeNodes(nodes=2)
+    of_bucket, of_cluster, manager = (Manager(nodes[0], number) for number in (7, 8, 9))
+    for listener, path in ((of_bucket, "bs/default"), (of_cluster, "nodeServicesStreaming")):
+        listener.send(listener.encode("GET", f"/pools/default/{path}"))
+        listener.read()
+    manager.ask("DELETE", f"{BUCKETS}/default")
+    for listener in (of_bucket, of_cluster):
+        listener.wait(1.0)
+
+    assert [True, False] == [listener.is_hung_up for listener in (of_bucket, of_cluster)]
+    assert 1 == of_bucket.body.count(b"\n\n\n\n")
+
+
 def test_bucket_is_created_and_dropped(manager: Manager) -> None:
     """KV can use a bucket from its creation; dropping it closes the connections of its clients."""
     created = manager.submit("POST", BUCKETS, name="beer", ramQuotaMB=100, bucketType="couchbase", flushEnabled=1)
