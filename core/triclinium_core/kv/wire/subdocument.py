@@ -49,6 +49,7 @@ class PathOpcode(IntEnum):
     ARRAY_ADD_UNIQUE = 0xCE
     COUNT_BY = 0xCF
     COUNT = 0xD2
+    REPLACE_BODY_WITH_XATTR = 0xD3
 
 
 class PathFlag(IntFlag):

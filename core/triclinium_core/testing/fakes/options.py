@@ -23,7 +23,6 @@ from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
 
 IMPLEMENTED_FEATURES = frozenset(HelloFeature) - {
     HelloFeature.SUBDOC_DOCUMENT_MACRO,
-    HelloFeature.REPLACE_BODY_WITH_XATTR,
     HelloFeature.REPORT_UNIT_USAGE,
     HelloFeature.NON_BLOCKING_THROTTLING,
 }

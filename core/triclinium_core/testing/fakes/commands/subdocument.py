@@ -169,6 +169,9 @@ class _Draft:
             self.value, self.is_removed = b"", True
             self.attributes = {key: value for key, value in self.attributes.items() if key.startswith("_")}
             return b""
+        if spec.opcode is subdocument.PathOpcode.REPLACE_BODY_WITH_XATTR:
+            self.value = look_up(subdocument.PathOpcode.GET, self.attributes, parse_path(spec.path))
+            return b""
         values = spec.value if spec.macro is None else spec.macro
         step = Change(parse_path(spec.path), values, creates or subdocument.PathFlag.CREATE_PARENTS in spec.flags)
         if spec.xattr:

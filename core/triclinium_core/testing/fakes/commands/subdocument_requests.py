@@ -79,6 +79,7 @@ def _traits() -> Mapping[subdocument.PathOpcode, Traits]:
         op.ARRAY_INSERT: Traits(path.XATTR | path.EXPAND_MACROS, creating & ~whole.UPSERT),
         op.ARRAY_ADD_UNIQUE: Traits(path.CREATE_PARENTS | path.XATTR, creating, path_may_be_empty=True),
         op.COUNT_BY: Traits(path.CREATE_PARENTS | path.XATTR, creating),
+        op.REPLACE_BODY_WITH_XATTR: Traits(path.XATTR, deleted, has_value=False),
     }
     # fmt: on
 
@@ -148,6 +149,8 @@ def _check(connection: ClientConnection, spec: Spec, flags: subdocument.Document
         raise CommandRefused(Status.INVALID_ARGUMENTS, "a command on the complete document has no path")
     if spec.xattr:
         _check_attribute(connection, spec, is_mutation=is_mutation)
+    elif spec.opcode is subdocument.PathOpcode.REPLACE_BODY_WITH_XATTR:
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "the new body is taken from an extended attribute only")
     elif subdocument.PathFlag.EXPAND_MACROS in spec.flags:
         raise CommandRefused(Status.SUBDOC_XATTR_INVALID_FLAG_COMBO, "macros are expanded in extended attributes only")
     elif not spec.path and not traits.path_may_be_empty:

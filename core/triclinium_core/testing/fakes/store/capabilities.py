@@ -36,7 +36,8 @@ _BUCKET_CAPABILITIES: Mapping[str, _Row] = {
     "couchapi": _Row({StorageMode.COUCHSTORE}),
     "subdoc.ReplaceBodyWithXattr": _Row(_DOCUMENTS, HelloFeature.REPLACE_BODY_WITH_XATTR),
     "subdoc.DocumentMacroSupport": _Row(_DOCUMENTS, HelloFeature.SUBDOC_DOCUMENT_MACRO),
-    "subdoc.ReviveDocument": _Row(_DOCUMENTS, HelloFeature.XATTR),
+    # The transactions of clients take this as the sign that a body can be replaced by an attribute.
+    "subdoc.ReviveDocument": _Row(_DOCUMENTS, HelloFeature.REPLACE_BODY_WITH_XATTR),
     "nonDedupedHistory": _Row({StorageMode.MAGMA}),
     "preserveExpiry": _Row(_DOCUMENTS, HelloFeature.PRESERVE_TTL),
     "subdoc.ReplicaRead": _Row(_DOCUMENTS, HelloFeature.SUBDOC_REPLICA_READ),
@@ -50,10 +51,18 @@ _BUCKET_CAPABILITIES: Mapping[str, _Row] = {
 }
 
 _CLUSTER_CAPABILITIES: Mapping[Service, Sequence[str]] = {
-    Service.QUERY: ("enhancedPreparedStatements", "readFromReplica"),
+    Service.QUERY: (
+        "costBasedOptimizer",
+        "indexAdvisor",
+        "javaScriptFunctions",
+        "inlineFunctions",
+        "enhancedPreparedStatements",
+        "readFromReplica",
+    ),
     Service.SEARCH: ("vectorSearch", "scopedSearchIndex"),
 }
-"""Capabilities of services. The query service runs no JavaScript and advises no indexes, so it announces neither."""
+"""Capabilities of services. The query service answers any statement by its script, also statements that optimize, advise
+or define functions."""
 
 _NAMES: Mapping[Service, str] = {Service.QUERY: "n1ql", Service.SEARCH: "search"}
 """Names of the services in this list. Search has another name in the list of ports."""

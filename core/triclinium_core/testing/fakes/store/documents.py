@@ -427,8 +427,11 @@ def system_attributes(xattrs: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def _remains_of(document: Document) -> Document:
-    """Return a document without its value and its user attributes."""
-    xattrs = system_attributes(document.xattrs)
+    """Return a document without its value, and without its user attributes unless it was stored as deleted with them.
+
+    Source: kv_engine docs/BinaryProtocol.md, CreateAsDeleted: since version 6.6, removed documents may have both kinds.
+    """
+    xattrs = document.xattrs if document.is_deleted else system_attributes(document.xattrs)
     return replace(document, is_deleted=True, value=b"", datatype=Datatype.RAW, xattrs=xattrs)
 
 

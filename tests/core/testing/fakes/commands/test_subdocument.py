@@ -256,6 +256,22 @@ def test_creating_as_deleted() -> None:
     assert client.node.documents.get("default", "eve") is None
 
 
+def test_staged_document_becomes_the_body() -> None:
+    """A document that is staged in an attribute of a removed document is revived with it as its body."""
+    client = ready()
+    staging = mutation(Op.UPSERT, b"txn.staged", b'{"b":2}', X | P.CREATE_PARENTS)
+    commit = mutation(Op.REPLACE_BODY_WITH_XATTR, b"txn.staged", flags=X) + mutation(Op.REMOVE, b"txn", flags=X)
+    missing = mutation(Op.REPLACE_BODY_WITH_XATTR, b"txn.gone", flags=X)
+    reviving = D.REVIVE | D.ACCESS_DELETED
+    mutate(client, staging, key="bob", flags=D.CREATE_AS_DELETED | D.INSERT | D.ACCESS_DELETED)
+    refused = mutate(client, missing, key="bob", flags=reviving)
+    committed = mutate(client, commit, key="bob", flags=reviving)
+
+    assert struct.pack(">BH", 0, Status.SUBDOC_PATH_NOT_FOUND) == refused.value
+    assert Status.SUCCESS is status_of(committed)
+    assert (b'{"b":2}', {}) == (stored(client, "bob").value, stored(client, "bob").xattrs)
+
+
 def test_macros() -> None:
     """Macros are expanded after all other changes."""
     client = ready()

@@ -55,7 +55,8 @@ def test_well_formed_specs(opcode: Op) -> None:
     """Either the lookup or the mutation accepts an opcode in a spec, and the other of the two refuses it."""
     traits = TRAITS[opcode]
     path = b"" if traits.is_whole_document else b"b[0]" if opcode is Op.ARRAY_INSERT else b"b"
-    reading, writing = lookup(opcode, path), mutation(opcode, path, b"1" if traits.has_value else b"")
+    flags = X if opcode is Op.REPLACE_BODY_WITH_XATTR else P.NONE
+    reading, writing = lookup(opcode, path, flags), mutation(opcode, path, b"1" if traits.has_value else b"", flags)
 
     right, wrong = (mutate(writing), look_up(reading)) if traits.is_mutation else (look_up(reading), mutate(writing))
     assert right in (Status.SUCCESS, Status.SUBDOC_MULTI_PATH_FAILURE)
@@ -122,6 +123,8 @@ def test_lookups(value: bytes, status: Status) -> None:
         (mutation(Op.UPSERT, b"a", b"1") * 16, Status.SUCCESS),
         (mutation(Op.UPSERT, b"a", b"1") * 17, Status.SUBDOC_INVALID_COMBO),
         (mutation(Op.UPSERT, b"a", b"1")[:-1], Status.INVALID_ARGUMENTS),
+        (mutation(Op.REPLACE_BODY_WITH_XATTR, b"a"), Status.INVALID_ARGUMENTS),
+        (mutation(Op.REPLACE_BODY_WITH_XATTR, b"a", b"1", X), Status.INVALID_ARGUMENTS),
         (mutation(Op.UPSERT, b"a", b"1", P.EXPAND_MACROS), Status.SUBDOC_XATTR_INVALID_FLAG_COMBO),
         (mutation(Op.UPSERT, b"x", b"1", X | P.EXPAND_MACROS), Status.SUBDOC_XATTR_UNKNOWN_MACRO),
         (mutation(Op.UPSERT, b"x", MACRO, X | P.EXPAND_MACROS), Status.SUCCESS),
