@@ -78,7 +78,7 @@ def cluster_uuid(node: NodeState) -> str:
 
 def _described(node: NodeState, member: int, request: FakeRequest) -> Mapping[str, object]:
     options, now = node.cluster.nodes[member], node.documents.now
-    host = _host_of(options, request)
+    host, ports = _host_of(options, request), options.ports(tls=False)
     hostname = str(Address(host, options.service_ports.get(Service.MANAGEMENT, 0)))
     described: dict[str, object] = {
         "clusterMembership": "active",
@@ -102,8 +102,8 @@ def _described(node: NodeState, member: int, request: FakeRequest) -> Mapping[st
         "mcdMemoryReserved": MEMORY_SIZE // MIB,
         "mcdMemoryAllocated": MEMORY_SIZE // MIB,
     }
-    if Service.VIEWS in options.services:
-        described["couchApiBase"] = f"http://{Address(host, options.service_ports[Service.VIEWS])}/"
+    if Service.VIEWS in ports:
+        described["couchApiBase"] = f"http://{Address(host, ports[Service.VIEWS])}/"
     if member == node.index:
         described["thisNode"] = True
     return described
