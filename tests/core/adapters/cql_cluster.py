@@ -164,7 +164,7 @@ class _Connection(socketserver.StreamRequestHandler):
             case Opcode.EXECUTE:
                 (size,) = struct.unpack_from(">H", body)
                 return self._scripted(_level(body, 2 + size), _rows([("name", "ada")]))
-        raise AssertionError(f"opcode {opcode} is not one to which the scripted node responds")
+        raise AssertionError(f"the scripted node does not respond to opcode {opcode}")
 
     def _scripted(self, consistency: ConsistencyLevel | None, result: bytes) -> tuple[int, bytes] | None:
         answer = self._node.cluster.answer(Asked(self._node.index, consistency))

@@ -65,7 +65,7 @@ class QueryIndexManager(Manager):
         Args:
             keys: fields; each is one literal name, never parsed as an expression.
             ignore_if_exists: whether to succeed if an index of that name exists.
-            num_replicas: number of copies of the index; None for the server's default.
+            num_replicas: number of replicas, in addition to the index itself; None for the server's default.
             deferred: whether ``build_deferred_indexes`` builds it later; None for the server's default.
 
         Raises:
@@ -100,7 +100,7 @@ class QueryIndexManager(Manager):
         Args:
             index_name: default: ``#primary``.
             ignore_if_exists: whether to succeed if an index of that name exists.
-            num_replicas: number of copies of the index; None for the server's default.
+            num_replicas: number of replicas, in addition to the index itself; None for the server's default.
             deferred: whether ``build_deferred_indexes`` builds it later; None for the server's default.
 
         Raises:
@@ -264,7 +264,7 @@ class CollectionQueryIndexManager(Manager):
         Args:
             keys: fields; each is one literal name, never parsed as an expression.
             ignore_if_exists: whether to succeed if an index of that name exists.
-            num_replicas: number of copies of the index; None for the server's default.
+            num_replicas: number of replicas, in addition to the index itself; None for the server's default.
             deferred: whether ``build_deferred_indexes`` builds it later; None for the server's default.
 
         Raises:
@@ -296,7 +296,7 @@ class CollectionQueryIndexManager(Manager):
         Args:
             index_name: default: ``#primary``.
             ignore_if_exists: whether to succeed if an index of that name exists.
-            num_replicas: number of copies of the index; None for the server's default.
+            num_replicas: number of replicas, in addition to the index itself; None for the server's default.
             deferred: whether ``build_deferred_indexes`` builds it later; None for the server's default.
 
         Raises:

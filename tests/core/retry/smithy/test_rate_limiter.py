@@ -102,7 +102,7 @@ def test_climbing_time(highest: float, seconds: float) -> None:
 
 @rows(("share", "rate"), [(0.0, 7.0), (0.5, 9.625), (1.0, 10.0), (1.5, 10.375), (2.0, 13.0), (3.0, 34.0)])
 def test_the_curve(share: float, rate: float) -> None:
-    """The curve starts at seven tenths of the throttled rate, flattens at the throttled rate, and then rises again."""
+    """The curve starts at 0.7 of the rate at which the service throttled, flattens at that rate, and then rises above it."""
     assert rate == pytest.approx(cubic_rate(10.0, share * climbing_time(10.0)))
 
 

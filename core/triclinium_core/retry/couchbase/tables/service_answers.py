@@ -2,7 +2,7 @@
 
 The parser never raises, whatever a server or a proxy sends.
 
-Source: SDK-RFC 0056, 0057 (the ``errors`` of a body), 0052 "Hard failures" (``error``), 0051; decision C22.
+Source: SDK-RFC 0056, 0057 (the ``errors`` of a body), 0052 "SearchMetaData" (``error``), 0051; decision C22.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ServiceAnswer:
             return False
         if self.service in _NUMBERED:
             return self.lists_errors or self.failed_status is not None
-        # SDK-RFC 0052 §Hard failures: search reports a failure in ``error``. Views use the same field.
+        # SDK-RFC 0052 §SearchMetaData: search reports a failure in ``error``. Views use the same field.
         return self.service is not Service.MANAGEMENT and bool(self.body.get("error"))
 
     @property
