@@ -171,7 +171,7 @@ SECONDS_MAX = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class TimeoutOptions:
-    """Timeouts of operations and connections; ``math.inf`` means no limit (SDK-RFC 0059 "Timeouts").
+    """Timeouts of operations and connections; ``math.inf`` means no limit (SDK-RFC 0059 "Configuration").
 
     Each argument is a duration. The attributes are in seconds.
 

@@ -35,7 +35,7 @@ make_options = cast("Callable[..., ClientOptions]", ClientOptions)
 
 
 def test_defaults_are_those_of_the_rfc() -> None:
-    """The timeouts default to those of SDK-RFC 0059 "Timeouts", and the strategy to that of decision C1."""
+    """The timeouts default to those of SDK-RFC 0059 "Configuration", and the strategy to that of decision C1."""
     options = ClientOptions(connection_string=CONNECTION_STRING)
 
     assert (2.5, 10.0, 10.0) == (options.timeouts.kv, options.timeouts.kv_durable, options.timeouts.connect)

@@ -2,7 +2,8 @@
 
 Names, attributes and units are those of OpenTelemetry's stable conventions for databases, as in SDK-RFC 0067.
 
-Source: SDK-RFC 0067 rev 27 "OpenTelemetryRequestTracer", "OpenTelemetryMeter".
+Source: SDK-RFC 0067 rev 27 "Module Implementation: OpenTelemetryRequestTracer", "Module Implementation:
+OpenTelemetryMeter".
 """
 
 from __future__ import annotations

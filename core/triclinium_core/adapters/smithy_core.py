@@ -112,7 +112,7 @@ class SmithyCoreRetryStrategy:
 class _SingleAttempt:
     """Token of a request for which the strategy refused a token. The request is still sent once.
 
-    Source: the Smithy Python retry design, "Specification": a request without a token is not retried.
+    Source: the Smithy Python retry design, "Example Usage": a request without a token is not retried.
     """
 
     refusal: str

@@ -1,6 +1,6 @@
 """Mutations that a query or a search must include.
 
-Source: SDK-RFC 0004 "Implementation" and "Serialization and Deserialization of MutationState".
+Source: SDK-RFC 0004 "Internal implementation" and "Serialization and Deserialization of MutationState".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The package of each service defines its requests. A request is checked when it is created.
 
-Source: SDK-RFC 0059 "HTTP"; the RFCs of the services.
+Source: the RFCs of the services.
 """
 
 from __future__ import annotations

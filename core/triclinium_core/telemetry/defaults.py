@@ -3,7 +3,8 @@
 The default telemetry needs no other package, and no set-up except a log. Pass ``None`` instead of an instance of one of
 these classes to turn its log lines off.
 
-Source: SDK-RFC 0067 rev 27 "ThresholdLoggingTracer", "LoggingMeter", "Orphaned Response Reporting".
+Source: SDK-RFC 0067 rev 27 "Default Implementation: ThresholdLoggingTracer", "Default Implementation: LoggingMeter",
+"Orphaned Response Reporting".
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class ThresholdLoggingTracer:
         InvalidArgumentException: a threshold is not a duration or is below 0, ``emit_interval`` is not a duration above
             0 and up to ``INTERVAL_MAX``, or ``sample_size`` is not a whole number above 0.
 
-    Source: SDK-RFC 0067 rev 27 "ThresholdLoggingTracer".
+    Source: SDK-RFC 0067 rev 27 "Default Implementation: ThresholdLoggingTracer".
     """
 
     kv_threshold: float = 0.5
@@ -92,7 +93,7 @@ class LoggingMeter:
     Raises:
         InvalidArgumentException: the interval is not a duration above 0 and up to ``INTERVAL_MAX``.
 
-    Source: SDK-RFC 0067 rev 27 "LoggingMeter".
+    Source: SDK-RFC 0067 rev 27 "Default Implementation: LoggingMeter".
     """
 
     emit_interval: float = 600.0

@@ -1,6 +1,6 @@
 """Durations of all operations in an interval, by kind of operation.
 
-Source: SDK-RFC 0067 "LoggingMeter".
+Source: SDK-RFC 0067 "Default Implementation: LoggingMeter".
 """
 
 from __future__ import annotations

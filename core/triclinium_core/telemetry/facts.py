@@ -1,6 +1,6 @@
 """Facts about an ended operation: the properties that SDK-RFC 0067 lists for the log.
 
-Source: SDK-RFC 0067 "ThresholdLoggingTracer", "Orphaned Response Reporting".
+Source: SDK-RFC 0067 "Default Implementation: ThresholdLoggingTracer", "Orphaned Response Reporting".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The low 24 bits are specific to each SDK. This library writes the same low bits as the official Python SDK, for legacy
 readers that rely on these bits. It never reads the low bits itself.
 
-Source: SDK-RFC 0020 "Common Flags".
+Source: SDK-RFC 0020 "General Design".
 """
 
 from __future__ import annotations

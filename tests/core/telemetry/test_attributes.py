@@ -46,7 +46,7 @@ def test_outer_span_has_all_metric_tags() -> None:
 
 
 def test_dispatch_attributes_of_an_attempt() -> None:
-    """Server and peer have an address and a port; IPv6 has no brackets (RFC 0067 "Dispatch Span Attributes")."""
+    """Server and peer have an address and a port (RFC 0067 "Dispatch Span Attributes"); IPv6 has no brackets."""
     reported = attributes.dispatch_attributes(
         ("a.example", 11210), peer="[::1]:31210", local_id="0a/0b", operation_id=35
     )

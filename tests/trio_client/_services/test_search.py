@@ -201,7 +201,7 @@ BUSY = FakeAnswer(http_status=429, body='{"error":"too many requests","status":"
 
 
 async def test_a_busy_service_is_retried(autojump_clock: MockClock) -> None:
-    """Status 429 is retried (SDK-RFC 0049 "Response Code Retry List, Search"), unless the strategy refuses."""
+    """Status 429 is retried (SDK-RFC 0049 "Response Code Retry List", Search), unless the strategy refuses."""
     async with open_searched(BUSY, BUSY, FakeAnswer(rows=[ADA])) as (fake, cluster):
         assert ["ada"] == await found(cluster)
         assert 3 == len(asked(fake))

@@ -163,7 +163,7 @@ async def test_failed_nodes_of_a_view(autojump_clock: MockClock) -> None:
 
 @rows("status", [302, 408, 503])
 async def test_temporary_statuses_are_retried(autojump_clock: MockClock, status: int) -> None:
-    """A temporary status is retried (SDK-RFC 0049 "Response Code Retry List, Views")."""
+    """A temporary status is retried (SDK-RFC 0049 "Response Code Retry List", View)."""
     again = FakeAnswer(http_status=status, body="")
     async with open_viewed(again, again, FakeAnswer(rows=[ADA])) as (fake, bucket):
         assert ["ada"] == await found(bucket)

@@ -1,10 +1,10 @@
 """Reports of the machine as log records.
 
-``triclinium.retry`` logs retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), and at ERROR the exception of
-a token strategy that cannot record a success. ``triclinium.connection`` logs events of connections: at WARNING the loss
-of a node and risks such as TLS without verification, at DEBUG further failures until the node is back, at INFO all
-other events. It also logs the options of a new client at DEBUG, and each kind of decoder defect once at ERROR, with
-its traceback.
+``triclinium.retry`` logs retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Retry Orchestration"; decision C30), and
+at ERROR the exception of a token strategy that cannot record a success. ``triclinium.connection`` logs events of
+connections: at WARNING the loss of a node and risks such as TLS without verification, at DEBUG further failures until
+the node is back, at INFO all other events. It also logs the options of a new client at DEBUG, and each kind of decoder
+defect once at ERROR, with its traceback.
 
 The numbers and names in the messages of ``triclinium.retry`` are also attributes of the record: ``operation``, ``key``,
 ``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; for a retry also ``delay`` in seconds and

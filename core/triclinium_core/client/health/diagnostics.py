@@ -1,6 +1,6 @@
 """Report on the states of connections, made without sending a request.
 
-Source: SDK-RFC 0061 "ClusterState", "EndpointState".
+Source: SDK-RFC 0061 "Summary", "The Diagnostics Command".
 """
 
 from __future__ import annotations

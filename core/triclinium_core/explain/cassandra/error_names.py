@@ -1,6 +1,6 @@
 """Classes of Cassandra errors by name: class name, name in the protocol, or exception of the Java driver.
 
-Source: CQL binary protocol v5 §9; the exceptions of the Cassandra Java driver.
+Source: CQL binary protocol v5 §8; the exceptions of the Cassandra Java driver.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operation as a script: the response to each of its attempts, passed to a strategy.
 
-Source: the Smithy Python retry design, "Specification": the steps of a client around its attempts.
+Source: the Smithy Python retry design, "Example Usage": the steps of a client around its attempts.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The server must time out before the client does. Otherwise the client might time
 the write. In each attempt, the client gives the server nine tenths of the time until the operation's deadline (decision
 C29).
 
-Source: SDK-RFC 0053 "DurabilityLevel"; kv_engine ``docs/BinaryProtocol.md`` "Durability Requirement".
+Source: SDK-RFC 0053 "DurabilityLevel"; kv_engine ``docs/BinaryProtocol.md`` "ID:1 - Durability Requirement".
 """
 
 from __future__ import annotations

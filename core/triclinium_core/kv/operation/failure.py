@@ -1,7 +1,7 @@
 """Decoder of error responses. The retry machine uses the status, the exception class and the details.
 
-Source: kv_engine ``docs/ErrorMap.md`` with "Extended error" (XERROR), ``docs/SubDocument.md``; SDK-RFC 0053 "MutateIn",
-notes.
+Source: kv_engine ``docs/ErrorMap.md`` "Protocol" (XERROR), ``daemon/cookie.cc`` (the JSON body),
+``docs/SubDocument.md``; SDK-RFC 0053 "MutateIn", notes.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from triclinium_core.shown import json_text
 REPORT_VERSION = 2
 """Version of the reports in JSON (RFC 0061: "always 2")."""
 JSON_NAMES: Mapping[Service, str] = {**{service: service.value for service in Service}, Service.MANAGEMENT: "mgmt"}
-"""Names of the services in the JSON form (RFC 0061 "ServiceType")."""
+"""Names of the services in the JSON form (RFC 0061 "ServiceType (type: any)")."""
 
 
 @unique

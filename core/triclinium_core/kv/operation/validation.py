@@ -140,7 +140,8 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
         InvalidArgumentException: ``expiry`` has a wrong type, has no time zone, is in the past, is too late for the
             server, or is a number above ``EXPIRY_SECONDS_MAX``.
 
-    Source: SDK-RFC 0053 "Expiry"; kv_engine ``docs/BinaryProtocol.md`` "Expiration".
+    Source: SDK-RFC 0053 "Insert", "Upsert", option ``Expiry``; kv_engine ``docs/Document.md`` "Expiry time",
+        ``daemon/mc_time.cc``.
     """
     if expiry is None:
         return 0

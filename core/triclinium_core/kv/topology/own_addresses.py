@@ -1,7 +1,7 @@
 """Canonical addresses of nodes, for a client that uses their addresses in another network.
 
-Source: SDK-RFC 0067 "Remote Hostname/IP", which requires the canonical address; the field ``alternateAddresses`` of
-cluster configs.
+Source: SDK-RFC 0067 "Attribute: Remote Hostname/IP", which requires the canonical address; the field
+``alternateAddresses`` of cluster configs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Compression of values in snappy's raw block format. The module imports the codec on first use.
 
-Source: kv_engine docs/BinaryProtocol.md, "Data Type"; google/snappy format_description.txt.
+Source: kv_engine docs/BinaryProtocol.md, "Data Types"; google/snappy format_description.txt.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Layout: each piece begins with a byte with the identifier in the high nibble and
 15 is an escape: the number is 15 plus the value of one more byte. The escape byte of the identifier precedes the escape
 byte of the size. The content follows.
 
-Source: kv_engine docs/BinaryProtocol.md, "Request header with flexible framing extras";
+Source: kv_engine docs/BinaryProtocol.md, 'Request header with "flexible framing extras"';
     include/mcbp/protocol/framebuilder.h.
 """
 
@@ -120,7 +120,7 @@ def decode_server_duration_us(encoded: int) -> float:
     Raises:
         ValueError: ``encoded`` has more than 16 bits.
 
-    Source: kv_engine docs/BinaryProtocol.md, "Server Recv->Send duration".
+    Source: kv_engine docs/BinaryProtocol.md, "ID:0 - Server Recv->Send duration".
     """
     if not 0 <= encoded <= _DURATION_CODE_MAX:
         raise ValueError(f"encoded={encoded!r} must be an integer from 0 to {_DURATION_CODE_MAX}")
@@ -148,7 +148,7 @@ def encode_server_duration_us(duration_us: float) -> int:
     Raises:
         ValueError: ``duration_us`` is negative or not a number.
 
-    Source: kv_engine docs/BinaryProtocol.md, "Server Recv->Send duration".
+    Source: kv_engine docs/BinaryProtocol.md, "ID:0 - Server Recv->Send duration".
     """
     if not duration_us >= 0:
         raise ValueError(f"duration_us={duration_us!r} must be a number of at least 0")

@@ -1,6 +1,6 @@
 """Unsigned LEB128, the encoding of the collection id before a key.
 
-Source: kv_engine docs/Collections.md, docs/LEB128.md.
+Source: kv_engine docs/Collections.md, "Valid LEB128 encodings", "Non-canonical encodings".
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class HttpRetryRules:
             retry_after=delay,
             is_throttling_error=rule.is_throttling,
             is_timeout_error=rule.is_timeout,
-            # RFC 9110, section 15: 4xx, "the client seems to have erred".
+            # RFC 9110, section 15.5: 4xx, "the client seems to have erred".
             fault="client" if status < 500 else "server",
         )
 

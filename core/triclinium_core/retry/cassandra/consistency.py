@@ -1,6 +1,6 @@
 """Consistency levels and write types, with the names that the protocol gives them.
 
-Source: CQL binary protocol v5 §3 "consistency" and §9 "Write_timeout".
+Source: CQL binary protocol v5 §3 "consistency" and §8 "Write_timeout".
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@
     └── AllNodesFailed
         └── NoNodeAvailable
 
-Source: CQL binary protocol v5 §9; the exceptions of the Cassandra Java driver.
+Source: CQL binary protocol v5 §8; the exceptions of the Cassandra Java driver.
 """
 
 from __future__ import annotations

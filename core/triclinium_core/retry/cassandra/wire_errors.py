@@ -4,7 +4,7 @@ The exception has all values that the node sent. If a value is not defined by th
 consistency level or write type, the exception is a plain CoordinatorError. The request machine then neither consults
 the policy nor retries the request.
 
-Source: CQL binary protocol v4 and v5 §9.
+Source: CQL binary protocol v4 §9 and v5 §8.
 """
 
 from __future__ import annotations

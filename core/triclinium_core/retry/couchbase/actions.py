@@ -74,7 +74,7 @@ class CloseConnection:
 @lean
 @dataclass(frozen=True, slots=True)
 class ReportRetry:
-    """Log at DEBUG that the request will be retried (SDK-RFC 0049 "logRetryAttempt")."""
+    """Log at DEBUG that the request will be retried (SDK-RFC 0049 "Retry Orchestration")."""
 
     request: RetryRequest
     reason: RetryReason
@@ -85,7 +85,7 @@ class ReportRetry:
 
 @dataclass(frozen=True, slots=True)
 class ReportRefusal:
-    """Log at INFO that a retry was refused (SDK-RFC 0049 "logNotRetried")."""
+    """Log at INFO that a retry was refused (SDK-RFC 0049 "Retry Orchestration")."""
 
     request: RetryRequest
     reason: RetryReason

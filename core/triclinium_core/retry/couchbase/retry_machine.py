@@ -244,7 +244,7 @@ class RetryMachine:
         if verdict.refresh_topology:
             actions = [RefreshTopology(), *actions]
         if verdict.close_connection is not None:
-            # RFC 0013 §Processing Chain: end or retry the request first, then close the connection.
+            # Decision C31: end or retry the request first, then close the connection.
             actions = [*actions, CloseConnection(verdict.close_connection)]
         return ruling, actions
 

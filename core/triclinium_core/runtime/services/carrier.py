@@ -5,7 +5,7 @@ requests. It processes the response piece by piece, and delivers rows when the r
 complete responses and lost streams to the retry machine of the request. An unreadable response fails the request. After
 the reader has received rows, the request is not retried, because the reader would receive the rows twice.
 
-Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; SDK-RFC 0059 "HTTP"; decisions C6, C22, C24, C25.
+Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; SDK-RFC 0059 "Configuration"; decisions C6, C22, C24, C25.
 """
 
 from __future__ import annotations

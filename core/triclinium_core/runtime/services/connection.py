@@ -8,7 +8,7 @@ the end of a chunked body.
 This module neither requests nor accepts compression. If the node violates HTTP, ``receive`` returns an ``AnswerBroken``
 event, and raises no exception.
 
-Source: SDK-RFC 0059 "HTTP"; RFC 9112, for chunks section 7.1.
+Source: SDK-RFC 0059 "Configuration"; RFC 9112, for chunks section 7.1.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A dispatched request is in one of three states. It is unplaced until the first c
 it is queued at an endpoint for a connection. Then it is in flight on a stream until its response is complete. If a
 request can enter none of these states, ``dispatch`` returns the reason.
 
-Source: SDK-RFC 0049 "Client Dispatch"; SDK-RFC 0059 "HTTP"; decisions C6 and C24.
+Source: SDK-RFC 0049 "Client Dispatch"; SDK-RFC 0059 "Configuration"; decisions C6 and C24.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The newest topologies of the buckets and of the cluster list the endpoints. The client opens connections on demand,
 sends one request at a time on each, and closes idle connections.
 
-Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), field ``nodesExt``; SDK-RFC 0059 "HTTP"; decision C24.
+Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), field ``nodesExt``; SDK-RFC 0059 "Configuration"; decision C24.
 """
 
 from __future__ import annotations

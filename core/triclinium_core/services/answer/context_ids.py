@@ -3,7 +3,7 @@
 HTTP matches responses to requests only by their order. The query and analytics services repeat the id of a request in
 the response, so the client recognises a response to another request (decision D64).
 
-Source: SDK-RFC 0056 "clientContextId"; Couchbase Server documentation, "Query Service REST API".
+Source: SDK-RFC 0056 "ICluster#Query", ``clientContextId``; Couchbase Server documentation, "Query Service REST API".
 """
 
 from __future__ import annotations

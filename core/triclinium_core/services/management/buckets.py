@@ -184,7 +184,7 @@ _CHECKS: Mapping[str, Callable[[Any, str], object]] = {
     "compression_mode": _choice(CompressionMode),
     "minimum_durability_level": _choice(DurabilityLevel),
     "storage_backend": _choice(StorageBackend),
-    # RFC 0054 "NumVBuckets": the server checks which numbers fit which storage.
+    # RFC 0054 "BucketSettings", NumVBuckets: the server checks which numbers fit which storage.
     "num_vbuckets": _integer(0, 2**16),
     "history_retention_collection_default": checks.check_flag,
     "history_retention_bytes": _integer(0, UINT64_MAX),

@@ -1,6 +1,6 @@
 """Errors of a call that makes several requests, if the call times out or is cancelled.
 
-Source: SDK-RFC 0058 "Timeouts": the timeout is ambiguous if something was or may have been changed; decision D60.
+Source: SDK-RFC 0058, 13 and 14: the timeout is ambiguous if something was or may have been changed; decision D60.
 """
 
 from __future__ import annotations

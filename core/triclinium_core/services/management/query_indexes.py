@@ -82,7 +82,7 @@ class IndexKeyspace(msgspec.Struct, frozen=True):
         check_bucket_name(self.bucket)
         if self.scope is None and self.collection is None:
             return
-        # RFC 0054 "CreateIndex", on scope and collection: "If either are set then both must be set".
+        # RFC 0054 "CreateIndex": "If either `CollectionName` or `ScopeName` are set then both *must* be set."
         for parameter, value in (("scope_name", self.scope), ("collection_name", self.collection)):
             if value is None:
                 raise errors.InvalidArgumentException(

@@ -1,6 +1,6 @@
 """Facets: counts of the hits by terms, numbers or dates.
 
-Source: SDK-RFC 0052 "facets".
+Source: SDK-RFC 0052 "ICluster::SearchQuery", ``facets``.
 """
 
 from __future__ import annotations

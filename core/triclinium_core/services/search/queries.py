@@ -1,6 +1,6 @@
 """Search queries: one class for each kind. Queries are values and can contain each other.
 
-Source: SDK-RFC 0052 "SearchQuery Implementations"; bleve ``search/query`` for the JSON that the service accepts.
+Source: SDK-RFC 0052 "SearchQuery implementations"; bleve ``search/query`` for the JSON that the service accepts.
 """
 
 from __future__ import annotations

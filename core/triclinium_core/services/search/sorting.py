@@ -1,6 +1,6 @@
 """Orders of the hits of a search.
 
-Source: SDK-RFC 0052 "sort".
+Source: SDK-RFC 0052 "ICluster::SearchQuery", ``sort``.
 """
 
 from __future__ import annotations

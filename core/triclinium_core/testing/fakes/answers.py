@@ -42,7 +42,7 @@ class CommandRefused(Exception):
     def answer(self, status: int, *, with_context: bool) -> CommandAnswer:
         """Return the reply, with a status that the client understands.
 
-        Source: kv_engine docs/BinaryProtocol.md, "Response" (extended error information).
+        Source: kv_engine docs/ErrorMap.md, "Protocol"; daemon/cookie.cc (the JSON body).
         """
         body = self.body
         if not body and with_context and self.context:

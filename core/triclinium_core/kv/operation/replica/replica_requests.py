@@ -1,6 +1,6 @@
 """Operations on parts of a document in a replica.
 
-Source: SDK-RFC 0076; kv_engine ``docs/SubDocument.md``, document flag 0x20.
+Source: SDK-RFC 0076 "Sending the request": document flag 0x20.
 """
 
 from __future__ import annotations

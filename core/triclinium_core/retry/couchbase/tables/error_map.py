@@ -235,7 +235,7 @@ def _refuse_constant(name: str) -> object:
 
 
 class ErrorMapStore:
-    """Store of the newest error map of each node (RFC 0013 "Getting the Error Map"; decision C19)."""
+    """Store of the newest error map of each node (RFC 0013 "Parsing the Error Map"; decision C19)."""
 
     def __init__(self) -> None:
         self._maps: dict[str, ErrorMap] = {}

@@ -147,8 +147,8 @@ def _classify_unknown(status: int, entry: ErrorMapEntry | None) -> KvVerdict:
     error = error_of_entry(entry)
     close = None
     for attribute in (Attribute.SPECIAL_HANDLING, Attribute.CONN_STATE_INVALIDATED):
-        # RFC 0013 §Processing Order: the client closes the connection after a status with either attribute, because it
-        # has no special handling for unknown statuses.
+        # RFC 0013 §Processing Order Example: the client closes the connection after a status with either attribute,
+        # because it has no special handling for unknown statuses.
         if attribute in attributes:
             close = f"the error map lists {attribute} for status 0x{status:02x}"
     if entry.indicates_retry:

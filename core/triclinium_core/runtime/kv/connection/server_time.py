@@ -2,7 +2,7 @@
 
 The rest of a caller's waiting time is spent on the network and in this client.
 
-Source: kv_engine ``docs/BinaryProtocol.md`` "Server Recv->Send duration"; HELLO feature ``Tracing``.
+Source: kv_engine ``docs/BinaryProtocol.md`` "ID:0 - Server Recv->Send duration"; HELLO feature ``Tracing``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 This module passes the events of connections to the terminal states and the error maps, and lists lost connections in
 ``losses`` for the client machine.
 
-Source: decisions C6, C18, C24, C27, C33; SDK-RFC 0059 "Timeouts".
+Source: decisions C6, C18, C24, C27, C33; SDK-RFC 0059 "Configuration".
 """
 
 from __future__ import annotations

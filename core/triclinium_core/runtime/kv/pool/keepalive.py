@@ -1,6 +1,6 @@
 """Periodic requests on a ready connection: NOOP, canary of the circuit breaker, poll of the cluster config.
 
-Source: decisions C33 and C37; SDK-RFC 0059 "Timeouts".
+Source: decisions C33 and C37; SDK-RFC 0059 "Configuration".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Durable writes of a fake node, whose replies wait until the writes are settled.
 
-Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement"; its ep engine for keys with a pending write.
+Source: kv_engine docs/BinaryProtocol.md, "ID:1 - Durability Requirement"; its ep engine for keys with a pending write.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parser that converts frames to requests, and refuses invalid frames.
 
-Source: kv_engine docs/BinaryProtocol.md, including "Durability Requirement", and the checks of
+Source: kv_engine docs/BinaryProtocol.md, including "ID:1 - Durability Requirement", and the checks of
 daemon/mcbp_validators.cc, in their order.
 """
 

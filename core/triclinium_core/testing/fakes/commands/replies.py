@@ -1,7 +1,7 @@
 """Encoder of replies and of unsolicited notifications, according to the features of their connection.
 
-Source: kv_engine docs/BinaryProtocol.md, "Data Type", "Response header with flexible framing extras" and server request
-0x01; docs/ErrorMap.md.
+Source: kv_engine docs/BinaryProtocol.md, "Data Types", 'Response header with "flexible framing extras"' and server
+request 0x01; docs/ErrorMap.md.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ _CRC32C = _crc32c_table()
 
 
 def crc32c(data: bytes) -> int:
-    """Return the Castagnoli checksum (RFC 3720, section B.4)."""
+    """Return the Castagnoli checksum (RFC 3720, section 12.1)."""
     checksum = 0xFFFF_FFFF
     for byte in data:
         checksum = checksum >> 8 ^ _CRC32C[(checksum ^ byte) & 0xFF]

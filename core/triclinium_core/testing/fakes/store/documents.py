@@ -1,6 +1,7 @@
 """Document store of a fake node: documents with CAS, locks and expiry, on injected time.
 
-Source: kv_engine docs/BinaryProtocol.md ("Expiration", 0x94, 0x95); its ep engine for the rules of locks.
+Source: kv_engine docs/BinaryProtocol.md (0x94, 0x95), docs/Document.md ("Expiry time"); its ep engine for the rules of
+locks.
 """
 
 from __future__ import annotations

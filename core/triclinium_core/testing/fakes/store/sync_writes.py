@@ -10,7 +10,7 @@ If the node of a write dies or is failed over, or its vbucket moves, the next no
 if that node has received it. Until the write is committed there, which no timeout prevents, no client can even read
 the document.
 
-Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement"; the durability monitors of its ep engine.
+Source: kv_engine docs/BinaryProtocol.md, "ID:1 - Durability Requirement"; the durability monitors of its ep engine.
 """
 
 from __future__ import annotations

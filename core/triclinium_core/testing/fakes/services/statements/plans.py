@@ -1,6 +1,6 @@
 """Prepared statements of a fake cluster, whose plans a test can make stale.
 
-Source: SDK-RFC 0056, "Enhanced Prepared Statements"; query errors 4040, 4050 and 4070.
+Source: SDK-RFC 0056 "ICluster#Query", ``adhoc``; query errors 4040, 4050 and 4070.
 """
 
 from __future__ import annotations
