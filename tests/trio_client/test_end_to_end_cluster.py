@@ -159,12 +159,12 @@ async def test_a_partitioned_node(autojump_clock: MockClock) -> None:
         await write_all(people, 1)
         lost = next(key for key in KEYS if fake.nodes.owner_of(key) == 1)
         others = [key for key in KEYS if fake.nodes.owner_of(key) != 1]
-        fake.nodes.partition(1)
+        fake.nodes.cut_off(1)
         began = trio.current_time()
         with pytest.raises(errors.AmbiguousTimeoutException):
             await people.upsert(lost, 2)
 
         assert 2.5 == pytest.approx(trio.current_time() - began)
         assert {1} == {(await people.get(key)).content for key in others}
-        fake.nodes.heal(1)
+        fake.nodes.rejoin(1)
         assert 2 == (await people.get(lost)).content

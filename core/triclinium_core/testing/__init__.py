@@ -10,6 +10,8 @@ from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes, NodePort
 from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
+from triclinium_core.testing.fakes.control.command_text import apply_command
+from triclinium_core.testing.fakes.control.invalid_command import InvalidCommand
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import (
@@ -34,6 +36,7 @@ from triclinium_core.testing.fakes.faults import (
     wrong_length,
 )
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
+from triclinium_core.testing.fakes.schedule import LoggedChange
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 from triclinium_core.testing.fakes.services.faults import (
     HttpFault,
@@ -88,6 +91,8 @@ __all__ = [
     "Faults",
     "HangUp",
     "HttpFault",
+    "InvalidCommand",
+    "LoggedChange",
     "LoggedCommand",
     "LoggedRequest",
     "NodeAction",
@@ -97,6 +102,7 @@ __all__ = [
     "ServiceFaultAfterApplying",
     "ServiceFaultBeforeApplying",
     "answer_twice",
+    "apply_command",
     "close_announced",
     "cut_body",
     "delay",

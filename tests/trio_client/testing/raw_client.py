@@ -52,6 +52,7 @@ def get(key: str, *, opaque: int = 1) -> bytes:
 @asynccontextmanager
 async def open_raw_client(fake: FakeCluster, index: int = 0) -> AsyncIterator[RawClient]:
     """Yield a connection to one node of the fake cluster."""
-    connected = await fake.connector.connect("127.0.0.1", fake.nodes[index].options.port, tls=False)
+    options = fake.nodes[index].options
+    connected = await fake.connector.connect(options.host, options.port, tls=False)
     async with connected.stream:
         yield RawClient(connected.stream)

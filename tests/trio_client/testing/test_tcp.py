@@ -14,6 +14,7 @@ import trio.testing
 import trustme
 
 from tests.rows import rows
+from tests.trio_client.test_end_to_end_tls import has_ipv6
 from tests.trio_client.testing.raw_client import get, open_raw_client
 from triclinium import TimeoutOptions, errors
 from triclinium.testing import FakeCluster, _node_server, open_tcp_cluster, serve_tcp
@@ -165,18 +166,44 @@ async def test_ports_of_several_nodes_are_two_apart(safety_net: None) -> None:
             raise AssertionError
 
 
-async def test_a_dead_node_resets_connections(safety_net: None) -> None:
-    """A dead node closes its connections and resets new ones, and the other nodes continue."""
-    async with open_tcp_cluster(nodes=2) as fake, open_raw_client(fake, 1) as client:
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", pytest.param("::1", marks=pytest.mark.skipif(not has_ipv6(), reason="no IPv6 on loopback"))]
+)
+async def test_a_dead_node_refuses_connections(safety_net: None, host: str) -> None:
+    """A dead node closes its connections and its ports, another continues, and the same ports open again."""
+    async with open_tcp_cluster(nodes=2, host=host) as fake, open_raw_client(fake, 1) as client:
         await client.get_ready()
+        ports = fake.nodes[1].options.ports(tls=False).values()
         fake.nodes.kill(1)
 
         assert await client.hear() is None
-        async with await trio.open_tcp_stream("127.0.0.1", fake.nodes[1].options.port) as stream:
-            with pytest.raises(trio.BrokenResourceError):
-                await stream.receive_some()
+        for port in ports:
+            with pytest.raises(OSError, match="failed"):
+                await trio.open_tcp_stream(host, port)
         async with open_raw_client(fake, 0) as another:
             await another.get_ready()
+        fake.nodes.revive(1)
+        async with open_raw_client(fake, 1) as again:
+            await again.get_ready()
+        for port in ports:
+            async with await trio.open_tcp_stream(host, port):
+                pass
+
+
+async def test_planned_restart_needs_no_traffic(safety_net: None) -> None:
+    """Nodes without traffic restart at their time, and for as long as the command lasts."""
+    ended = trio.Event()
+    async with open_tcp_cluster(nodes=2) as fake:
+        fake.nodes.set_change_listener(lambda change: ended.set() if change.is_end else None)
+        fake.nodes.restart(1, at_seconds=0.02, for_seconds=0.02)
+        await ended.wait()
+    began, over = fake.nodes.changes
+
+    assert [("restart", 1, False), ("restart", 1, True)] == [
+        (each.name, each.node, each.is_end) for each in (began, over)
+    ]
+    assert began.now >= 0.02
+    assert over.now >= 0.04
 
 
 async def test_a_port_that_is_taken(safety_net: None, occupied_port: int) -> None:

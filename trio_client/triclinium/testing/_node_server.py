@@ -96,6 +96,7 @@ class NodeServer:
         self._alarm = trio.CancelScope()
         self._replies: dict[int, ReplyQueue] = {}
         self._numbers = count(1)
+        self._watchers: list[Callable[[], None]] = []
         self._now = 0.0
         self._zero = 0.0
         """Trio's time at which the clock of the nodes was 0."""
@@ -119,6 +120,7 @@ class NodeServer:
         self._now = self.nodes.now
         self._zero = trio.current_time() - self._now
         self.nodes.set_alarm(self._ring)
+        self.nodes.set_clock(self._see_time)
         try:
             with self._scope:
                 async with trio.open_nursery() as self._nursery:
@@ -126,11 +128,26 @@ class NodeServer:
                     await self._keep_time()
         finally:
             self.nodes.set_alarm(None)
+            self.nodes.set_clock(None)
             self.close()
 
     def close(self) -> None:
         """Close all streams immediately."""
         self._scope.cancel()
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Call ``watcher`` now, and whenever a node may have opened or closed its ports."""
+        self._watchers.append(watcher)
+        watcher()
+
+    async def serve_listener(
+        self, handler: Callable[[trio.SocketStream], Awaitable[object]], listener: trio.SocketListener
+    ) -> None:
+        """Start a task for each connection, until the listener is closed. The tasks end when the server closes."""
+        try:
+            await trio.serve_listeners(handler, [listener], handler_nursery=self._nursery)
+        except* trio.ClosedResourceError:
+            pass
 
     def start_soon(self, work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
         """Start a task for ``work`` that is cancelled when the server closes."""
@@ -225,6 +242,8 @@ class NodeServer:
 
     def _ring(self) -> None:
         self._alarm.deadline = -math.inf
+        for watcher in self._watchers:
+            watcher()
 
     def _see_time(self) -> float:
         self._now = max(self._now, trio.current_time() - self._zero)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
-import struct
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from types import NoneType
-from typing import NamedTuple
 
 import trio
 
 from triclinium._driver.connector import TcpConnector
 from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
-from triclinium.testing._node_server import NodeServer, close_forcefully, serving
-from triclinium.testing._tls import names_of, welcome_to_tls
+from triclinium.testing._node_port import NodePort
+from triclinium.testing._node_server import serving
 from triclinium_core import errors
 from triclinium_core.checks import check_integer, check_type
 from triclinium_core.retry.couchbase import Service
@@ -26,9 +22,6 @@ from triclinium_core.testing.fakes.options import NODES_MAX, PORT_STRIDE
 HOST = "127.0.0.1"
 LOOPBACK = (HOST, "::1")
 """Addresses of this machine. Other addresses are not allowed, because the credentials of a fake node are not secret."""
-
-RESET_ON_CLOSE = struct.pack("ii", 1, 0)
-"""Value of ``SO_LINGER``: on, with zero seconds."""
 
 
 @asynccontextmanager
@@ -44,7 +37,8 @@ async def open_tcp_cluster(
 ) -> AsyncIterator[FakeCluster]:
     """Give the block a cluster on this machine for any client; leaving the block closes it.
 
-    The configs contain the ports. A node refuses a connection by accepting and then resetting it.
+    The configs contain the ports. The ports of a killed node are closed; ``revive`` opens the same ports again. The
+    fault ``refuse_connection`` accepts a connection and then resets it.
 
     With a context that verifies clients (``CERT_REQUIRED`` or ``CERT_OPTIONAL``), a client can authenticate with its
     certificate, without SASL: the node compares the names in the certificate with
@@ -74,7 +68,7 @@ async def open_tcp_cluster(
     check_integer(tls_port, "tls_port", 0, most)
     check_type(ssl_context, "ssl_context", ssl.SSLContext, NoneType)
     async with AsyncExitStack() as stack:
-        listeners: list[_Listener] = []
+        ports: list[NodePort] = []
         for number, place in enumerate(cluster):
             plain = await _listen_for(place, stack, host, port and port + PORT_STRIDE * number, None)
             secure = []
@@ -82,10 +76,11 @@ async def open_tcp_cluster(
                 at = tls_port and tls_port + PORT_STRIDE * number
                 secure = await _listen_for(place, stack, host, at, ssl_context)
             _set_ports(place, plain, secure)
-            listeners += plain + secure
+            ports += plain + secure
         server = await stack.enter_async_context(serving(cluster))
-        for listener in listeners:
-            server.start_soon(trio.serve_listeners, partial(_welcome, server, listener), [listener.socket])
+        for each in ports:
+            server.watch(each.follow_node)
+            server.start_soon(each.serve, server)
         yield fake_cluster(server, TcpConnector(), host=host)
 
 
@@ -113,22 +108,6 @@ async def serve_tcp(
         await trio.sleep_forever()
 
 
-class _Listener(NamedTuple):
-    """Port of one service of a node."""
-
-    node: FakeNode
-    service: Service
-    socket: trio.SocketListener
-    ssl_context: ssl.SSLContext | None
-
-    @property
-    def port(self) -> int:
-        """Number of the port."""
-        port = self.socket.socket.getsockname()[1]
-        assert isinstance(port, int)
-        return port
-
-
 def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, host: str) -> FakeNodes:
     check_integer(nodes, "nodes", 1, NODES_MAX)
     if node is None:
@@ -147,33 +126,20 @@ def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, ho
 
 async def _listen_for(
     node: FakeNode, stack: AsyncExitStack, host: str, kv_port: int, ssl_context: ssl.SSLContext | None
-) -> list[_Listener]:
+) -> list[NodePort]:
     """Listen on a port for each service: KV on ``kv_port``, other services on free ports; 0 is a free port."""
-    listeners = []
+    ports = []
     for service in (service for service in Service if service in node.options.services):
         (listener,) = await trio.open_tcp_listeners(kv_port if service is Service.KV else 0, host=host)
-        await stack.enter_async_context(listener)
-        listeners.append(_Listener(node, service, listener, ssl_context))
-    return listeners
+        ports.append(NodePort(node, service, listener, ssl_context))
+        stack.callback(ports[-1].close)
+    return ports
 
 
-def _set_ports(node: FakeNode, plain: Sequence[_Listener], secure: Sequence[_Listener]) -> None:
+def _set_ports(node: FakeNode, plain: Sequence[NodePort], secure: Sequence[NodePort]) -> None:
     """Put the ports of a node into its configs."""
-    ports, tls_ports = ({listener.service: listener.port for listener in listeners} for listeners in (plain, secure))
+    ports, tls_ports = ({each.service: each.port for each in those} for those in (plain, secure))
     # A node without KV keeps its configured port.
     port = ports.pop(Service.KV, node.options.port)
     tls_port = tls_ports.pop(Service.KV, (node.options.tls_port or node.options.port + 1) if secure else None)
     node.set_ports(port, tls_port, services=ports, tls_services=tls_ports)
-
-
-async def _welcome(server: NodeServer, listener: _Listener, tcp: trio.SocketStream) -> None:
-    if not server.accepts(listener.node):
-        tcp.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
-        await close_forcefully(tcp)
-    elif listener.ssl_context is None:
-        await server.serve_stream(tcp, listener.node, listener.service)
-    else:
-        stream = await welcome_to_tls(tcp, listener.ssl_context)
-        if stream is not None:
-            names = names_of(stream.getpeercert())
-            await server.serve_stream(stream, listener.node, listener.service, certificate_names=names)

@@ -90,7 +90,7 @@ class Chaos:
         for index, node in enumerate(self._nodes):
             node.faults.clear()
             self._nodes.revive(index)
-            self._nodes.heal(index)
+            self._nodes.rejoin(index)
             self._nodes.slow_down(index, 0)
             self._nodes.release_config(index)
         self._simulation.learn_at_once()
@@ -188,16 +188,16 @@ class Chaos:
     def _cut_or_heal(self) -> str:
         index = self._any()
         if self._nodes[index].network.cuts_some:
-            self._nodes.heal(index)
+            self._nodes.rejoin(index)
             return f"node {index} is reachable again"
         self._faults["partitions"] += 1
         if self._chance.happens(0.5):
-            self._nodes.partition(index)
+            self._nodes.cut_off(index)
             return f"node {index} is cut off from all clients"
         clients = len(self._simulation.clients)
         client = self._chance.between(0, clients - 1)
         streams = [stream for stream in self._simulation.links if stream % clients == client]
-        self._nodes.partition(index, streams)
+        self._nodes.cut_off(index, streams)
         return f"node {index} is cut off from client {client}"
 
     def _slow_down(self) -> str:

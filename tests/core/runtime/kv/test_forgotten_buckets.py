@@ -270,7 +270,7 @@ def test_a_dropped_bucket_with_a_silent_node() -> None:
     """If a bucket is dropped while one of its nodes is silent, the client forgets the bucket within five minutes."""
     simulation = RecordedCluster()
     simulation.write()
-    simulation.nodes.partition(2)
+    simulation.nodes.cut_off(2)
     simulation.live(30.0)
     simulation.node.cluster.buckets.drop("travel")
     simulation.live(300.0)

@@ -159,8 +159,8 @@ def test_late_bytes_of_a_fault(excuses: Excuses) -> None:
     ("begin", "end"),
     [
         (lambda nodes: nodes.kill(1), lambda nodes: nodes.revive(1)),
-        (lambda nodes: nodes.partition(1), lambda nodes: nodes.heal(1)),
-        (lambda nodes: nodes.partition(1, [7]), lambda nodes: nodes.heal(1)),
+        (lambda nodes: nodes.cut_off(1), lambda nodes: nodes.rejoin(1)),
+        (lambda nodes: nodes.cut_off(1, [7]), lambda nodes: nodes.rejoin(1)),
         (lambda nodes: nodes.slow_down(1, 0.1), lambda nodes: nodes.slow_down(1, 0)),
         (lambda nodes: (nodes.hold_config(1), nodes.rebalance()), lambda nodes: nodes.release_config(1)),
     ],

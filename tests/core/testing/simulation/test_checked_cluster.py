@@ -67,7 +67,7 @@ def simulation() -> TwoNodes:
     "trouble",
     [
         lambda nodes: nodes.slow_down(1, 0.001),
-        lambda nodes: nodes.partition(1, [99]),
+        lambda nodes: nodes.cut_off(1, [99]),
         lambda nodes: (nodes.hold_config(1), nodes.set_config_revision(9)),
         lambda nodes: nodes[1].faults.next(None, hang_up()),
     ],

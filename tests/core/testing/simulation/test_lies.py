@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from typing import Unpack
 
 import pytest
 
@@ -14,6 +15,7 @@ from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.cluster.outbox import Delivery
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
+from triclinium_core.testing.fakes.fault_conditions import Start
 from triclinium_core.testing.fakes.faults import FaultAfterApplying
 from triclinium_core.testing.fakes.store.state import ClientConnection
 from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, COUNTERS, TEXTS
@@ -90,13 +92,13 @@ class Silent(SeldomLiar):
 class LosesAtFailover(FakeNodes):
     """A cluster that loses a node's documents in a failover, even acknowledged ones."""
 
-    def fail_over(self, index: int) -> None:
+    def fail_over(self, index: int, **when: Unpack[Start]) -> None:
         """Remove the node's documents."""
         for keyspace, key in [*TEXTS, *COUNTERS]:
             collection_id = COLLECTION_IDS[keyspace]
             if self.owner_of(key) == index and self.documents.get(BUCKET, key, collection_id=collection_id):
                 self.documents.remove(BUCKET, key, collection_id=collection_id)
-        super().fail_over(index)
+        super().fail_over(index, **when)
 
 
 def cluster_of(liar: type[FakeNode]) -> type[FakeNodes]:

@@ -7,6 +7,7 @@ import json
 import pytest
 from trio.testing import MockClock
 
+from triclinium._cli.serve.control_server import Control
 from triclinium._cli.serve.description import describe, describe_as_json
 from triclinium.testing import FakeNodeOptions, open_fake_cluster
 
@@ -19,8 +20,9 @@ async def test_json_and_text_have_the_same_facts(
 ) -> None:
     """JSON and text both give the addresses, the user, the bucket and every endpoint, for one node and for several."""
     async with open_fake_cluster(options=FakeNodeOptions(username="ada", buckets=("travel",)), nodes=nodes) as fake:
-        reported = json.loads(describe_as_json(fake))
-        describe(fake)
+        control = Control("http://127.0.0.1:5", "secret")
+        reported = json.loads(describe_as_json(fake, 17, control))
+        describe(fake, 17, control)
     said = capsys.readouterr().out
 
     assert (fake.connection_string, "ada", "travel") == (
@@ -32,5 +34,8 @@ async def test_json_and_text_have_the_same_facts(
     assert reported["connection_string"] in said
     assert [nodes] * len(reported["endpoints"]) == [len(addresses) for addresses in reported["endpoints"].values()]
     assert [] == [each for addresses in reported["endpoints"].values() for each in addresses if each not in said]
+    assert (17, {"url": "http://127.0.0.1:5", "token": "secret"}) == (reported["seed"], reported["control"])
+    assert "http://127.0.0.1:5/commands -H 'Authorization: Bearer secret'" in said
+    assert "seed is 17" in said
     assert "await people.upsert" in said
     assert "Cluster.connect" in said

@@ -104,7 +104,7 @@ async def test_a_client_uses_the_served_node(safety_net: None) -> None:
             found = await people.get("ada")
             ending = await server.end(signal.SIGINT)
 
-    assert ["bucket", "connection_string", "endpoints", "password", "username"] == sorted(served)
+    assert ["bucket", "connection_string", "control", "endpoints", "password", "seed", "username"] == sorted(served)
     assert ("app", 'se"cret', "travel") == (served["username"], served["password"], served["bucket"])
     assert {"born": 1815} == found.content
     assert (0, "") == ending

@@ -9,13 +9,14 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from triclinium._cli._output import plain
+from triclinium._cli.serve.control_server import Control
 from triclinium.testing import FakeCluster
 from triclinium_core.kv.address import Address
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import json_text
 
 
-def describe_as_json(fake: FakeCluster) -> str:
+def describe_as_json(fake: FakeCluster, seed: int, control: Control | None) -> str:
     """Return the connection details as JSON on one line."""
     options = fake.node.options
     details: dict[str, object] = {
@@ -24,7 +25,10 @@ def describe_as_json(fake: FakeCluster) -> str:
         "password": options.password,
         "bucket": options.buckets[0],
         "endpoints": endpoints(fake),
+        "seed": seed,
     }
+    if control is not None:
+        details["control"] = {"url": control.url, "token": control.token}
     if fake.tls_connection_string is not None:
         details["tls_connection_string"] = fake.tls_connection_string
         details["tls_endpoints"] = endpoints(fake, tls=True)
@@ -41,7 +45,7 @@ def endpoints(fake: FakeCluster, *, tls: bool = False) -> dict[str, list[str]]:
     return found
 
 
-def describe(fake: FakeCluster) -> None:
+def describe(fake: FakeCluster, seed: int, control: Control | None) -> None:
     """Print the connection details for people."""
     console = Console(highlight=False, markup=False, soft_wrap=True)
     options = fake.node.options
@@ -61,7 +65,17 @@ def describe(fake: FakeCluster) -> None:
     for client, program in (("triclinium", triclinium_program(fake)), ("the official client", official_program(fake))):
         console.print(f"\nWith {client}:\n", style="bold")
         console.print(Syntax("", "python", theme="ansi_dark").highlight(indent(program, "    ")), end="")
-    console.print("\nAll data is in memory. Stop it with Control-C.")
+    if control is not None:
+        console.print("\nControl it, for example:\n", style="bold")
+        console.print(plain(indent(curl_command(control), "    ")))
+    console.print(f"\nThe seed is {seed}. All data is in memory. Stop it with Control-C.")
+
+
+def curl_command(control: Control) -> str:
+    """Return a shell command that restarts the first node."""
+    return f"""\
+curl {control.url}/commands -H 'Authorization: Bearer {control.token}' \\
+    -H 'Content-Type: application/json' -d '{{"command": "restart", "node": 0}}'"""
 
 
 def triclinium_program(fake: FakeCluster) -> str:

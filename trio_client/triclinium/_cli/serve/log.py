@@ -13,7 +13,7 @@ import trio
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.shown import json_text, shown
-from triclinium_core.testing import FakeNodes, LoggedCommand, LoggedRequest
+from triclinium_core.testing import FakeNodes, LoggedChange, LoggedCommand, LoggedRequest
 from triclinium_core.testing.fakes.fault_names import described, spelled
 
 LINES_WAITING_MAX = 100_000
@@ -29,16 +29,27 @@ Logged = LoggedCommand | LoggedRequest
 
 
 class ServeLog:
-    """Log of the commands and requests that the nodes receive after its creation, in the order of the responses."""
+    """Log of the commands and requests that the nodes receive after its creation, in the order of the responses.
 
-    def __init__(self, nodes: FakeNodes, *, as_json: bool) -> None:
+    It also has the changes of the nodes, and the lines of ``print_line``.
+
+    Args:
+        nodes: the nodes.
+        as_json: whether a line is a JSON object.
+        failures_only: whether to omit everything but changes without effect.
+    """
+
+    def __init__(self, nodes: FakeNodes, *, as_json: bool, failures_only: bool = False) -> None:
         self._nodes = nodes
         self._as_json = as_json
         self._lost = 0
         self._waiting_size = 0
         self._lines, self._waiting = trio.open_memory_channel[str](LINES_WAITING_MAX)
-        for number, node in enumerate(nodes):
-            node.set_log_listener(partial(self._log, number))
+        self._failures_only = failures_only
+        nodes.set_change_listener(self._log_change)
+        if not failures_only:
+            for number, node in enumerate(nodes):
+                node.set_log_listener(partial(self._log, number))
 
     async def print_lines(self) -> None:
         """Print the lines as they arrive, until ``end``.
@@ -63,12 +74,20 @@ class ServeLog:
 
     def end(self) -> None:
         """Stop recording. ``print_lines`` ends after it has printed the queue."""
+        self._nodes.set_change_listener(None)
         for node in self._nodes:
             node.set_log_listener(None)
         self._lines.close()
 
     def _log(self, number: int, logged: Logged) -> None:
-        text = (json_line if self._as_json else line)(number, logged)
+        self.print_line((json_line if self._as_json else line)(number, logged))
+
+    def _log_change(self, logged: LoggedChange) -> None:
+        if logged.error is not None or not self._failures_only:
+            self.print_line((json_change if self._as_json else change)(logged))
+
+    def print_line(self, text: str) -> None:
+        """Print a line after those in the queue. If the queue is full, drop it."""
         if self._waiting_size + len(text) > LINES_WAITING_SIZE_MAX:
             self._lost += 1
             return
@@ -141,6 +160,19 @@ def json_line(node: int, logged: Logged) -> str:
     entry["applied"] = logged.applied
     entry["fault"] = None if logged.fault is None else described(logged.fault)
     return json_text(entry)
+
+
+def change(logged: LoggedChange) -> str:
+    """Return a change of a node or of the cluster as a line for people."""
+    where = "cluster" if logged.node is None else f"node {logged.node}"
+    text = f"{logged.now:.3f} {where}: {'end of ' if logged.is_end else ''}{logged.name}"
+    return text if logged.error is None else f"{text} has no effect: {logged.error}"
+
+
+def json_change(logged: LoggedChange) -> str:
+    """Return a change of a node or of the cluster as a JSON object on one line."""
+    entry: dict[str, object] = {"event": "change", "seconds": logged.now, "node": logged.node}
+    return json_text({**entry, "command": logged.name, "is_end": logged.is_end, "error": logged.error})
 
 
 def command_name(opcode: int) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
+import secrets
 import signal
 import ssl
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from textwrap import fill
+from typing import TypeVar
 
 import click
 import trio
@@ -17,20 +21,31 @@ import trio
 from triclinium._cli._input import WholeNumber, WrongInput, spelled
 from triclinium._cli._options import option, takes
 from triclinium._cli._output import run_trio
+from triclinium._cli.serve.control_server import open_control
 from triclinium._cli.serve.description import describe, describe_as_json
 from triclinium._cli.serve.log import LAST_LINES_SECONDS, ServeLog
+from triclinium._cli.serve.standard_input import follow_standard_input, reading_in_background
 from triclinium.testing import open_tcp_cluster
 from triclinium_core import errors
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
+from triclinium_core.testing.fakes.control.command_text import (
+    COMMAND_GRAMMAR,
+    apply_command,
+    spelled_command,
+)
+from triclinium_core.testing.fakes.control.commands import COMMAND_KINDS
 from triclinium_core.testing.fakes.fault_names import COMMAND_FAULTS, REFUSAL, SERVICE_FAULTS, spelled_call
-from triclinium_core.testing.fakes.fault_text import FAULT_GRAMMAR, read_fault
-from triclinium_core.testing.fakes.node_troubles import NODE_TROUBLES, spelled_trouble
 from triclinium_core.testing.fakes.options import HTTP_SERVICES, NODES_MAX, PORT_STRIDE
 from triclinium_core.testing.fakes.services.script_file import load_script
 
 DEFAULTS = FakeNodeOptions()
+SEED_MAX = 2**32 - 1
+TOKEN_BYTES = 32
+"""Random bytes in the token of the control API, which nobody can guess."""
+
+T = TypeVar("T")
 FILE = click.Path(exists=True, dir_okay=False)
 
 
@@ -89,6 +104,20 @@ class ServeOptions:
         metavar="FAULT",
         help="Inject a fault, as described below; repeatable. Faults for the same command apply in turn.",
     )
+    seed: int | None = option(
+        type=WholeNumber(0, SEED_MAX),
+        metavar="N",
+        help="Seed of faults with a probability.  [default: random, printed]",
+    )
+    control: bool = option(
+        "--control/--no-control", default=True, help="Serve the control API on a local port.", show_default=True
+    )
+    control_port: int = option(
+        type=WholeNumber(0, 0xFFFF), metavar="PORT", default=0, help="Port of the control API. 0 picks a free port."
+    )
+    stdin: bool = option(
+        "--stdin/--no-stdin", default=True, help="Read commands from standard input.", show_default=True
+    )
     log: bool = option(
         "--log",
         is_flag=True,
@@ -105,7 +134,7 @@ def _fault_help() -> str:
 
     shared = [name for name in COMMAND_FAULTS if name in SERVICE_FAULTS]
     return f"""\b
-Faults: --fault '{FAULT_GRAMMAR}'
+Faults: --fault '{COMMAND_GRAMMAR}'
   --fault 'get: delay(0.4)'            the next get is delayed by 0.4 s
   --fault 'upsert: hang_up x2'         two writes lose their connection
   --fault 'query: http_status(503) x3' three queries get HTTP status 503
@@ -124,7 +153,7 @@ Of services only:
 Of connections, without a TARGET: {REFUSAL}
 Of nodes, without a TARGET, permanent from the start, such as
 --fault '@1: learn_late(3)':
-{listed(NODE_TROUBLES, spelled_trouble)}
+{listed(tuple(COMMAND_KINDS), spelled_command)}
 """
 
 
@@ -150,7 +179,8 @@ def serve(*, options: ServeOptions) -> None:
             services=read_services(options.services),
             wall_seconds_at_zero=time.time(),
         )
-        nodes = FakeNodes(of_each, options.nodes)
+        seed = secrets.randbelow(SEED_MAX + 1) if options.seed is None else options.seed
+        nodes = FakeNodes(of_each, options.nodes, rng=random.Random(seed))
         if options.script is not None:
             load_script(nodes.script, Path(options.script).read_bytes())
         place_faults(nodes, options.faults)
@@ -158,7 +188,8 @@ def serve(*, options: ServeOptions) -> None:
         raise click.UsageError(error.message) from error
     except OSError as error:
         raise click.UsageError(f"{options.script} cannot be read: {error.strerror or error}") from error
-    run_trio(_serve, nodes, server_context(options), options)
+    with reading_in_background():
+        run_trio(_serve, nodes, server_context(options), options, seed)
 
 
 def place_faults(nodes: FakeNodes, texts: Sequence[str]) -> None:
@@ -169,7 +200,7 @@ def place_faults(nodes: FakeNodes, texts: Sequence[str]) -> None:
     """
     for text in texts:
         try:
-            read_fault(text).place(nodes)
+            apply_command(nodes, text)
         except errors.InvalidArgumentException as error:
             raise WrongInput(f"--fault {text!r}: {error.message}") from error
 
@@ -218,34 +249,47 @@ def server_context(options: ServeOptions) -> ssl.SSLContext | None:
     return context
 
 
-async def _serve(nodes: FakeNodes, ssl_context: ssl.SSLContext | None, options: ServeOptions) -> None:
+async def _serve(nodes: FakeNodes, ssl_context: ssl.SSLContext | None, options: ServeOptions, seed: int) -> None:
     port, tls_port = options.port, options.tls_port
+    taken = [first + PORT_STRIDE * number for first in (port, tls_port) if first for number in range(len(nodes))]
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with AsyncExitStack() as stack:
-            try:
-                fake = await stack.enter_async_context(
-                    open_tcp_cluster(nodes, port=port, tls_port=tls_port, ssl_context=ssl_context)
-                )
-            except errors.InvalidArgumentException as error:
-                raise click.UsageError(error.message) from error
-            except OSError as error:
-                taken = [
-                    first + PORT_STRIDE * number for first in (port, tls_port) if first for number in range(len(nodes))
-                ]
-                ports = ", ".join(map(str, taken or [0]))
-                raise click.ClickException(
-                    f"cannot listen on 127.0.0.1:{ports}: {error.strerror or error}; port 0 picks a free port"
-                ) from error
+            opening = open_tcp_cluster(nodes, port=port, tls_port=tls_port, ssl_context=ssl_context)
+            fake = await _opened(stack, opening, taken)
+            control = None
+            if options.control:
+                token = secrets.token_urlsafe(TOKEN_BYTES)
+                opened = open_control(nodes, token=token, seed=seed, port=options.control_port)
+                control = await _opened(stack, opened, [options.control_port])
             if options.as_json:
-                click.echo(describe_as_json(fake))
+                click.echo(describe_as_json(fake, seed, control))
             else:
-                describe(fake)
-            if not options.log:
+                describe(fake, seed, control)
+            nodes.start_clock()
+            log = ServeLog(nodes, as_json=options.as_json, failures_only=not options.log)
+            async with trio.open_nursery() as log_nursery, trio.open_nursery() as nursery:
+                log_nursery.start_soon(log.print_lines)
+                if options.stdin:
+                    follow = partial(follow_standard_input, nodes, log.print_line, as_json=options.as_json)
+                    nursery.start_soon(follow)
                 await anext(signals)
-                return
-            log = ServeLog(nodes, as_json=options.as_json)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(log.print_lines)
-                await anext(signals)
+                nursery.cancel_scope.cancel()
                 log.end()
-                nursery.cancel_scope.deadline = trio.current_time() + LAST_LINES_SECONDS
+                log_nursery.cancel_scope.deadline = trio.current_time() + LAST_LINES_SECONDS
+
+
+async def _opened(stack: AsyncExitStack, opening: AbstractAsyncContextManager[T], ports: Sequence[int]) -> T:
+    """Open a server for the rest of the stack.
+
+    Raises:
+        click.ClickException: it cannot listen on its ports.
+    """
+    try:
+        return await stack.enter_async_context(opening)
+    except errors.InvalidArgumentException as error:
+        raise click.UsageError(error.message) from error
+    except OSError as error:
+        listed = ", ".join(map(str, ports or [0]))
+        raise click.ClickException(
+            f"cannot listen on 127.0.0.1:{listed}: {error.strerror or error}; port 0 picks a free port"
+        ) from error

@@ -32,10 +32,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from triclinium_core.checks import check_type
+from triclinium_core.checks import check_random, check_type
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.wire.constants import HelloFeature, Magic
 from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase import Service, Status
 from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes import faults
@@ -45,7 +46,7 @@ from triclinium_core.testing.fakes.cluster.network import FakeNetwork
 from triclinium_core.testing.fakes.cluster.outbox import Delivery, HangUp, NodeAction, Outbox, SendReply, strike_after
 from triclinium_core.testing.fakes.commands import replies
 from triclinium_core.testing.fakes.commands.durable import HeldCommand, carry_out
-from triclinium_core.testing.fakes.commands.index import COMMANDS
+from triclinium_core.testing.fakes.commands.index import COMMANDS, DATA_OPCODES
 from triclinium_core.testing.fakes.commands.read_request import read_request
 from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.options import HTTP_SERVICES, FakeNodeOptions
@@ -74,14 +75,18 @@ class FakeNode:
     Every method that takes ``now`` raises ValueError if the time goes back. The node ignores events of connections that
     it does not know or has closed.
 
+    Args:
+        options: options of the node. Default: ``FakeNodeOptions()``.
+        rng: source of randomness for faults with a probability; None if there are none.
+
     Raises:
-        InvalidArgumentException: ``options`` is of another type.
+        InvalidArgumentException: ``options`` or ``rng`` is of another type.
     """
 
-    def __init__(self, options: FakeNodeOptions | None = None) -> None:
+    def __init__(self, options: FakeNodeOptions | None = None, *, rng: Random | None = None) -> None:
         options = FakeNodeOptions() if options is None else options
         check_type(options, "options", FakeNodeOptions)
-        self._begin(NodeState(ClusterStore([options]), 0))
+        self._begin(NodeState(ClusterStore([options], None if rng is None else check_random(rng)), 0))
 
     @classmethod
     def in_cluster(cls, cluster: ClusterStore, index: int) -> FakeNode:
@@ -108,7 +113,7 @@ class FakeNode:
         """Connections that the node has closed, but for which it has not returned a ``HangUp`` yet."""
         self._announced = state.map
         """Map of the last notification to clients; before the first notification, the initial map."""
-        self.faults: Faults = Faults()
+        self.faults: Faults = Faults(state.cluster.fault_clock)
         self.command_log: list[LoggedCommand] = []
         self._command_log_limit = command_log_limit()
         self._listener: LogListener | None = None
@@ -146,6 +151,11 @@ class FakeNode:
         return self._state.index not in self._state.cluster.dead
 
     @property
+    def is_listening(self) -> bool:
+        """Whether the ports of the node are open. A node that is cut off cannot refuse a connection either."""
+        return self.is_alive or self.network.cuts_all
+
+    @property
     def cluster(self) -> ClusterStore:
         """State that all nodes of the cluster share."""
         return self._state.cluster
@@ -154,8 +164,8 @@ class FakeNode:
     def wakeup(self) -> float:
         """Time at which ``time_passed`` is due.
 
-        That is when the next delayed reply or the next piece of a response is due, or when a durable write has taken
-        too long; ``-inf`` if something is due immediately, such as a notification, infinity if nothing is due.
+        That is when the next delayed reply, the next piece of a response or the next scheduled command is due, or when
+        a durable write has taken too long; ``-inf`` if something is due immediately, such as a notification, infinity if nothing is due.
         """
         state = self._state
         if self._hung_up or self._announced is not state.map:
@@ -165,7 +175,7 @@ class FakeNode:
         if self._held and any(held.write.is_settled for held in self._held):
             return -math.inf
         writes_due = state.cluster.sync_writes.due_of(state.index)
-        return min(self._outbox.due, self.network.wakeup, writes_due, self._services.due)
+        return min(self._outbox.due, self.network.wakeup, writes_due, self._services.due, state.cluster.schedule.due)
 
     def accepts(self, now: float) -> bool:
         """Return whether the node accepts a connection attempt; each call is one attempt."""
@@ -414,6 +424,8 @@ class FakeNode:
             connection.backlog and self._is_connected(connection) and connection.has_room and not connection.is_blocked
         ):
             actions += self._deliver(connection, self._take_up(connection, connection.backlog.popleft()))
+            # A command such as a kill "after 100 requests" starts between two requests of one piece of data.
+            self._state.cluster.schedule.run_due()
         return actions
 
     def _deliver(self, connection: ClientConnection, delivery: Delivery) -> list[NodeAction]:
@@ -449,6 +461,8 @@ class FakeNode:
 
     def _take_up(self, connection: ClientConnection, frame: Frame) -> Delivery:
         fault = self.faults.take(frame.opcode)
+        if frame.opcode in DATA_OPCODES:
+            self._state.cluster.schedule.request_arrived()
         changes = self.documents.changes
         held = connection.held_commands
         delivery = (

@@ -16,11 +16,16 @@ unless replicas are dead or replication to them is held back. Once acknowledged,
 
 A node is identified by its index, whether it is in the cluster or not.
 
+Commands such as ``kill`` take effect immediately, or ``after_requests`` and ``at_seconds``; some end ``for_seconds``
+later. The newest command that has started wins: it cancels the end of an earlier one that changed the same property of
+the node. A command that has become impossible when it starts has no effect; ``changes`` has the reason.
+
 Example::
 
     nodes = FakeNodes(FakeNodeOptions(buckets=("travel",), replicas=1), nodes=3)
     nodes.move(range(64), to=2)
-    nodes.kill(0)  # its clients lose their connections
+    nodes.restart(1, at_seconds=5, for_seconds=2)  # its clients lose their connections; it returns after two seconds
+    nodes.kill(0)
     nodes.fail_over(0)  # the others have its vbuckets, and answer a config without it
     nodes.rebalance()  # and all vbuckets have a replica again
     nodes[1].faults.next(Opcode.GET, drop_response())
@@ -31,16 +36,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 from triclinium_core import errors
-from triclinium_core.checks import Duration, check_duration, check_integer, check_type
+from triclinium_core.checks import Duration, check_duration, check_flag, check_integer, check_random, check_type
 from triclinium_core.kv.address import Address
 from triclinium_core.options import SECONDS_MAX
+from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.fault_conditions import Span, Start, check_conditions
 from triclinium_core.testing.fakes.options import FakeNodeOptions, placed
+from triclinium_core.testing.fakes.schedule import Change, LoggedChange, Schedule
 from triclinium_core.testing.fakes.services.script import FakeScript
 from triclinium_core.testing.fakes.services.statements.indexes import FakeIndexes
 from triclinium_core.testing.fakes.services.statements.plans import FakePlans
@@ -69,19 +77,27 @@ class FakeNodes:
     Args:
         options: options of every node; the first node uses their host and ports. Default: ``FakeNodeOptions()``.
         nodes: number of nodes, whose KV ports are two apart, or the host and KV port of each. Default: 3.
+        rng: source of randomness for faults with a probability; None if there are none.
 
     Raises:
-        InvalidArgumentException: a number or an address is invalid, or two nodes have the same address.
+        InvalidArgumentException: a number or an address is invalid, two nodes have the same address, or ``rng`` has no
+            method ``random``.
     """
 
     node_type: ClassVar[type[FakeNode]] = FakeNode
     """Class of the nodes; a derived cluster may use another."""
 
-    def __init__(self, options: FakeNodeOptions | None = None, nodes: int | Sequence[tuple[str, int]] = 3) -> None:
+    def __init__(
+        self,
+        options: FakeNodeOptions | None = None,
+        nodes: int | Sequence[tuple[str, int]] = 3,
+        *,
+        rng: Random | None = None,
+    ) -> None:
         options = FakeNodeOptions() if options is None else options
         check_type(options, "options", FakeNodeOptions)
         places = placed(options, nodes)
-        cluster = ClusterStore(places)
+        cluster = ClusterStore(places, None if rng is None else check_random(rng))
         self._begin(cluster, [self.node_type.in_cluster(cluster, index) for index in range(len(places))])
 
     @classmethod
@@ -188,35 +204,51 @@ class FakeNodes:
         checked = [check_integer(vbucket, "vbuckets", 0, last) for vbucket in vbuckets]
         self._publish(self.map.members, *cluster_map.moved(self.map, checked, owner))
 
-    def rebalance(self) -> None:
+    def rebalance(self, **when: Unpack[Start]) -> None:
         """Spread the vbuckets evenly over the member nodes, and the replicas of each vbucket over the other members.
 
         Move no more vbuckets than necessary, and reassign the replicas.
         """
+        self._perform(Change("rebalance", "map", None, self._rebalance), when)
+
+    def _rebalance(self) -> None:
         self._publish_dealt(self.map.members, cluster_map.levelled(self.map.owners, self.map.members))
 
-    def add_node(self, index: int) -> None:
+    def add_node(self, index: int, **when: Unpack[Start]) -> None:
         """Add a node to the cluster. The node gets vbuckets from ``move`` or a rebalance, replicas from a rebalance."""
-        if self._check(index) in self.map.members:
+        self._perform(Change("add_node", "map", self._check(index), lambda: self._add_node(index)), when)
+
+    def _add_node(self, index: int) -> None:
+        if index in self.map.members:
             raise errors.InvalidArgumentException(f"node {index} is already in the cluster", parameter="index")
         self._publish(sorted([*self.map.members, index]), self.map.owners, self.map.replicas)
 
-    def remove_node(self, index: int) -> None:
+    def remove_node(self, index: int, **when: Unpack[Start]) -> None:
         """Remove a node. The other members get its vbuckets and the unassigned vbuckets. Replicas are reassigned.
 
         The removed node still runs, and answers every request on a document with NOT_MY_VBUCKET.
         """
+        self._perform(Change("remove_node", "map", self._check(index), lambda: self._remove_node(index)), when)
+
+    def _remove_node(self, index: int) -> None:
         members = self._others(index)
         self._publish_dealt(members, cluster_map.dealt(self.map.owners, members))
 
-    def fail_over(self, index: int) -> None:
+    def fail_over(self, index: int, **when: Unpack[Start]) -> None:
         """Fail a node over, alive or not: the first replica of each of its vbuckets takes over.
 
         A vbucket without a replica becomes unassigned. A replica that replication reaches takes precedence over a
         held-back replica. If only held-back replicas exist, all writes since replication was held back are lost. No
         replacement replica is created until a rebalance.
         """
+        self._perform(Change("fail_over", "map", self._check(index), lambda: self._fail_over(index)), when)
+
+    def _fail_over(self, index: int) -> None:
         members = self._others(index)
+        self._publish(members, *self._promoted(index))
+
+    def _promoted(self, index: int) -> tuple[list[int], list[list[int]]]:
+        """Let replicas take over from a node. Return the owners and replicas of the next map."""
         held = self._cluster.held_replicas
         progress = {node: self.documents.progress_of(snapshot) for node, snapshot in held.items()}
         owners, replicas = failed_over(
@@ -226,7 +258,7 @@ class FakeNodes:
         for heir, snapshot in held.items():
             inherited = {vbucket for vbucket in self.vbuckets_of(index) if owners[vbucket] == heir}
             self.documents.roll_back(snapshot, inherited)
-        self._publish(members, owners, replicas)
+        return owners, replicas
 
     def announce_move(self, vbuckets: Iterable[int], to: int) -> None:
         """Announce the target node of vbuckets, as configs do during a rebalance.
@@ -272,59 +304,189 @@ class FakeNodes:
 
     # State of one node.
 
-    def kill(self, index: int) -> None:
-        """Close all client connections of a node, which then accepts none; the map does not change."""
-        self._nodes[self._check(index)].kill()
+    def kill(self, index: int, **when: Unpack[Span]) -> None:
+        """Close all client connections of a node, which then accepts none; the map does not change.
 
-    def revive(self, index: int) -> None:
+        With ``for_seconds``, clients can connect again after that.
+        """
+        node = self._nodes[self._check(index)]
+        self._perform(Change("kill", "life", index, node.kill, node.revive), when)
+
+    def revive(self, index: int, **when: Unpack[Start]) -> None:
         """Let clients connect to a killed node again."""
-        self._nodes[self._check(index)].revive()
+        self._perform(Change("revive", "life", index, self._nodes[self._check(index)].revive), when)
 
-    def hold_config(self, index: int) -> None:
+    def restart(self, index: int, *, keep_data: bool = True, **when: Unpack[Span]) -> None:
+        """Kill a node and revive it, immediately or, with ``for_seconds``, after that time.
+
+        Its clients lose their connections, its range scans end, and its locks are released.
+
+        Args:
+            index: the node.
+            keep_data: whether the node still has its data, as with a disk. Without its data, as in an ephemeral bucket,
+                the first replica of each of its vbuckets takes over, and the node keeps none of these vbuckets; a
+                vbucket without a replica is empty and stays on the node.
+            when: ``after_requests``, ``at_seconds`` and ``for_seconds``.
+
+        Source: kv_engine, the lock of a document is not stored on disk; ns_server src/auto_reprovision.erl.
+        """
+        node = self._nodes[self._check(index)]
+        check_flag(keep_data, "keep_data")
+        stays_down = "for_seconds" in when
+
+        def begin() -> None:
+            node.kill()
+            self.documents.release_locks(set(self.vbuckets_of(index)))
+            if not keep_data:
+                self._lose_data(index)
+            if not stays_down:
+                node.revive()
+
+        self._perform(Change("restart", "life", index, begin, node.revive), when)
+
+    def _lose_data(self, index: int) -> None:
+        own = self.vbuckets_of(index)
+        owners, replicas = self._promoted(index)
+        lost = {vbucket for vbucket in own if owners[vbucket] == cluster_map.NO_NODE}
+        self.documents.roll_back({}, lost)
+        for vbucket in lost:
+            owners[vbucket] = index
+        # Its replicas are copied again, which takes no time.
+        for row, known in zip(replicas, self.map.replicas, strict=True):
+            for vbucket, holder in enumerate(known):
+                if holder == index:
+                    row[vbucket] = index
+        self._publish(self.map.members, owners, replicas)
+
+    def hold_config(self, index: int, **when: Unpack[Span]) -> None:
         """Freeze the map of a node: it sends that config and serves those vbuckets."""
-        self._nodes[self._check(index)].hold_config()
+        node = self._nodes[self._check(index)]
+        self._perform(Change("hold_config", "config", index, node.hold_config, node.release_config), when)
 
-    def release_config(self, index: int) -> None:
+    def release_config(self, index: int, **when: Unpack[Start]) -> None:
         """Let a node use the newest map again."""
-        self._nodes[self._check(index)].release_config()
+        self._perform(Change("release_config", "config", index, self._nodes[self._check(index)].release_config), when)
 
-    def hold_replication(self, index: int) -> None:
+    def hold_replication(self, index: int, **when: Unpack[Span]) -> None:
         """Hold back later writes from the replicas on a node.
 
         Reads from a replica find the documents as of this call, or as of the time when the node got the replica, if
         that is later. The call has no effect on a node whose replication is already held back.
         """
-        self._cluster.held_replicas.setdefault(self._check(index), self.documents.snapshot())
+        self._check(index)
 
-    def release_replication(self, index: int) -> None:
+        def begin() -> None:
+            self._cluster.held_replicas.setdefault(index, self.documents.snapshot())
+
+        self._perform(
+            Change("hold_replication", "replication", index, begin, lambda: self._release_replication(index)), when
+        )
+
+    def release_replication(self, index: int, **when: Unpack[Start]) -> None:
         """Resume replication to a node: its replicas catch up immediately."""
-        self._cluster.held_replicas.pop(self._check(index), None)
+        self._check(index)
+        self._perform(
+            Change("release_replication", "replication", index, lambda: self._release_replication(index)), when
+        )
+
+    def _release_replication(self, index: int) -> None:
+        self._cluster.held_replicas.pop(index, None)
         self._cluster.ring()
 
-    def partition(self, index: int, connections: Iterable[int] | None = None) -> None:
-        """Freeze the connections between a node and its clients until ``heal``: nothing is lost or refused.
+    def cut_off(self, index: int, connections: Iterable[int] | None = None, **when: Unpack[Span]) -> None:
+        """Freeze the connections between a node and its clients until ``rejoin``: nothing is lost or refused.
 
         Args:
+            index: the node.
             connections: numbers of the connections to cut, as in the command log. Default: all.
+            when: ``after_requests``, ``at_seconds`` and ``for_seconds``.
         """
-        self._nodes[self._check(index)].network.cut(connections)
+        node, cut = self._nodes[self._check(index)], None if connections is None else tuple(connections)
 
-    def heal(self, index: int) -> None:
-        """Reconnect a node to its clients; held-back bytes arrive now."""
-        self._nodes[self._check(index)].network.heal()
+        def begin() -> None:
+            node.network.cut(cut)
+            self._cluster.ring()
+
+        self._perform(Change("cut_off", "network", index, begin, lambda: self._rejoin(index)), when)
+
+    def rejoin(self, index: int, **when: Unpack[Start]) -> None:
+        """Reconnect a node to its clients, which ends the cut; held-back bytes arrive now.
+
+        It is a member of the cluster if it was not failed over meanwhile; then use ``add_node``.
+        """
+        self._perform(Change("rejoin", "network", self._check(index), lambda: self._rejoin(index)), when)
+
+    def _rejoin(self, index: int) -> None:
+        self._nodes[index].network.heal()
         self._cluster.ring()
 
-    def slow_down(self, index: int, seconds: Duration) -> None:
-        """Delay every reply of a node by ``seconds``; 0 removes the delay."""
-        self._nodes[self._check(index)].network.slow_down(seconds)
+    def slow_down(self, index: int, seconds: Duration, **when: Unpack[Span]) -> None:
+        """Delay every reply of a node by ``seconds``; 0 removes the delay, and so does the end of the command."""
+        network = self._nodes[self._check(index)].network
+        check_duration(seconds, "seconds", most=SECONDS_MAX)
+        self._perform(
+            Change("slow_down", "speed", index, lambda: network.slow_down(seconds), lambda: network.slow_down(0)), when
+        )
 
-    def learn_late(self, index: int, seconds: Duration) -> None:
+    def learn_late(self, index: int, seconds: Duration, **when: Unpack[Span]) -> None:
         """Delay new buckets, and changes to scopes and collections, by ``seconds`` in the KV service of a node.
 
-        The cluster manager and other nodes see the changes immediately. 0 removes the delay, also for pending changes.
-        This finds a client that considers a new bucket or collection usable because one node knows it.
+        The cluster manager and other nodes see the changes immediately. 0 removes the delay, also for pending changes,
+        and so does the end of the command. This finds a client that considers a new bucket or collection usable because
+        one node knows it.
         """
-        self._cluster.buckets.lateness.set(self._check(index), check_duration(seconds, "seconds", most=SECONDS_MAX))
+        lateness, delay = self._cluster.buckets.lateness, check_duration(seconds, "seconds", most=SECONDS_MAX)
+        self._check(index)
+        self._perform(
+            Change(
+                "learn_late", "lateness", index, lambda: lateness.set(index, delay), lambda: lateness.set(index, 0.0)
+            ),
+            when,
+        )
+
+    # Faults and commands of all nodes.
+
+    def clear_faults(self, index: int | None = None) -> None:
+        """Remove the faults of a node, or of all nodes, and the commands for it that have not started.
+
+        Commands that have started keep their effect, and their end.
+        """
+        for node in self._nodes if index is None else [self._nodes[self._check(index)]]:
+            node.faults.clear()
+        self._cluster.schedule.clear(index)
+
+    @property
+    def changes(self) -> Sequence[LoggedChange]:
+        """Commands that have started, ended or failed, the oldest first."""
+        return tuple(self._cluster.schedule.log)
+
+    def set_change_listener(self, listener: Callable[[LoggedChange], None] | None) -> None:
+        """Call ``listener`` with each entry of ``changes`` as soon as it is added; None removes the listener."""
+        self._cluster.schedule.listener = listener
+
+    @property
+    def seconds(self) -> float:
+        """Current time in seconds on the clock of ``at_seconds``."""
+        clock = self._cluster.fault_clock
+        clock.refresh()
+        return clock.now - clock.zero
+
+    def start_clock(self) -> None:
+        """Make ``at_seconds`` count from now. Default: from the time at which the nodes were first served."""
+        clock = self._cluster.fault_clock
+        clock.refresh()
+        clock.zero = clock.now
+        self._cluster.schedule.reset_clock()
+        self._wake()
+
+    def _perform(self, change: Change, when: Span | Start) -> None:
+        self._cluster.schedule.perform(change, check_conditions(**when))
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let the driver look at ``wakeup`` again if a command waits."""
+        if self._cluster.schedule.due < math.inf and self._cluster.alarm is not None:
+            self._cluster.alarm()
 
     # Interface for drivers.
 
@@ -333,9 +495,18 @@ class FakeNodes:
         """Time of the last event."""
         return self.documents.now
 
+    @property
+    def schedule(self) -> Schedule:
+        """Commands that wait for their start or end, and the log of commands."""
+        return self._cluster.schedule
+
     def set_alarm(self, alarm: Callable[[], None] | None) -> None:
         """Call ``alarm`` when a node that is not being driven has something to do immediately; None removes it."""
         self._cluster.alarm = alarm
+
+    def set_clock(self, read: Callable[[], float] | None) -> None:
+        """Call ``read`` for the current time when a command or a fault arrives between events; None removes it."""
+        self._cluster.fault_clock.read = read
 
     def _vbucket_of(self, key: str | bytes) -> int:
         return vbucket_of(key.encode() if isinstance(key, str) else key, len(self.map.owners))

@@ -160,6 +160,7 @@ class ServiceServer:
 
     def _take_up(self, connection: ServedConnection, request: FakeRequest, now: float) -> None:
         fault, connection.fault = connection.fault, None
+        self._node.cluster.schedule.request_arrived()
         role = ROLES[connection.service]
         reply = ServiceReply(applied=False)
         if not isinstance(fault, ServiceFaultBeforeApplying):

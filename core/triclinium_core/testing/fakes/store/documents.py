@@ -293,6 +293,13 @@ class FakeDocuments:
             | {address: document for address, document in self._documents.items() if address.vbucket not in vbuckets}
         )
 
+    def release_locks(self, vbuckets: Collection[int]) -> None:
+        """Release the locks of all documents in some vbuckets."""
+        locked = [address for address, document in self._documents.items() if self.is_locked(document)]
+        for address in locked:
+            if address.vbucket in vbuckets:
+                self.unlock_at(address)
+
     def forget_collection(self, collection_id: int, buckets: Collection[str]) -> None:
         """Discard the documents of a dropped collection in these buckets: they are unreachable."""
         self._forget(lambda bucket, of: bucket in buckets and of == collection_id)

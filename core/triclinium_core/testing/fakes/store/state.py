@@ -14,10 +14,13 @@ from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.kv.wire.leb128 import encode_unsigned
+from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.connection.scram import ScramServer
 from triclinium_core.testing.fakes.answers import CommandRefused
+from triclinium_core.testing.fakes.fault_conditions import FaultClock
 from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.schedule import Schedule
 from triclinium_core.testing.fakes.services.state import ServicesStore
 from triclinium_core.testing.fakes.store.buckets import FakeBucket, FakeBuckets
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion, FakeMap, dealt_replicas
@@ -109,7 +112,7 @@ class FakeScan:
 class ClusterStore:
     """State of the cluster. Initially all nodes are members, and the first one provides the settings."""
 
-    def __init__(self, nodes: Sequence[FakeNodeOptions]) -> None:
+    def __init__(self, nodes: Sequence[FakeNodeOptions], rng: Random | None = None) -> None:
         first, members = nodes[0], tuple(range(len(nodes)))
         self.nodes: list[FakeNodeOptions] = list(nodes)
         owners = tuple(vbucket % len(members) for vbucket in range(first.vbuckets))
@@ -130,19 +133,24 @@ class ClusterStore:
         """Indexes of killed nodes."""
         self.held_replicas: dict[int, Snapshot] = {}
         """Contents of the replicas on nodes whose replication is held back."""
+        self.fault_clock: FaultClock = FaultClock(rng)
+        """Time and randomness for the conditions of faults and node commands."""
+        self.schedule: Schedule = Schedule(self.fault_clock)
+        """Node commands that wait for their start or end."""
         self.alarm: Callable[[], None] | None = None
         """Function that wakes a sleeping driver when some node has something to do immediately."""
         self._now = -math.inf
 
     def see(self, now: float) -> None:
-        """Record the time; raise ValueError if the time goes back."""
+        """Record the time, and carry out the node commands that are due; raise ValueError if the time goes back."""
         if now < self._now:
             raise ValueError(f"now={now!r} is before the current time, {self._now!r}")
-        self._now = self.documents.now = now
+        self._now = self.documents.now = self.fault_clock.now = now
         # A failover compares held replicas by ``progress_of``, which needs the remains of removed documents.
         if not self.held_replicas:
             self.documents.purge()
         self.sync_writes.expire(now)
+        self.schedule.run_due()
 
     def review_sync_writes(self) -> None:
         """Advance durable writes as far as possible."""

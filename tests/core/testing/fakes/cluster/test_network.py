@@ -152,12 +152,12 @@ def test_network_of_a_cluster() -> None:
     nodes = FakeNodes(nodes=2)
     rung: list[bool] = []
     nodes.set_alarm(lambda: rung.append(True))
-    nodes.partition(1)
+    nodes.cut_off(1)
     nodes.slow_down(0, 0.25)
     partitioned = [node.network.cuts_some for node in nodes]
-    nodes.heal(1)
+    nodes.rejoin(1)
 
     assert [False, True] == partitioned
     assert [False, False] == [node.network.cuts_some for node in nodes]
     assert [0.25, 0.0] == [node.network.slowness for node in nodes]
-    assert [True] == rung
+    assert [True, True] == rung

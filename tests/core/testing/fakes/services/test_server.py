@@ -149,11 +149,11 @@ def test_a_partition_loses_nothing() -> None:
     """Bytes of both sides arrive when a cut is healed, and not before."""
     nodes = testing.FakeNodes(nodes=2)
     client = HttpClient(nodes[0])
-    nodes.partition(0)
+    nodes.cut_off(0)
     client.send(client.encode_query("SELECT 1 AS one"))
     client.wait(5.0)
     before = client.received
-    nodes.heal(0)
+    nodes.rejoin(0)
     client.wait(5.0)
 
     assert (b"", [{"one": 1}]) == (before, client.answered().rows)

@@ -1,4 +1,4 @@
-"""Faults as text on a command line."""
+"""Commands as text on a command line."""
 
 from __future__ import annotations
 
@@ -10,44 +10,45 @@ from triclinium_core import errors, testing
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import delay
+from triclinium_core.testing.fakes.control.command_text import read_command_text
+from triclinium_core.testing.fakes.control.commands import NodeCommand
+from triclinium_core.testing.fakes.control.new_faults import TARGETS, AddFault
 from triclinium_core.testing.fakes.fault_names import spelled
-from triclinium_core.testing.fakes.fault_text import TARGETS, PlacedFault, read_fault
-from triclinium_core.testing.fakes.node_troubles import NodeTrouble
 from triclinium_core.testing.fault_catalogue import DATA_FAULTS, SERVICE_FAULTS
 
 
 @rows(
     ("text", "expected"),
     [
-        ("temporary_failure", PlacedFault(testing.temporary_failure())),
-        ("any: hang_up", PlacedFault(testing.hang_up())),
-        ("get: delay(0.4)", PlacedFault(delay(0.4), Opcode.GET)),
-        ("get:delay(seconds=0.4)  x3 ", PlacedFault(delay(0.4), Opcode.GET, times=3)),
-        ("GET: garble()", PlacedFault(testing.garble(), Opcode.GET)),
-        ("upsert: locked always", PlacedFault(testing.locked(), Opcode.SET, times=None)),
-        ("get-and-lock@2: locked", PlacedFault(testing.locked(), Opcode.GET_AND_LOCK, node=2)),
-        ("@1: drop_response", PlacedFault(testing.drop_response(), node=1)),
-        ("0x09: status(0x86, 'busy')", PlacedFault(testing.status(0x86, b"busy"), 9)),
-        ("9: status(134)", PlacedFault(testing.status(134), 9)),
-        ("query: http_status(503) x2", PlacedFault(testing.http_status(503), Service.QUERY, times=2)),
-        ("query: delay(1)", PlacedFault(delay(1), Service.QUERY)),
+        ("temporary_failure", AddFault(testing.temporary_failure())),
+        ("any: hang_up", AddFault(testing.hang_up())),
+        ("get: delay(0.4)", AddFault(delay(0.4), Opcode.GET)),
+        ("get:delay(seconds=0.4)  x3 ", AddFault(delay(0.4), Opcode.GET, times=3)),
+        ("GET: garble()", AddFault(testing.garble(), Opcode.GET)),
+        ("upsert: locked always", AddFault(testing.locked(), Opcode.SET, times=None)),
+        ("get-and-lock@2: locked", AddFault(testing.locked(), Opcode.GET_AND_LOCK, node=2)),
+        ("@1: drop_response", AddFault(testing.drop_response(), node=1)),
+        ("0x09: status(0x86, 'busy')", AddFault(testing.status(0x86, b"busy"), 9)),
+        ("9: status(134)", AddFault(testing.status(134), 9)),
+        ("query: http_status(503) x2", AddFault(testing.http_status(503), Service.QUERY, times=2)),
+        ("query: delay(1)", AddFault(delay(1), Service.QUERY)),
         (
             "views: redirect('http://a.example/b: c')",
-            PlacedFault(testing.redirect("http://a.example/b: c"), Service.VIEWS),
+            AddFault(testing.redirect("http://a.example/b: c"), Service.VIEWS),
         ),
         (
             "search: http_status(500, body='x2 always')",
-            PlacedFault(testing.http_status(500, b"x2 always"), Service.SEARCH),
+            AddFault(testing.http_status(500, b"x2 always"), Service.SEARCH),
         ),
-        ("refuse_connection x3", PlacedFault(testing.refuse_connection(), times=3)),
-        ("learn_late(3)", NodeTrouble("learn_late", 3.0)),
-        ("@1: learn_late(seconds=0.5)", NodeTrouble("learn_late", 0.5, node=1)),
-        ("@2: kill", NodeTrouble("kill", node=2)),
+        ("refuse_connection x3", AddFault(testing.refuse_connection(), times=3)),
+        ("learn_late(3)", NodeCommand("learn_late", arguments={"seconds": 3.0})),
+        ("@1: learn_late(seconds=0.5)", NodeCommand("learn_late", node=1, arguments={"seconds": 0.5})),
+        ("@2: kill", NodeCommand("kill", node=2)),
     ],
 )
-def test_read_fault(text: str, expected: PlacedFault | NodeTrouble) -> None:
-    """The text gives the fault, its target, its node and how often it strikes."""
-    assert expected == read_fault(text)
+def test_read_command_text(text: str, expected: AddFault | NodeCommand) -> None:
+    """The text gives the fault, its target, its node and its number."""
+    assert expected == read_command_text(text)
 
 
 @rows(
@@ -57,7 +58,7 @@ def test_read_fault(text: str, expected: PlacedFault | NodeTrouble) -> None:
         ("get: learn_late(3)", "'get'"),
         ("learn_late(3) x2", "'x2'"),
         ("kill always", "'always'"),
-        ("learn_late", "learn_late(seconds)"),
+        ("learn_late", "requires seconds"),
         ("learn_late(1, 2)", "learn_late(seconds)"),
         ("learn_late(minutes=1)", "learn_late(seconds)"),
         ("kill(3)", "kill"),
@@ -81,16 +82,16 @@ def test_read_fault(text: str, expected: PlacedFault | NodeTrouble) -> None:
         ("delay(-1)", "seconds"),
         ("get: http_status(503)", "analytics, "),
         ("query: locked", "a request to query"),
-        ("get: refuse_connection", "'get'"),
-        ("garble x0", "from x1"),
-        ("garble x9999999999999", "from x1"),
+        ("get: refuse_connection", "omit the target"),
+        ("garble x0", "from 1 to"),
+        ("garble x9999999999999", "from 1 to"),
         ("get@one: garble", "@one"),
     ],
 )
 def test_meaningless_text_is_refused(text: str, words: str) -> None:
     """A string that is not a fault is refused, and the error lists the possible words."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
-        read_fault(text)
+        read_command_text(text)
 
     assert words in caught.value.message
 
@@ -99,7 +100,7 @@ def test_meaningless_text_is_refused(text: str, words: str) -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     """Any string is read, or refused with InvalidArgumentException."""
     try:
-        read_fault(text)
+        read_command_text(text)
     except errors.InvalidArgumentException as error:
         assert error.message
 
@@ -108,7 +109,7 @@ def test_spelled_faults_can_be_read() -> None:
     """Each fault that a history draws, if it has only text, is read from its spelling as an equal value."""
     for target, kinds in (("any", DATA_FAULTS), ("query", SERVICE_FAULTS)):
         for fault in (fault for kind in kinds for fault in kind if not _has_wild_bytes(fault)):
-            assert PlacedFault(fault, TARGETS[target]) == read_fault(f"{target}: {spelled(fault)}")
+            assert AddFault(fault, TARGETS[target]) == read_command_text(f"{target}: {spelled(fault)}")
 
 
 def _has_wild_bytes(fault: testing.Fault) -> bool:
@@ -127,7 +128,7 @@ def test_placed_at_one_node_or_at_each() -> None:
     """A fault without a node is queued at each node; with ``always`` it lasts."""
     nodes = testing.FakeNodes(nodes=3)
     for text in ("get@1: garble x2", "set: garble", "touch: locked always"):
-        read_fault(text).place(nodes)
+        read_command_text(text).apply(nodes)
 
     assert [1, 3, 1] == [node.faults.pending for node in nodes]
     assert [testing.locked(), testing.locked()] == [nodes[0].faults.take(Opcode.TOUCH) for _ in range(2)]
@@ -138,4 +139,4 @@ def test_placed_at_one_node_or_at_each() -> None:
 def test_unknown_node_is_refused() -> None:
     """The error gives the range of the node numbers."""
     with pytest.raises(errors.InvalidArgumentException, match="from 0 to 2"):
-        read_fault("get@3: garble").place(testing.FakeNodes(nodes=3))
+        read_command_text("get@3: garble").apply(testing.FakeNodes(nodes=3))

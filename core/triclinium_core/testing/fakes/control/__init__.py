@@ -1,0 +1,1 @@
+"""Commands that control the nodes of a fake cluster during a run: one table, and its readers."""

@@ -1,0 +1,181 @@
+"""Commands for the nodes of a fake cluster, as data: names, fields, and the methods of ``FakeNodes`` that they call.
+
+The command line, standard input, the HTTP API and Python use the same names. ``read_command`` checks the fields of
+JSON objects; ``command_text`` turns text into such fields, so that each rule exists once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from triclinium_core import errors
+from triclinium_core.shown import shown
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.control import fields
+from triclinium_core.testing.fakes.control.fields import Field
+from triclinium_core.testing.fakes.control.invalid_command import InvalidCommand
+from triclinium_core.testing.fakes.control.new_faults import FAULT_FIELDS, AddFault, read_fault
+
+
+class Command(Protocol):
+    """A checked command."""
+
+    def apply(self, nodes: FakeNodes) -> None:
+        """Carry the command out, now or when its conditions are met.
+
+        Raises:
+            InvalidCommand: the node does not exist, or the command is impossible.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandKind:
+    """One row of the table of commands."""
+
+    method: Callable[..., None]
+    """Method of ``FakeNodes``; its first parameter is the node, if the command has one."""
+    fields: Sequence[Field]
+    needs_node: bool | None = True
+    """Whether the command takes one node: True if it must be named, False if the command applies to every node without
+    one, None if it applies to the cluster."""
+
+    @property
+    def name(self) -> str:
+        """Name of the command, which is that of the method."""
+        return self.method.__name__
+
+    @property
+    def all_fields(self) -> Sequence[Field]:
+        """All fields, with that of the node."""
+        return self.fields if self.needs_node is None else (fields.NODE, *self.fields)
+
+
+COMMAND_KINDS: Mapping[str, CommandKind] = {
+    kind.name: kind
+    for kind in (
+        CommandKind(FakeNodes.kill, fields.SPAN, needs_node=False),
+        CommandKind(FakeNodes.revive, fields.START, needs_node=False),
+        CommandKind(FakeNodes.restart, (fields.KEEP_DATA, *fields.SPAN), needs_node=False),
+        CommandKind(FakeNodes.slow_down, (fields.SECONDS, *fields.SPAN), needs_node=False),
+        CommandKind(FakeNodes.cut_off, fields.SPAN, needs_node=False),
+        CommandKind(FakeNodes.rejoin, fields.START, needs_node=False),
+        CommandKind(FakeNodes.fail_over, fields.START),
+        CommandKind(FakeNodes.add_node, fields.START),
+        CommandKind(FakeNodes.remove_node, fields.START),
+        CommandKind(FakeNodes.rebalance, fields.START, needs_node=None),
+        CommandKind(FakeNodes.learn_late, (fields.SECONDS, *fields.SPAN), needs_node=False),
+        CommandKind(FakeNodes.hold_replication, fields.SPAN, needs_node=False),
+        CommandKind(FakeNodes.release_replication, fields.START, needs_node=False),
+        CommandKind(FakeNodes.hold_config, fields.SPAN, needs_node=False),
+        CommandKind(FakeNodes.release_config, fields.START, needs_node=False),
+        CommandKind(FakeNodes.clear_faults, (), needs_node=False),
+    )
+}
+"""Commands for nodes and the cluster, by name."""
+
+ADD_FAULT = "add_fault"
+"""Name of the command that adds a fault of requests or connections."""
+
+COMMAND_NAMES: Sequence[str] = (*COMMAND_KINDS, ADD_FAULT)
+"""Names of all commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCommand:
+    """A command for nodes or for the cluster."""
+
+    name: str
+    node: int | None = None
+    """Index of the node; None for every node, or for the cluster."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def apply(self, nodes: FakeNodes) -> None:
+        """Carry the command out, now or when its conditions are met.
+
+        Raises:
+            InvalidCommand: the node does not exist, or the command is impossible.
+        """
+        kind = COMMAND_KINDS[self.name]
+        try:
+            if kind.needs_node is None:
+                kind.method(nodes, **self.arguments)
+                return
+            for index in indexes_of(nodes, self.node):
+                kind.method(nodes, index, **self.arguments)
+        except InvalidCommand:
+            raise
+        except errors.InvalidArgumentException as error:
+            wrong = fields.NODE.name if error.parameter == "index" else error.parameter
+            raise InvalidCommand(error.message, field=wrong) from error
+
+
+def read_command(given: object) -> Command:
+    """Return the command that a JSON object describes: ``{"command": "restart", "node": 1, "keep_data": true}``.
+
+    Raises:
+        InvalidCommand: the object or a field is invalid.
+    """
+    if not isinstance(given, Mapping) or "command" not in given:
+        raise InvalidCommand(
+            'a command is a JSON object with the field "command"', field="command", allowed=COMMAND_NAMES
+        )
+    name, values = given["command"], {key: value for key, value in given.items() if key != "command"}
+    if name == ADD_FAULT:
+        return read_fault(values)
+    kind = COMMAND_KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise InvalidCommand(
+            f"unknown command: {shown(name)}{fields.hint(str(name), COMMAND_NAMES)}",
+            field="command",
+            allowed=COMMAND_NAMES,
+        )
+    known = {each.name: each for each in kind.all_fields}
+    fields.check_names(values, known.values(), kind.name)
+    read: dict[str, Any] = {key: known[key].read(value) for key, value in values.items()}
+    node = read.pop(fields.NODE.name, None)
+    if kind.needs_node and node is None:
+        raise InvalidCommand(
+            f"{kind.name} requires a node; write @0 before it, or the field node",
+            field=fields.NODE.name,
+            allowed=fields.NODE.allowed,
+        )
+    return NodeCommand(kind.name, node, read)
+
+
+def indexes_of(nodes: FakeNodes, node: int | None) -> Sequence[int]:
+    """Return the index of the named node, or of all nodes if none is named.
+
+    Raises:
+        InvalidCommand: the node does not exist.
+    """
+    if node is None:
+        return range(len(nodes))
+    if node >= len(nodes):
+        raise InvalidCommand(
+            f"node {node} does not exist; the nodes are numbered from 0 to {len(nodes) - 1}",
+            field=fields.NODE.name,
+            allowed=map(str, range(len(nodes))),
+        )
+    return [node]
+
+
+def fields_of(name: str) -> Sequence[Field]:
+    """Return the fields of a command."""
+    return FAULT_FIELDS if name == ADD_FAULT else COMMAND_KINDS[name].all_fields
+
+
+__all__ = [
+    "ADD_FAULT",
+    "COMMAND_KINDS",
+    "COMMAND_NAMES",
+    "AddFault",
+    "Command",
+    "CommandKind",
+    "NodeCommand",
+    "fields_of",
+    "indexes_of",
+    "read_command",
+]

@@ -1,0 +1,120 @@
+"""TCP port of one service of a fake node: open while the node is alive, and reserved while it is dead."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+
+import trio
+
+from triclinium.testing._node_server import NodeServer, close_forcefully
+from triclinium.testing._tls import names_of, welcome_to_tls
+from triclinium_core.retry.couchbase import Service
+from triclinium_core.testing import FakeNode
+
+BACKLOG = 0xFFFF
+"""Number of connections that may wait for being accepted; the system lowers it to its own maximum."""
+
+RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+"""Value of ``SO_LINGER``: on, with zero seconds."""
+
+
+class NodePort:
+    """Port of one service of a node.
+
+    A closed port refuses connections, as that of a process that has died does. Meanwhile a socket that does not listen
+    holds its number, so that no other process gets it and the same port can be opened again.
+
+    Args:
+        node: the node.
+        service: service at the port.
+        listener: socket that listens on the port.
+        ssl_context: context of a port for TLS; None without TLS.
+    """
+
+    def __init__(
+        self, node: FakeNode, service: Service, listener: trio.SocketListener, ssl_context: ssl.SSLContext | None
+    ) -> None:
+        self.service: Service = service
+        self._node = node
+        self._ssl_context = ssl_context
+        self._address = listener.socket.getsockname()
+        self._family = listener.socket.family
+        self._listener: trio.SocketListener | None = listener
+        self._reserved: socket.socket | None = None
+        self._opened = trio.lowlevel.ParkingLot()
+
+    @property
+    def port(self) -> int:
+        """Number of the port."""
+        port = self._address[1]
+        assert isinstance(port, int)
+        return port
+
+    def follow_node(self) -> None:
+        """Open or close the port, depending on the node.
+
+        Raises:
+            OSError: another process has taken the port.
+        """
+        if self._node.is_listening == (self._listener is not None):
+            return
+        if self._listener is not None:
+            self._listener.socket.close()
+            self._listener = None
+            self._reserved = _bound(self._family, self._address)
+            return
+        assert self._reserved is not None
+        self._reserved.listen(BACKLOG)
+        self._reserved.setblocking(False)
+        self._listener = trio.SocketListener(trio.socket.from_stdlib_socket(self._reserved))
+        self._reserved = None
+        self._opened.unpark_all()
+
+    def close(self) -> None:
+        """Close the port."""
+        for each in (self._listener and self._listener.socket, self._reserved):
+            if each is not None:
+                each.close()
+
+    async def serve(self, server: NodeServer) -> None:
+        """Accept connections whenever the port is open.
+
+        Cancellation: the port stays open until ``close``.
+        """
+        while True:
+            if self._listener is None:
+                await self._opened.park()
+                continue
+
+            async def welcome(tcp: trio.SocketStream) -> None:
+                await self._welcome(server, tcp)
+
+            await server.serve_listener(welcome, self._listener)
+
+    async def _welcome(self, server: NodeServer, tcp: trio.SocketStream) -> None:
+        if not server.accepts(self._node):
+            tcp.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+            await close_forcefully(tcp)
+        elif self._ssl_context is None:
+            await server.serve_stream(tcp, self._node, self.service)
+        else:
+            stream = await welcome_to_tls(tcp, self._ssl_context)
+            if stream is not None:
+                names = names_of(stream.getpeercert())
+                await server.serve_stream(stream, self._node, self.service, certificate_names=names)
+
+
+def _bound(family: int, address: tuple[object, ...]) -> socket.socket:
+    """Return a socket that has a port and does not listen."""
+    reserved = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            reserved.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        reserved.bind(address)
+    except OSError:
+        reserved.close()
+        raise
+    return reserved
