@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
 import shlex
@@ -38,6 +39,7 @@ README_NODE = '"couchbase://127.0.0.1"'
 
 PROGRAMS = sorted(path for path in EXAMPLES.glob("*.py") if not path.name.startswith("test_"))
 TEST_PROGRAMS = sorted(EXAMPLES.glob("test_*.py"))
+SHELL_PROGRAMS = sorted(EXAMPLES.glob("*.sh"))
 NEEDS_A_NODE = {"asyncio_driver"}
 """Programs that take a connection string on the command line."""
 SETS_UP_THE_LOG = {"read_the_story"}
@@ -101,6 +103,27 @@ def test_an_example_without_a_node_shows_its_usage(name: str) -> None:
 
     assert ("", 1) == (done.stdout, done.returncode)
     assert re.fullmatch(rf"usage: python {name}\.py CONNECTION_STRING, such as couchbase://\S+\n", done.stderr)
+
+
+@pytest.mark.parametrize("program", SHELL_PROGRAMS, ids=lambda path: path.stem)
+def test_a_shell_script_prints_the_output_on_its_page(program: Path) -> None:
+    """A script that uses the installed command prints the output on its page, and succeeds."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", program],
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS_MAX,
+    )
+
+    assert (program.with_suffix(".txt").read_text(encoding="utf-8"), "", 0) == (
+        done.stdout,
+        done.stderr,
+        done.returncode,
+    )
 
 
 def test_example_tests_pass() -> None:
@@ -222,6 +245,6 @@ def test_other_pages_have_no_programs() -> None:
 def test_every_example_is_quoted() -> None:
     """Each example and its output are quoted on a page."""
     quoted = " ".join(page.read_text(encoding="utf-8") for page in PAGES)
-    shown = [*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.txt")]
+    shown = [path for kind in ("py", "txt", "sh", "mjs") for path in EXAMPLES.glob(f"*.{kind}")]
 
     assert [] == [path.name for path in shown if f"examples/{path.name}" not in quoted]

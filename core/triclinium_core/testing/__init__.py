@@ -13,7 +13,8 @@ from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
 from triclinium_core.testing.fakes.control.command_text import apply_command
 from triclinium_core.testing.fakes.control.invalid_command import InvalidCommand
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument, ErrorMapRow
-from triclinium_core.testing.fakes.fault_table import Faults
+from triclinium_core.testing.fakes.fault_conditions import FaultConditions, SpanConditions, StartConditions
+from triclinium_core.testing.fakes.fault_table import Faults, PendingFault
 from triclinium_core.testing.fakes.faults import (
     CommandFault,
     Fault,
@@ -88,6 +89,7 @@ __all__ = [
     "Fault",
     "FaultAfterApplying",
     "FaultBeforeApplying",
+    "FaultConditions",
     "Faults",
     "HangUp",
     "HttpFault",
@@ -97,10 +99,13 @@ __all__ = [
     "LoggedRequest",
     "NodeAction",
     "NodePort",
+    "PendingFault",
     "SendReply",
     "ServiceFault",
     "ServiceFaultAfterApplying",
     "ServiceFaultBeforeApplying",
+    "SpanConditions",
+    "StartConditions",
     "answer_twice",
     "apply_command",
     "close_announced",

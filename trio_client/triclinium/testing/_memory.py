@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,7 +17,7 @@ from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
 from triclinium.testing._memory_stream import memory_stream_pair
 from triclinium.testing._node_server import NodeServer, serving
 from triclinium_core import errors
-from triclinium_core.checks import check_type
+from triclinium_core.checks import check_integer, check_type
 from triclinium_core.shown import total_repr
 from triclinium_core.testing import FakeNodeOptions, FakeNodes, NodePort
 
@@ -29,6 +30,7 @@ async def open_fake_cluster(
     replicas: int | None = None,
     options: FakeNodeOptions | None = None,
     piece_sizes: Sequence[int] | None = None,
+    seed: int = 0,
 ) -> AsyncIterator[FakeCluster]:
     """Give the block a cluster inside the process; leaving the block closes it.
 
@@ -46,6 +48,7 @@ async def open_fake_cluster(
             ``FakeNodeOptions()``.
         piece_sizes: sizes in bytes of the pieces that both sides receive, used in turn; None to receive the data as it
             was sent.
+        seed: seed of faults with a probability, at least 0. Default: 0.
 
     Raises:
         InvalidArgumentException: an argument is wrong.
@@ -69,7 +72,7 @@ async def open_fake_cluster(
         options = replace(options, buckets=tuple(buckets))
     if replicas is not None:
         options = replace(options, replicas=replicas)
-    async with serving(FakeNodes(options, nodes)) as server:
+    async with serving(FakeNodes(options, nodes, rng=random.Random(check_integer(seed, "seed")))) as server:
         yield fake_cluster(server, FakeConnector(server, piece_sizes=piece_sizes))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -34,6 +35,7 @@ async def open_tcp_cluster(
     port: int = 0,
     tls_port: int = 0,
     ssl_context: ssl.SSLContext | None = None,
+    seed: int = 0,
 ) -> AsyncIterator[FakeCluster]:
     """Give the block a cluster on this machine for any client; leaving the block closes it.
 
@@ -52,6 +54,7 @@ async def open_tcp_cluster(
         port: port of the first node; each further node's port is two higher. 0, the default, picks free ports.
         tls_port: TLS port of the first node, like ``port``; ignored without an ``ssl_context``. Default: 0.
         ssl_context: a server's context, with its certificate. None, the default, disables TLS.
+        seed: seed of faults with a probability, at least 0, for new nodes. Default: 0.
 
     Raises:
         InvalidArgumentException: an argument is wrong.
@@ -62,7 +65,7 @@ async def open_tcp_cluster(
     """
     if host not in LOOPBACK:
         raise errors.InvalidArgumentException(f"host={host!r} must be one of {', '.join(LOOPBACK)}", parameter="host")
-    cluster = _cluster_of(node, nodes, replicas, host)
+    cluster = _cluster_of(node, nodes, replicas, host, seed)
     most = 0xFFFF - PORT_STRIDE * (len(cluster) - 1)
     check_integer(port, "port", 0, most)
     check_integer(tls_port, "tls_port", 0, most)
@@ -93,6 +96,7 @@ async def serve_tcp(
     port: int = 0,
     tls_port: int = 0,
     ssl_context: ssl.SSLContext | None = None,
+    seed: int = 0,
     task_status: trio.TaskStatus[FakeCluster] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve a cluster in your own nursery: ``fake = await nursery.start(serve_tcp, node)``.
@@ -102,16 +106,24 @@ async def serve_tcp(
     Cancellation: closes all connections immediately.
     """
     async with open_tcp_cluster(
-        node, nodes=nodes, replicas=replicas, host=host, port=port, tls_port=tls_port, ssl_context=ssl_context
+        node,
+        nodes=nodes,
+        replicas=replicas,
+        host=host,
+        port=port,
+        tls_port=tls_port,
+        ssl_context=ssl_context,
+        seed=seed,
     ) as fake:
         task_status.started(fake)
         await trio.sleep_forever()
 
 
-def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, host: str) -> FakeNodes:
+def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, host: str, seed: int) -> FakeNodes:
     check_integer(nodes, "nodes", 1, NODES_MAX)
     if node is None:
-        return FakeNodes(FakeNodeOptions(host=host, replicas=replicas), nodes=nodes)
+        rng = random.Random(check_integer(seed, "seed"))
+        return FakeNodes(FakeNodeOptions(host=host, replicas=replicas), nodes=nodes, rng=rng)
     check_type(node, "node", FakeNode, FakeNodes)
     if nodes != 1:
         raise errors.InvalidArgumentException(
@@ -120,6 +132,10 @@ def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, ho
     if replicas:
         raise errors.InvalidArgumentException(
             "replicas applies to new nodes; set FakeNodeOptions(replicas=...) for those of node", parameter="replicas"
+        )
+    if seed:
+        raise errors.InvalidArgumentException(
+            "seed applies to new nodes; pass rng=random.Random(seed) to FakeNodes", parameter="seed"
         )
     return FakeNodes.around(node) if isinstance(node, FakeNode) else node
 

@@ -18,7 +18,7 @@ from triclinium_core.options import SECONDS_MAX
 from triclinium_core.retry.backoff import Random
 
 
-class Start(TypedDict, total=False):
+class StartConditions(TypedDict, total=False):
     """Conditions to start; with both, the later one decides. Default: immediately."""
 
     after_requests: int
@@ -27,14 +27,14 @@ class Start(TypedDict, total=False):
     """Time in seconds since the nodes were first served; a time in the past is immediate."""
 
 
-class Span(Start, total=False):
+class SpanConditions(StartConditions, total=False):
     """Conditions to start, and the time until the end."""
 
     for_seconds: Duration
     """Time in seconds from the start to the end. Default: no end."""
 
 
-class FaultSpan(Span, total=False):
+class FaultConditions(SpanConditions, total=False):
     """Conditions of a fault that strikes requests or connections."""
 
     probability: float
@@ -50,9 +50,9 @@ class Conditions:
     for_seconds: float = math.inf
     probability: float = 1.0
 
-    def given(self) -> FaultSpan:
+    def given(self) -> FaultConditions:
         """Return the conditions as the arguments of ``check_conditions``."""
-        return FaultSpan(
+        return FaultConditions(
             after_requests=self.after_requests,
             at_seconds=self.at_seconds,
             for_seconds=self.for_seconds,
@@ -64,7 +64,7 @@ IMMEDIATELY = Conditions()
 """Conditions of a fault without conditions."""
 
 
-def check_conditions(**given: Unpack[FaultSpan]) -> Conditions:
+def check_conditions(**given: Unpack[FaultConditions]) -> Conditions:
     """Return the conditions, in seconds.
 
     Raises:

@@ -26,7 +26,7 @@ from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
 from triclinium_core.testing.fakes.fault_conditions import (
     IMMEDIATELY,
     FaultClock,
-    FaultSpan,
+    FaultConditions,
     Progress,
     check_conditions,
 )
@@ -81,7 +81,7 @@ class Faults:
         self._forget_ended()
         return (*self._next, *self._always)
 
-    def next(self, opcode: Target, fault: Fault, times: int = 1, **conditions: Unpack[FaultSpan]) -> None:
+    def next(self, opcode: Target, fault: Fault, times: int = 1, **conditions: Unpack[FaultConditions]) -> None:
         """Queue ``fault`` for the next ``times`` commands with this opcode, after the faults that are already queued.
 
         Args:
@@ -102,7 +102,7 @@ class Faults:
         check_integer(times, "times", 1, UINT32_MAX)
         self._next.append(self._entry(opcode, fault, times, conditions))
 
-    def always(self, opcode: Target, fault: Fault, **conditions: Unpack[FaultSpan]) -> None:
+    def always(self, opcode: Target, fault: Fault, **conditions: Unpack[FaultConditions]) -> None:
         """Make ``fault`` strike every command with this opcode that no fault of ``next`` strikes, until ``clear``.
 
         A later fault of the same opcode or service takes precedence while it is active; without conditions it replaces
@@ -144,7 +144,7 @@ class Faults:
         """Return whether a connection is refused now, and count the refusal as struck."""
         return self._take(("connection",)) is not None
 
-    def _entry(self, opcode: Target, fault: Fault, times: int | None, given: FaultSpan) -> PendingFault:
+    def _entry(self, opcode: Target, fault: Fault, times: int | None, given: FaultConditions) -> PendingFault:
         self._forget_ended()
         if len(self._next) + len(self._always) >= FAULTS_MAX:
             raise errors.InvalidArgumentException(

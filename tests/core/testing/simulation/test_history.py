@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.testing.simulation.played import played
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.fakes.fault_conditions import Start
+from triclinium_core.testing.fakes.fault_conditions import StartConditions
 from triclinium_core.testing.operation_templates import UNDERSTOOD
 from triclinium_core.testing.oracle.submissions import Violation
 from triclinium_core.testing.simulation.figures import Figures
@@ -72,7 +72,7 @@ def test_seed_is_one_history(histories: list[ClusterHistory]) -> None:
 class Dead(FakeNodes):
     """A cluster whose killed nodes cannot be revived."""
 
-    def revive(self, index: int, **when: Unpack[Start]) -> None:
+    def revive(self, index: int, **when: Unpack[StartConditions]) -> None:
         """Do nothing."""
 
 

@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.cluster.outbox import Delivery
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
-from triclinium_core.testing.fakes.fault_conditions import Start
+from triclinium_core.testing.fakes.fault_conditions import StartConditions
 from triclinium_core.testing.fakes.faults import FaultAfterApplying
 from triclinium_core.testing.fakes.store.state import ClientConnection
 from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, COUNTERS, TEXTS
@@ -92,7 +92,7 @@ class Silent(SeldomLiar):
 class LosesAtFailover(FakeNodes):
     """A cluster that loses a node's documents in a failover, even acknowledged ones."""
 
-    def fail_over(self, index: int, **when: Unpack[Start]) -> None:
+    def fail_over(self, index: int, **when: Unpack[StartConditions]) -> None:
         """Remove the node's documents."""
         for keyspace, key in [*TEXTS, *COUNTERS]:
             collection_id = COLLECTION_IDS[keyspace]

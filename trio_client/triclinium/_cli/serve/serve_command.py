@@ -32,6 +32,7 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 from triclinium_core.testing.fakes.control.command_text import (
     COMMAND_GRAMMAR,
+    CONDITION_GRAMMAR,
     apply_command,
     spelled_command,
 )
@@ -43,7 +44,7 @@ from triclinium_core.testing.fakes.services.script_file import load_script
 DEFAULTS = FakeNodeOptions()
 SEED_MAX = 2**32 - 1
 TOKEN_BYTES = 32
-"""Random bytes in the token of the control API, which nobody can guess."""
+"""Number of random bytes in the token of the control API: too many to guess."""
 
 T = TypeVar("T")
 FILE = click.Path(exists=True, dir_okay=False)
@@ -102,7 +103,7 @@ class ServeOptions:
         "--fault",
         multiple=True,
         metavar="FAULT",
-        help="Inject a fault, as described below; repeatable. Faults for the same command apply in turn.",
+        help="Inject a fault or plan a command, as described below; repeatable. Faults apply in turn.",
     )
     seed: int | None = option(
         type=WholeNumber(0, SEED_MAX),
@@ -144,6 +145,14 @@ TARGET is a command of the protocol, an operation that uses it, or a service:
 {", ".join(sorted(HTTP_SERVICES))}.
 
 \b
+Conditions: {CONDITION_GRAMMAR}
+  --fault 'get: delay(1) at 5 seconds for 2 seconds'
+  --fault 'any: hang_up after 100 requests'
+  --fault 'set: locked with probability 0.1'
+Seconds count from the printed address. With "for" or "with probability", a
+fault strikes always unless it has a number of times.
+
+\b
 Faults of commands and of services:
 {listed(shared)}
 Of commands only:
@@ -151,9 +160,22 @@ Of commands only:
 Of services only:
 {listed([name for name in SERVICE_FAULTS if name not in shared])}
 Of connections, without a TARGET: {REFUSAL}
-Of nodes, without a TARGET, permanent from the start, such as
---fault '@1: learn_late(3)':
+
+\b
+Commands for nodes, without a TARGET, such as
+--fault '@1: restart after 1000 requests for 2 seconds':
 {listed(tuple(COMMAND_KINDS), spelled_command)}
+
+\b
+Standard input takes the same faults and commands, one per line. An invalid
+line is reported and ignored; the end of the input changes nothing. The
+control API takes them too: GET its /commands, with the printed token.
+
+\b
+Exit status:
+  0    interrupted by Control-C or SIGTERM
+  1    a port cannot be opened
+  2    an option, a fault or a file is invalid
 """
 
 

@@ -77,7 +77,7 @@ class FakeNode:
 
     Args:
         options: options of the node. Default: ``FakeNodeOptions()``.
-        rng: source of randomness for faults with a probability; None if there are none.
+        rng: source of randomness for faults with a probability. Default: None, which permits no such faults.
 
     Raises:
         InvalidArgumentException: ``options`` or ``rng`` is of another type.

@@ -46,7 +46,7 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.cluster.node import FakeNode
-from triclinium_core.testing.fakes.fault_conditions import Span, Start, check_conditions
+from triclinium_core.testing.fakes.fault_conditions import SpanConditions, StartConditions, check_conditions
 from triclinium_core.testing.fakes.options import FakeNodeOptions, placed
 from triclinium_core.testing.fakes.schedule import Change, LoggedChange, Schedule
 from triclinium_core.testing.fakes.services.script import FakeScript
@@ -77,7 +77,7 @@ class FakeNodes:
     Args:
         options: options of every node; the first node uses their host and ports. Default: ``FakeNodeOptions()``.
         nodes: number of nodes, whose KV ports are two apart, or the host and KV port of each. Default: 3.
-        rng: source of randomness for faults with a probability; None if there are none.
+        rng: source of randomness for faults with a probability. Default: None, which permits no such faults.
 
     Raises:
         InvalidArgumentException: a number or an address is invalid, two nodes have the same address, or ``rng`` has no
@@ -204,7 +204,7 @@ class FakeNodes:
         checked = [check_integer(vbucket, "vbuckets", 0, last) for vbucket in vbuckets]
         self._publish(self.map.members, *cluster_map.moved(self.map, checked, owner))
 
-    def rebalance(self, **when: Unpack[Start]) -> None:
+    def rebalance(self, **when: Unpack[StartConditions]) -> None:
         """Spread the vbuckets evenly over the member nodes, and the replicas of each vbucket over the other members.
 
         Move no more vbuckets than necessary, and reassign the replicas.
@@ -214,7 +214,7 @@ class FakeNodes:
     def _rebalance(self) -> None:
         self._publish_dealt(self.map.members, cluster_map.levelled(self.map.owners, self.map.members))
 
-    def add_node(self, index: int, **when: Unpack[Start]) -> None:
+    def add_node(self, index: int, **when: Unpack[StartConditions]) -> None:
         """Add a node to the cluster. The node gets vbuckets from ``move`` or a rebalance, replicas from a rebalance."""
         self._perform(Change("add_node", "map", self._check(index), lambda: self._add_node(index)), when)
 
@@ -223,7 +223,7 @@ class FakeNodes:
             raise errors.InvalidArgumentException(f"node {index} is already in the cluster", parameter="index")
         self._publish(sorted([*self.map.members, index]), self.map.owners, self.map.replicas)
 
-    def remove_node(self, index: int, **when: Unpack[Start]) -> None:
+    def remove_node(self, index: int, **when: Unpack[StartConditions]) -> None:
         """Remove a node. The other members get its vbuckets and the unassigned vbuckets. Replicas are reassigned.
 
         The removed node still runs, and answers every request on a document with NOT_MY_VBUCKET.
@@ -234,7 +234,7 @@ class FakeNodes:
         members = self._others(index)
         self._publish_dealt(members, cluster_map.dealt(self.map.owners, members))
 
-    def fail_over(self, index: int, **when: Unpack[Start]) -> None:
+    def fail_over(self, index: int, **when: Unpack[StartConditions]) -> None:
         """Fail a node over, alive or not: the first replica of each of its vbuckets takes over.
 
         A vbucket without a replica becomes unassigned. A replica that replication reaches takes precedence over a
@@ -304,7 +304,7 @@ class FakeNodes:
 
     # State of one node.
 
-    def kill(self, index: int, **when: Unpack[Span]) -> None:
+    def kill(self, index: int, **when: Unpack[SpanConditions]) -> None:
         """Close all client connections of a node, which then accepts none; the map does not change.
 
         With ``for_seconds``, clients can connect again after that.
@@ -312,11 +312,11 @@ class FakeNodes:
         node = self._nodes[self._check(index)]
         self._perform(Change("kill", "life", index, node.kill, node.revive), when)
 
-    def revive(self, index: int, **when: Unpack[Start]) -> None:
+    def revive(self, index: int, **when: Unpack[StartConditions]) -> None:
         """Let clients connect to a killed node again."""
         self._perform(Change("revive", "life", index, self._nodes[self._check(index)].revive), when)
 
-    def restart(self, index: int, *, keep_data: bool = True, **when: Unpack[Span]) -> None:
+    def restart(self, index: int, *, keep_data: bool = True, **when: Unpack[SpanConditions]) -> None:
         """Kill a node and revive it, immediately or, with ``for_seconds``, after that time.
 
         Its clients lose their connections, its range scans end, and its locks are released.
@@ -358,16 +358,16 @@ class FakeNodes:
                     row[vbucket] = index
         self._publish(self.map.members, owners, replicas)
 
-    def hold_config(self, index: int, **when: Unpack[Span]) -> None:
+    def hold_config(self, index: int, **when: Unpack[SpanConditions]) -> None:
         """Freeze the map of a node: it sends that config and serves those vbuckets."""
         node = self._nodes[self._check(index)]
         self._perform(Change("hold_config", "config", index, node.hold_config, node.release_config), when)
 
-    def release_config(self, index: int, **when: Unpack[Start]) -> None:
+    def release_config(self, index: int, **when: Unpack[StartConditions]) -> None:
         """Let a node use the newest map again."""
         self._perform(Change("release_config", "config", index, self._nodes[self._check(index)].release_config), when)
 
-    def hold_replication(self, index: int, **when: Unpack[Span]) -> None:
+    def hold_replication(self, index: int, **when: Unpack[SpanConditions]) -> None:
         """Hold back later writes from the replicas on a node.
 
         Reads from a replica find the documents as of this call, or as of the time when the node got the replica, if
@@ -382,7 +382,7 @@ class FakeNodes:
             Change("hold_replication", "replication", index, begin, lambda: self._release_replication(index)), when
         )
 
-    def release_replication(self, index: int, **when: Unpack[Start]) -> None:
+    def release_replication(self, index: int, **when: Unpack[StartConditions]) -> None:
         """Resume replication to a node: its replicas catch up immediately."""
         self._check(index)
         self._perform(
@@ -393,7 +393,7 @@ class FakeNodes:
         self._cluster.held_replicas.pop(index, None)
         self._cluster.ring()
 
-    def cut_off(self, index: int, connections: Iterable[int] | None = None, **when: Unpack[Span]) -> None:
+    def cut_off(self, index: int, connections: Iterable[int] | None = None, **when: Unpack[SpanConditions]) -> None:
         """Freeze the connections between a node and its clients until ``rejoin``: nothing is lost or refused.
 
         Args:
@@ -409,7 +409,7 @@ class FakeNodes:
 
         self._perform(Change("cut_off", "network", index, begin, lambda: self._rejoin(index)), when)
 
-    def rejoin(self, index: int, **when: Unpack[Start]) -> None:
+    def rejoin(self, index: int, **when: Unpack[StartConditions]) -> None:
         """Reconnect a node to its clients, which ends the cut; held-back bytes arrive now.
 
         It is a member of the cluster if it was not failed over meanwhile; then use ``add_node``.
@@ -420,7 +420,7 @@ class FakeNodes:
         self._nodes[index].network.heal()
         self._cluster.ring()
 
-    def slow_down(self, index: int, seconds: Duration, **when: Unpack[Span]) -> None:
+    def slow_down(self, index: int, seconds: Duration, **when: Unpack[SpanConditions]) -> None:
         """Delay every reply of a node by ``seconds``; 0 removes the delay, and so does the end of the command."""
         network = self._nodes[self._check(index)].network
         check_duration(seconds, "seconds", most=SECONDS_MAX)
@@ -428,7 +428,7 @@ class FakeNodes:
             Change("slow_down", "speed", index, lambda: network.slow_down(seconds), lambda: network.slow_down(0)), when
         )
 
-    def learn_late(self, index: int, seconds: Duration, **when: Unpack[Span]) -> None:
+    def learn_late(self, index: int, seconds: Duration, **when: Unpack[SpanConditions]) -> None:
         """Delay new buckets, and changes to scopes and collections, by ``seconds`` in the KV service of a node.
 
         The cluster manager and other nodes see the changes immediately. 0 removes the delay, also for pending changes,
@@ -479,7 +479,7 @@ class FakeNodes:
         self._cluster.schedule.reset_clock()
         self._wake()
 
-    def _perform(self, change: Change, when: Span | Start) -> None:
+    def _perform(self, change: Change, when: SpanConditions | StartConditions) -> None:
         self._cluster.schedule.perform(change, check_conditions(**when))
         self._wake()
 

@@ -49,7 +49,7 @@ class ControlRequest:
     body: bytes = b""
 
     def only(self, name: str) -> str | None:
-        """Return the value of a header; None if there is none or more than one."""
+        """Return the value of a header that occurs once; None for any other header."""
         values = [value for known, value in self.headers if known == name]
         return values[0] if len(values) == 1 else None
 

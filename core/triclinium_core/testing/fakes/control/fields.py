@@ -21,7 +21,7 @@ class Field:
 
     name: str
     meaning: str
-    """What the field does, as a sentence for people."""
+    """Effect of the field, as a sentence for people."""
     allowed: tuple[str, ...]
     """Allowed values, or a description of them."""
     check: Callable[[object, str], object]

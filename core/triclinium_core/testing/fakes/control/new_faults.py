@@ -154,7 +154,7 @@ def read_target(word: object) -> Target:
     """Return the opcode or service with a name, or the opcode with a number.
 
     Raises:
-        InvalidCommand: there is none.
+        InvalidCommand: no target has this name.
     """
     known = str(word).strip().casefold().replace("-", "_")
     if isinstance(word, str) and known in TARGETS:
