@@ -165,7 +165,8 @@ class FakeNode:
         """Time at which ``time_passed`` is due.
 
         That is when the next delayed reply, the next piece of a response or the next scheduled command is due, or when
-        a durable write has taken too long; ``-inf`` if something is due immediately, such as a notification, infinity if nothing is due.
+        a durable write has taken too long; ``-inf`` if something is due immediately, such as a notification, infinity if
+        nothing is due.
         """
         state = self._state
         if self._hung_up or self._announced is not state.map:

@@ -345,18 +345,22 @@ class FakeNodes:
         self._perform(Change("restart", "life", index, begin, node.revive), when)
 
     def _lose_data(self, index: int) -> None:
-        own = self.vbuckets_of(index)
+        own, known = set(self.vbuckets_of(index)), self.map
         owners, replicas = self._promoted(index)
+        for vbucket in range(len(owners)):
+            if vbucket in own:
+                continue
+            # The replicas on the node are copied again, which takes no time.
+            owners[vbucket] = known.owners[vbucket]
+            for row, holders in zip(replicas, known.replicas, strict=True):
+                row[vbucket] = holders[vbucket]
         lost = {vbucket for vbucket in own if owners[vbucket] == cluster_map.NO_NODE}
         self.documents.roll_back({}, lost)
         for vbucket in lost:
             owners[vbucket] = index
-        # Its replicas are copied again, which takes no time.
-        for row, known in zip(replicas, self.map.replicas, strict=True):
-            for vbucket, holder in enumerate(known):
-                if holder == index:
-                    row[vbucket] = index
-        self._publish(self.map.members, owners, replicas)
+        if index in self._cluster.held_replicas:
+            self._cluster.held_replicas[index] = self.documents.snapshot()
+        self._publish(known.members, owners, replicas)
 
     def hold_config(self, index: int, **when: Unpack[SpanConditions]) -> None:
         """Freeze the map of a node: it sends that config and serves those vbuckets."""

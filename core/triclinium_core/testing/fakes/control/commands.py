@@ -16,7 +16,7 @@ from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.control import fields
 from triclinium_core.testing.fakes.control.fields import Field
 from triclinium_core.testing.fakes.control.invalid_command import InvalidCommand
-from triclinium_core.testing.fakes.control.new_faults import FAULT_FIELDS, AddFault, read_fault
+from triclinium_core.testing.fakes.control.new_faults import FAULT_FIELDS, read_fault
 
 
 class Command(Protocol):
@@ -31,6 +31,18 @@ class Command(Protocol):
         ...
 
 
+def _all_nodes(nodes: FakeNodes) -> Sequence[int]:
+    return range(len(nodes))
+
+
+def _members(nodes: FakeNodes) -> Sequence[int]:
+    return nodes.map.members if len(nodes.map.members) > 1 else ()
+
+
+def _outsiders(nodes: FakeNodes) -> Sequence[int]:
+    return [index for index in range(len(nodes)) if index not in nodes.map.members]
+
+
 @dataclass(frozen=True, slots=True)
 class CommandKind:
     """One row of the table of commands."""
@@ -38,6 +50,8 @@ class CommandKind:
     method: Callable[..., None]
     """Method of ``FakeNodes``; its first parameter is the node, if the command has one."""
     fields: Sequence[Field]
+    possible: Callable[[FakeNodes], Sequence[int]] = _all_nodes
+    """Function that returns the nodes to which the command can apply now."""
     needs_node: bool | None = True
     """Whether the command takes one node: True if it must be named, False if the command applies to every node without
     one, None if it applies to the cluster."""
@@ -62,9 +76,9 @@ COMMAND_KINDS: Mapping[str, CommandKind] = {
         CommandKind(FakeNodes.slow_down, (fields.SECONDS, *fields.SPAN), needs_node=False),
         CommandKind(FakeNodes.cut_off, fields.SPAN, needs_node=False),
         CommandKind(FakeNodes.rejoin, fields.START, needs_node=False),
-        CommandKind(FakeNodes.fail_over, fields.START),
-        CommandKind(FakeNodes.add_node, fields.START),
-        CommandKind(FakeNodes.remove_node, fields.START),
+        CommandKind(FakeNodes.fail_over, fields.START, _members),
+        CommandKind(FakeNodes.add_node, fields.START, _outsiders),
+        CommandKind(FakeNodes.remove_node, fields.START, _members),
         CommandKind(FakeNodes.rebalance, fields.START, needs_node=None),
         CommandKind(FakeNodes.learn_late, (fields.SECONDS, *fields.SPAN), needs_node=False),
         CommandKind(FakeNodes.hold_replication, fields.SPAN, needs_node=False),
@@ -103,13 +117,15 @@ class NodeCommand:
             if kind.needs_node is None:
                 kind.method(nodes, **self.arguments)
                 return
-            for index in indexes_of(nodes, self.node):
+            for index in fields.indexes_of(len(nodes), self.node):
                 kind.method(nodes, index, **self.arguments)
         except InvalidCommand:
             raise
         except errors.InvalidArgumentException as error:
-            wrong = fields.NODE.name if error.parameter == "index" else error.parameter
-            raise InvalidCommand(error.message, field=wrong) from error
+            if error.parameter != "index":
+                raise InvalidCommand(error.message, field=error.parameter) from error
+            allowed = map(str, kind.possible(nodes))
+            raise InvalidCommand(error.message, field=fields.NODE.name, allowed=allowed) from error
 
 
 def read_command(given: object) -> Command:
@@ -145,37 +161,6 @@ def read_command(given: object) -> Command:
     return NodeCommand(kind.name, node, read)
 
 
-def indexes_of(nodes: FakeNodes, node: int | None) -> Sequence[int]:
-    """Return the index of the named node, or of all nodes if none is named.
-
-    Raises:
-        InvalidCommand: the node does not exist.
-    """
-    if node is None:
-        return range(len(nodes))
-    if node >= len(nodes):
-        raise InvalidCommand(
-            f"node {node} does not exist; the nodes are numbered from 0 to {len(nodes) - 1}",
-            field=fields.NODE.name,
-            allowed=map(str, range(len(nodes))),
-        )
-    return [node]
-
-
 def fields_of(name: str) -> Sequence[Field]:
     """Return the fields of a command."""
     return FAULT_FIELDS if name == ADD_FAULT else COMMAND_KINDS[name].all_fields
-
-
-__all__ = [
-    "ADD_FAULT",
-    "COMMAND_KINDS",
-    "COMMAND_NAMES",
-    "AddFault",
-    "Command",
-    "CommandKind",
-    "NodeCommand",
-    "fields_of",
-    "indexes_of",
-    "read_command",
-]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -95,6 +95,23 @@ PROBABILITY = Field(
 
 START = (AFTER_REQUESTS, AT_SECONDS)
 SPAN = (*START, FOR_SECONDS)
+
+
+def indexes_of(count: int, node: int | None) -> Sequence[int]:
+    """Return the index of the named node, or those of all nodes if none is named.
+
+    Raises:
+        InvalidCommand: the node does not exist.
+    """
+    if node is None:
+        return range(count)
+    if node >= count:
+        raise InvalidCommand(
+            f"node {node} does not exist; the nodes are numbered from 0 to {count - 1}",
+            field=NODE.name,
+            allowed=map(str, range(count)),
+        )
+    return [node]
 
 
 def check_names(given: Iterable[object], fields: Iterable[Field], what: str) -> None:

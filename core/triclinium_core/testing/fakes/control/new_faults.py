@@ -116,14 +116,8 @@ class AddFault:
         Raises:
             InvalidCommand: the node does not exist, or has too many faults; or a probability needs randomness.
         """
-        if self.node is not None and self.node >= len(nodes):
-            raise InvalidCommand(
-                f"node {self.node} does not exist; the nodes are numbered from 0 to {len(nodes) - 1}",
-                field=fields.NODE.name,
-                allowed=map(str, range(len(nodes))),
-            )
         conditions = self.conditions
-        for node in nodes if self.node is None else [nodes[self.node]]:
+        for node in [nodes[index] for index in fields.indexes_of(len(nodes), self.node)]:
             try:
                 if self.times is None:
                     node.faults.always(self.target, self.fault, **conditions.given())
