@@ -106,7 +106,7 @@ def test_an_example_without_a_node_shows_its_usage(name: str) -> None:
 
 
 @pytest.mark.parametrize("program", SHELL_PROGRAMS, ids=lambda path: path.stem)
-def test_a_shell_script_prints_the_output_on_its_page(program: Path) -> None:
+def test_a_shell_script_prints_its_output(program: Path) -> None:
     """A script that uses the installed command prints the output on its page, and succeeds."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(

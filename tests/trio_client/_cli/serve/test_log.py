@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import trio
 from trio.testing import MockClock
 
 from triclinium import open_cluster
@@ -139,6 +140,37 @@ async def test_lines_are_in_order_of_responses(
     assert ["set", "get"] == [
         name for each in reported for name in ("set", "get", "delete") if each == name or f": {name} '" in each
     ]
+
+
+async def test_changes_of_nodes_are_logged(autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]) -> None:
+    """A change has a line for people and an object; a log of failures has only changes without effect."""
+    outputs = []
+    for as_json, failures_only in ((False, False), (True, False), (False, True)):
+        async with open_fake_cluster(nodes=2) as fake:
+            log = ServeLog(fake.nodes, as_json=as_json, failures_only=failures_only)
+            fake.nodes.kill(1, for_seconds=2)
+            fake.nodes.fail_over(1, at_seconds=3)
+            fake.nodes.remove_node(1)
+            fake.nodes.rebalance()
+            await trio.sleep(4)
+            log.end()
+            fake.nodes.kill(1)
+            await log.print_lines()
+        outputs.append(capsys.readouterr().out.splitlines())
+    people, objects, failures = outputs
+
+    assert ["0.000 node 1: kill", "0.000 node 1: remove_node", "0.000 cluster: rebalance"] == people[:3]
+    assert "2.000 node 1: end of kill" == people[3]
+    assert people[4].startswith("3.000 node 1: fail_over has no effect: node 1 is not in the cluster")
+    assert people[4:] == failures
+    assert {
+        "event": "change",
+        "seconds": 2.0,
+        "node": 1,
+        "command": "kill",
+        "is_end": True,
+        "error": None,
+    } == json.loads(objects[3])
 
 
 @pytest.mark.parametrize(("limit", "value"), [("LINES_WAITING_MAX", 1), ("LINES_WAITING_SIZE_MAX", 300)])

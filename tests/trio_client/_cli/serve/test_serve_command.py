@@ -57,6 +57,14 @@ class Process:
         said, _, self._said = self._said.partition(end)
         return (said + end).decode()
 
+    async def write(self, data: bytes | None) -> None:
+        """Write to standard input; None closes it."""
+        assert self._process.stdin is not None
+        if data is None:
+            await self._process.stdin.aclose()
+        else:
+            await self._process.stdin.send_all(data)
+
     @property
     def memory_at_most(self) -> int:
         """Peak memory of the process in bytes."""
@@ -81,10 +89,11 @@ class Process:
 @asynccontextmanager
 async def running(*arguments: str) -> AsyncIterator[Process]:
     """Yield a server process, and kill it at the end of the block."""
-    process = await trio.lowlevel.open_process([*COMMAND, *arguments], stdout=subprocess.PIPE)
+    process = await trio.lowlevel.open_process([*COMMAND, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
     assert process.stdout is not None
     try:
-        async with process.stdout:
+        async with process.stdin, process.stdout:
             yield Process(process)
     finally:
         process.kill()

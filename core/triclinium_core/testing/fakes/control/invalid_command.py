@@ -8,7 +8,9 @@ from triclinium_core import errors
 
 
 class InvalidCommand(errors.InvalidArgumentException):
-    """A command for fake nodes has an invalid field, or is impossible now; nothing was changed.
+    """A command for fake nodes has an invalid field, or is impossible now.
+
+    Nothing was changed, unless a command for all nodes reached the maximum number of faults or plans at one of them.
 
     Args:
         message: text of the error.

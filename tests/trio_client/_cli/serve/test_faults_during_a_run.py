@@ -1,0 +1,174 @@
+"""Commands to a running ``triclinium serve``, from its command line, its standard input and its control API."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import httpx
+import pytest
+import trio
+from click.testing import CliRunner
+
+import triclinium
+from tests.trio_client._cli.serve.test_serve_command import PATIENT, Process, running
+from triclinium._cli import main
+
+
+@pytest.fixture
+async def safety_net() -> AsyncIterator[None]:
+    """End a test that hangs."""
+    with trio.fail_after(60):
+        yield
+
+
+async def event_of(server: Process, **wanted: object) -> dict[str, Any]:
+    """Return the next line of the log with these fields."""
+    while True:
+        event: dict[str, Any] = json.loads(await server.read_until(b"\n"))
+        if wanted.items() <= event.items():
+            return event
+
+
+async def write(served: Mapping[str, Any]) -> None:
+    """Write and read a document."""
+    authenticator = triclinium.PasswordAuthenticator(served["username"], served["password"])
+    async with triclinium.open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
+        people = cluster.bucket(served["bucket"]).default_collection()
+        await people.upsert("ada", 1)
+        assert 1 == (await people.get("ada")).content
+
+
+async def test_standard_input_controls_nodes(safety_net: None) -> None:
+    """Lines change the nodes, a bad line is reported with its field, and the end of the input stops nothing."""
+    async with running("--json", "--log", "--nodes", "2") as server:
+        served = json.loads(await server.read_until(b"\n"))
+        await server.write(b"@1: kill\n\n# a comment\n@2: kill\n@1: revive\n\xff\n")
+        inputs = [await event_of(server, event="input") for _ in range(4)]
+        await server.write(None)
+        await write(served)
+        ended, rest = await server.end(signal.SIGTERM)
+
+    assert [(1, None), (4, "node"), (5, None), (6, "command")] == [
+        (each["line"], each["error"] and each["error"]["field"]) for each in inputs
+    ]
+    assert ["0", "1"] == inputs[1]["error"]["allowed"]
+    assert '"set"' in rest
+    assert 0 == ended
+
+
+async def test_a_long_line_is_refused(safety_net: None) -> None:
+    """A line above the maximum is refused as a whole, and the next line is read."""
+    async with running("--json") as server:
+        await server.read_until(b"\n")
+        await server.write(b"@0: kill " + 300 * 1024 * b"x" + b"\nkill")
+        await server.write(None)
+        first, second = [await event_of(server, event="input") for _ in range(2)]
+        ended, _ = await server.end(signal.SIGTERM)
+
+    assert ["at most 262144 bytes"] == first["error"]["allowed"]
+    assert ("kill", None, 0) == (second["text"], second["error"], ended)
+
+
+async def test_text_output_reports_lines(safety_net: None) -> None:
+    """Without ``--json``, a valid line is confirmed on standard output, and an invalid one is not."""
+    async with running() as server:
+        await server.read_until(b"Stop it with Control-C.\n")
+        await server.write(b"nonsense\n@0: restart\n")
+        said = await server.read_until(b"restart\n")
+        ended, _ = await server.end(signal.SIGINT)
+
+    assert "done: @0: restart\n" == said
+    assert 0 == ended
+
+
+async def test_restart_on_the_command_line(safety_net: None) -> None:
+    """A restart at a time closes the ports and opens them again; a client works before and after it."""
+    fault = "@0: restart(keep_data=True) at 0.3 seconds for 0.2 seconds"
+    async with running("--json", "--log", "--fault", fault) as server:
+        served = json.loads(await server.read_until(b"\n"))
+        began = await event_of(server, event="change", command="restart", is_end=False)
+        with pytest.raises(OSError, match="failed"):
+            await trio.open_tcp_stream("127.0.0.1", int(served["connection_string"].rpartition(":")[2]))
+        ended = await event_of(server, event="change", command="restart", is_end=True)
+        await write(served)
+
+    assert (0, None) == (began["node"], began["error"])
+    assert ended["seconds"] >= began["seconds"]
+
+
+async def test_control_api_of_a_process(safety_net: None) -> None:
+    """The printed address and token control the process; planned failures are printed without ``--log``."""
+    async with running("--json", "--nodes", "2", "--seed", "5") as server:
+        served = json.loads(await server.read_until(b"\n"))
+        headers = {"Authorization": f"Bearer {served['control']['token']}"}
+        async with httpx.AsyncClient(base_url=served["control"]["url"], headers=headers) as client:
+            planned = {"command": "fail_over", "node": 1, "at_seconds": 0.2}
+            statuses = [
+                (await client.post("/commands", json=command)).status_code
+                for command in (planned, {"command": "remove_node", "node": 1}, "@1: kill", "@1: revive")
+            ]
+            # The ports are open again as soon as the response has arrived.
+            async with await trio.open_tcp_stream("127.0.0.1", int(served["endpoints"]["query"][1].rpartition(":")[2])):
+                pass
+            state = (await client.get("/state")).json()
+        failure = await event_of(server, event="change")
+        ended, _ = await server.end(signal.SIGTERM)
+
+    assert [200, 200, 200, 200] == statuses
+    assert (5, 5) == (served["seed"], state["seed"])
+    assert ("fail_over", 1) == (failure["command"], failure["node"])
+    assert "not in the cluster" in failure["error"]
+    assert 0 == ended
+
+
+async def test_control_and_input_can_be_off(safety_net: None) -> None:
+    """With ``--no-control`` no API is served, and with ``--no-stdin`` no input is read."""
+    async with running("--json", "--no-control", "--no-stdin") as server:
+        served = json.loads(await server.read_until(b"\n"))
+        await server.write(b"kill\n")
+        await server.write(None)
+        await write(served)
+        ended, rest = await server.end(signal.SIGTERM)
+
+    assert "control" not in served
+    assert (0, "") == (ended, rest)
+
+
+async def test_same_seed_draws_the_same_faults(safety_net: None) -> None:
+    """Two servers with one seed fail the same requests, and the seed is printed."""
+    runs, seeds = [], []
+    for _ in range(2):
+        async with running(
+            "--json", "--seed", "11", "--fault", "query: http_status(503) with probability 0.5"
+        ) as server:
+            served = json.loads(await server.read_until(b"\n"))
+            seeds.append(served["seed"])
+            async with httpx.AsyncClient(auth=(served["username"], served["password"])) as client:
+                url = f"{served['endpoints']['query'][0]}/query/service"
+                runs.append([(await client.post(url, json={"statement": "SELECT 1"})).status_code for _ in range(20)])
+
+    assert runs[0] == runs[1]
+    assert {200, 503} == set(runs[0])
+    assert [11, 11] == seeds
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--fault", "@1: kill"], "numbered from 0 to 0"),
+        (["--fault", "kill at soon seconds"], "at_seconds='soon'"),
+        (["--fault", "get: hang_up with probability 2"], "probability=2"),
+        (["--fault", "@0: fail_over for 1 second"], "for_seconds"),
+        (["--seed", "-1"], "--seed"),
+        (["--control-port", "70000"], "--control-port"),
+    ],
+)
+def test_invalid_options_end_with_status_2(arguments: list[str], words: str) -> None:
+    """An invalid command, condition, seed or port ends the command with status 2 and names the value."""
+    result = CliRunner().invoke(main, ["serve", *arguments])
+
+    assert 2 == result.exit_code
+    assert words in result.output
