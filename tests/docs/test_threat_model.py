@@ -7,7 +7,7 @@ from tests.docs.pages import DOCS, rows_of
 from tests.rows import rows
 
 PAGE = DOCS / "explanation" / "threat_model.md"
-ACTORS = ("node", "network", "DNS", "proxy", "caller", "local user")
+ACTORS = ("node", "network", "DNS", "proxy", "caller", "local user", "web page")
 
 ROWS = [row for row in rows_of(PAGE) if row[0] in ACTORS]
 

@@ -41,7 +41,7 @@ APPLICATION = """\
 import pytest
 from triclinium import TimeoutOptions, open_cluster
 from triclinium.errors import TimeoutException
-from triclinium.testing import Opcode, drop_response
+from triclinium.testing import Opcode, apply_command, drop_response, locked
 
 pytestmark = pytest.mark.fake_cluster(buckets=["travel"], nodes=2)
 
@@ -60,6 +60,15 @@ async def test_the_nearest_marker_counts(cluster, fake_cluster):
     fake_cluster.node.faults.always(Opcode.GET, drop_response())
     with pytest.raises(TimeoutException):
         await cluster.bucket("travel").default_collection().get("ada")
+
+
+@pytest.mark.fake_cluster(seed=3)
+async def test_controls_the_nodes(cluster, fake_cluster):
+    fake_cluster.node.faults.always(Opcode.SET, locked(), probability=0.5)
+    apply_command(fake_cluster.nodes, "@1: restart for 0.05 seconds")
+    fake_cluster.nodes.kill(0, for_seconds=0.05)
+    await cluster.bucket("travel").default_collection().upsert("ada", 1)
+    assert ["restart", "kill"] == [change.name for change in fake_cluster.nodes.changes][:2]
 
 
 @pytest.mark.tcp_cluster(replicas=1, nodes=2)
@@ -88,6 +97,7 @@ def test_the_fixtures_work(tmp_path: Path, settings: str, program: str) -> None:
     assert {
         "test_reads_what_it_wrote": "PASSED",
         "test_the_nearest_marker_counts": "PASSED",
+        "test_controls_the_nodes": "PASSED",
         "test_opens_its_own": "PASSED",
     } == outcomes, said
 

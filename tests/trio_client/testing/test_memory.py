@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from trio.testing import MockClock
 from tests.rows import rows
 from tests.trio_client.testing.raw_client import get, open_raw_client
 from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOptions, errors, open_cluster
-from triclinium.testing import open_fake_cluster
+from triclinium.testing import FakeCluster, open_fake_cluster, open_tcp_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Magic, Opcode
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing import FakeNode, FakeNodeOptions, hang_up_mid_reply, refuse_connection, temporary_failure
@@ -183,6 +184,36 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
     assert same
     assert other
+
+
+@pytest.mark.parametrize("open_cluster_of", [open_fake_cluster, open_tcp_cluster])
+async def test_seed_of_faults(open_cluster_of: Callable[..., AbstractAsyncContextManager[FakeCluster]]) -> None:
+    """The seed of a cluster determines which requests a fault with a probability strikes."""
+
+    async def struck(seed: int) -> list[bool]:
+        async with open_cluster_of(seed=seed) as fake:
+            fake.node.faults.always(Opcode.GET, temporary_failure(), probability=0.5)
+            return [fake.node.faults.take(Opcode.GET) is not None for _ in range(20)]
+
+    first, again, other = await struck(1), await struck(1), await struck(2)
+
+    assert first == again
+    assert first != other
+    with pytest.raises(errors.InvalidArgumentException, match="seed=-1"):
+        await struck(-1)
+
+
+async def test_restart_in_virtual_time(autojump_clock: MockClock) -> None:
+    """Commands in memory take virtual time: a client waits for a node that is down for an hour."""
+    async with open_fake_cluster() as fake, fake.open_client(timeouts=TimeoutOptions(kv=7200.0)) as cluster:
+        fake.nodes.restart(0, at_seconds=10, for_seconds=3600)
+        await trio.sleep(11)
+        await default_collection(cluster).upsert("ada", 1)
+        took = trio.current_time()
+    began, ended = fake.nodes.changes
+
+    assert (10, 3610) == (began.now, ended.now)
+    assert 3610 <= took < 3700
 
 
 async def test_a_client_refuses_wrong_arguments() -> None:

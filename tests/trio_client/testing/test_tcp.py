@@ -117,6 +117,7 @@ async def test_a_node_keeps_documents_on_its_port(safety_net: None) -> None:
         ("nodes", 0),
         ("nodes", 2),
         ("replicas", 1),
+        ("seed", 1),
         ("port", -1),
         ("port", 65536),
         ("port", "11210"),

@@ -145,14 +145,14 @@ def test_newest_command_wins(later: Callable[[FakeNodes], None], alive_at: list[
 def test_impossible_planned_command_has_no_effect() -> None:
     """A planned command that has become impossible changes nothing; the log and the listener get the reason."""
     nodes = FakeNodes(nodes=2)
-    heard: list[LoggedChange] = []
-    nodes.set_change_listener(heard.append)
+    received: list[LoggedChange] = []
+    nodes.set_change_listener(received.append)
     nodes.fail_over(1, at_seconds=2)
     nodes.remove_node(1)
     pass_time(nodes, 2.0)
     failed = nodes.changes[-1]
 
-    assert list(nodes.changes) == heard
+    assert list(nodes.changes) == received
     assert (2.0, "fail_over", 1) == (failed.now, failed.name, failed.node)
     assert failed.error is not None
     assert "node 1" in failed.error

@@ -1,0 +1,115 @@
+"""Commands from standard input: lines, their reports, and the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+import trio
+
+from tests.rows import rows
+from triclinium._cli.serve import standard_input
+from triclinium._cli.serve.standard_input import LINE_SIZE_MAX, follow_standard_input, reading_in_background
+from triclinium.testing import FakeNodes
+
+
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Replace standard input by a pipe, and yield the descriptor to write to."""
+    reading, writing = os.pipe()
+    monkeypatch.setattr(standard_input, "STANDARD_INPUT", reading)
+    with closing(os.fdopen(reading, "rb", buffering=0)):
+        yield writing
+
+
+async def follow(writing: int, data: bytes, nodes: FakeNodes, *, as_json: bool) -> list[str]:
+    """Return the lines that the input prints on standard output, up to its end."""
+    lines: list[str] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_write, writing, data)
+        await follow_standard_input(nodes, lines.append, as_json=as_json)
+    return lines
+
+
+async def _write(writing: int, data: bytes) -> None:
+    def write() -> None:
+        with os.fdopen(writing, "wb") as file:
+            file.write(data)
+
+    await trio.to_thread.run_sync(write)
+
+
+@rows(
+    ("line", "field"),
+    [
+        (b"@1: kill", None),
+        (b"  @1: kill \r", None),
+        (b"get: hang_up x2 at 5 seconds", None),
+        (b"@1: kil", "fault"),
+        (b"@2: kill", "node"),
+        (b"kill for 0 seconds", "for_seconds"),
+        (b"gett: hang_up", "target"),
+        (b"\xff", "command"),
+        (b"kill " + LINE_SIZE_MAX * b" ", "command"),
+    ],
+)
+def test_report_of_a_line(line: bytes, field: str | None) -> None:
+    """A line is reported as an object with its number and text; the error has the field and the allowed values."""
+    reading, writing = os.pipe()
+    with pytest.MonkeyPatch.context() as patch, closing(os.fdopen(reading, "rb", buffering=0)):
+        patch.setattr(standard_input, "STANDARD_INPUT", reading)
+        (report,) = trio.run(lambda: follow(writing, b"\n# comment\n" + line, FakeNodes(nodes=2), as_json=True))
+    event = json.loads(report)
+
+    assert ("input", 3) == (event["event"], event["line"])
+    assert event["text"] == line.decode(errors="replace").strip()[: standard_input.SHOWN_MAX]
+    assert field == (event["error"] and event["error"]["field"])
+    assert event["error"] is None or event["error"]["allowed"]
+
+
+async def test_lines_take_effect_in_order(pipe: int) -> None:
+    """Each valid line changes the nodes, in order, and an invalid one changes nothing."""
+    nodes = FakeNodes(nodes=2)
+    await follow(pipe, b"@1: kill\nnonsense\n@1: revive\n@0: kill", nodes, as_json=False)
+
+    assert [("kill", 1), ("revive", 1), ("kill", 0)] == [(change.name, change.node) for change in nodes.changes]
+
+
+async def test_errors_for_people_are_on_stderr(pipe: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without JSON, a valid line is confirmed on standard output, an invalid one reported on standard error."""
+    printed = await follow(pipe, b"@0: kill\n@7: kill\n", FakeNodes(nodes=2), as_json=False)
+    said = capsys.readouterr()
+
+    assert ["done: @0: kill"] == printed
+    assert ("", "line 2: node: node 7 does not exist; the nodes are numbered from 0 to 1\n") == (said.out, said.err)
+
+
+async def test_closed_input_counts_as_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A standard input that is closed or cannot be read has no lines."""
+    monkeypatch.setattr(standard_input, "STANDARD_INPUT", -1)
+    printed: list[str] = []
+    await follow_standard_input(FakeNodes(), printed.append, as_json=True)
+
+    assert [] == printed
+
+
+async def test_cancellation_does_not_wait(pipe: int) -> None:
+    """Cancelling does not wait for the next line."""
+    with trio.move_on_after(0.02) as scope:
+        await follow_standard_input(FakeNodes(), print, as_json=True)
+    os.close(pipe)
+
+    assert scope.cancelled_caught
+
+
+def test_background_of_a_terminal() -> None:
+    """In the block, the signal of a read in the background is ignored; after it, the former handler is back."""
+    before = signal.getsignal(signal.SIGTTIN)
+    with reading_in_background():
+        inside = signal.getsignal(signal.SIGTTIN)
+
+    assert (signal.SIG_IGN, before) == (inside, signal.getsignal(signal.SIGTTIN))
