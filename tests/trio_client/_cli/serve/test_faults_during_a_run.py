@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
+import subprocess
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -13,7 +15,7 @@ import trio
 from click.testing import CliRunner
 
 import triclinium
-from tests.trio_client._cli.serve.test_serve_command import PATIENT, Process, running
+from tests.trio_client._cli.serve.test_serve_command import COMMAND, PATIENT, Process, running
 from triclinium._cli import main
 
 
@@ -84,19 +86,31 @@ async def test_text_output_reports_lines(safety_net: None) -> None:
     assert 0 == ended
 
 
-async def test_restart_on_the_command_line(safety_net: None) -> None:
-    """A restart at a time closes the ports and opens them again; a client works before and after it."""
-    fault = "@0: restart(keep_data=True) at 0.3 seconds for 0.2 seconds"
-    async with running("--json", "--log", "--fault", fault) as server:
+async def test_planned_kill_closes_ports(safety_net: None) -> None:
+    """A kill of the command line closes the ports at its time; a revival opens the same ports for clients."""
+    async with running("--json", "--log", "--fault", "@0: kill at 0.1 seconds") as server:
         served = json.loads(await server.read_until(b"\n"))
-        began = await event_of(server, event="change", command="restart", is_end=False)
+        killed = await event_of(server, event="change")
         with pytest.raises(OSError, match="failed"):
             await trio.open_tcp_stream("127.0.0.1", int(served["connection_string"].rpartition(":")[2]))
-        ended = await event_of(server, event="change", command="restart", is_end=True)
+        await server.write(b"@0: revive\n")
+        await event_of(server, event="input", error=None)
         await write(served)
 
-    assert (0, None) == (began["node"], began["error"])
-    assert ended["seconds"] >= began["seconds"]
+    assert ("kill", 0, None) == (killed["command"], killed["node"], killed["error"])
+    assert killed["seconds"] >= 0.1
+
+
+async def test_restart_on_the_command_line(safety_net: None) -> None:
+    """A restart of the command line starts at its time and ends after its duration; then a client can work."""
+    fault = "@0: restart(keep_data=True) at 0.1 seconds for 0.1 seconds"
+    async with running("--json", "--log", "--fault", fault) as server:
+        served = json.loads(await server.read_until(b"\n"))
+        changes = [await event_of(server, event="change") for _ in range(2)]
+        await write(served)
+
+    assert [("restart", False), ("restart", True)] == [(each["command"], each["is_end"]) for each in changes]
+    assert changes[1]["seconds"] >= 0.2
 
 
 async def test_control_api_of_a_process(safety_net: None) -> None:
@@ -105,7 +119,7 @@ async def test_control_api_of_a_process(safety_net: None) -> None:
         served = json.loads(await server.read_until(b"\n"))
         headers = {"Authorization": f"Bearer {served['control']['token']}"}
         async with httpx.AsyncClient(base_url=served["control"]["url"], headers=headers) as client:
-            planned = {"command": "fail_over", "node": 1, "at_seconds": 0.2}
+            planned = {"command": "fail_over", "node": 1, "after_requests": 1}
             statuses = [
                 (await client.post("/commands", json=command)).status_code
                 for command in (planned, {"command": "remove_node", "node": 1}, "@1: kill", "@1: revive")
@@ -114,6 +128,7 @@ async def test_control_api_of_a_process(safety_net: None) -> None:
             async with await trio.open_tcp_stream("127.0.0.1", int(served["endpoints"]["query"][1].rpartition(":")[2])):
                 pass
             state = (await client.get("/state")).json()
+            await client.get(f"{served['endpoints']['management'][0]}/pools")
         failure = await event_of(server, event="change")
         ended, _ = await server.end(signal.SIGTERM)
 
@@ -164,6 +179,7 @@ async def test_same_seed_draws_the_same_faults(safety_net: None) -> None:
         (["--fault", "@0: fail_over for 1 second"], "for_seconds"),
         (["--seed", "-1"], "--seed"),
         (["--control-port", "70000"], "--control-port"),
+        (["--control-port", "7000", "--no-control"], "has no effect"),
     ],
 )
 def test_invalid_options_end_with_status_2(arguments: list[str], words: str) -> None:
@@ -172,3 +188,15 @@ def test_invalid_options_end_with_status_2(arguments: list[str], words: str) -> 
 
     assert 2 == result.exit_code
     assert words in result.output
+
+
+def test_taken_control_port_ends_with_status_1() -> None:
+    """If the port of the control API is in use, the command ends with status 1 and names the port."""
+    with socket.create_server(("127.0.0.1", 0)) as occupied:
+        port = str(occupied.getsockname()[1])
+        done = subprocess.run(
+            [*COMMAND, "--control-port", port], capture_output=True, text=True, check=False, timeout=60
+        )
+
+    assert (1, "") == (done.returncode, done.stdout)
+    assert f"127.0.0.1:{port}" in done.stderr
