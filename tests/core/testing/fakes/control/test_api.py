@@ -37,7 +37,7 @@ class Client:
     def ask(
         self, method: str = "GET", path: str = "/state", body: bytes = b"", **headers: str | None
     ) -> tuple[int, Any]:
-        """Return the status and the document of a response, to a request without the headers that are None."""
+        """Send a request, without headers of value None, and return the status and the document of the response."""
         return parsed(self.send(request(method, path, body, **headers)))
 
 
