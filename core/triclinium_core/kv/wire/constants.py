@@ -53,6 +53,8 @@ class Opcode(IntEnum):
     SASL_STEP = 0x22
     GET_REPLICA = 0x83
     SELECT_BUCKET = 0x89
+    OBSERVE_SEQNO = 0x91
+    OBSERVE = 0x92
     GET_AND_LOCK = 0x94
     UNLOCK = 0x95
     GET_META = 0xA0

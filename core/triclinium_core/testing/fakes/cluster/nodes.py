@@ -258,7 +258,8 @@ class FakeNodes:
         for heir, snapshot in held.items():
             inherited = {vbucket for vbucket in self.vbuckets_of(index) if owners[vbucket] == heir}
             self.documents.roll_back(snapshot, inherited)
-        return owners, replicas
+        self.documents.histories.begin(set(self.vbuckets_of(index)))
+        self._publish(members, owners, replicas)
 
     def announce_move(self, vbuckets: Iterable[int], to: int) -> None:
         """Announce the target node of vbuckets, as configs do during a rebalance.

@@ -15,7 +15,7 @@ from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, HelloFeature, Opco
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.read_request import Command, Needs, Part, Request
-from triclinium_core.testing.fakes.store.documents import LOCK_SECONDS_DEFAULT, LOCK_SECONDS_MAX, Document, vbucket_uuid
+from triclinium_core.testing.fakes.store.documents import LOCK_SECONDS_DEFAULT, LOCK_SECONDS_MAX, Document
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 NO_CREATION = UINT32_MAX
@@ -97,7 +97,7 @@ def _replace(node: NodeState, connection: ClientConnection, request: Request) ->
 
 def _delete(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     _writable(node, request, missing=Status.KEY_NOT_FOUND)
-    return mutation_answer(connection, request, node.documents.erase(request.address))
+    return mutation_answer(node, connection, request, node.documents.erase(request.address))
 
 
 def _writable(node: NodeState, request: Request, *, missing: Status) -> Document:
@@ -121,7 +121,7 @@ def _store(node: NodeState, connection: ClientConnection, request: Request, exis
     if existing is not None and request.preserves_expiry:
         expires_at = existing.expires_at
     document = node.documents.write(request.address, request.value, flags=flags, expires_at=expires_at)
-    return mutation_answer(connection, request, document)
+    return mutation_answer(node, connection, request, document)
 
 
 def _concatenate(
@@ -132,7 +132,7 @@ def _concatenate(
     if len(value) > VALUE_SIZE_MAX:
         raise CommandRefused(Status.TOO_BIG)
     document = node.documents.write(request.address, value, flags=there.flags, expires_at=there.expires_at)
-    return mutation_answer(connection, request, document)
+    return mutation_answer(node, connection, request, document)
 
 
 def _count(
@@ -150,7 +150,7 @@ def _count(
         number = step(_number(there.value), delta)
         flags, expires_at = there.flags, there.expires_at
     document = documents.write(request.address, b"%d" % number, flags=flags, expires_at=expires_at)
-    return mutation_answer(connection, request, document, value=number.to_bytes(8, "big"))
+    return mutation_answer(node, connection, request, document, value=number.to_bytes(8, "big"))
 
 
 def _number(value: bytes) -> int:
@@ -170,12 +170,12 @@ def _document_answer(document: Document, cas: int) -> CommandAnswer:
 
 
 def mutation_answer(
-    connection: ClientConnection, request: Request, document: Document, value: bytes = b""
+    node: NodeState, connection: ClientConnection, request: Request, document: Document, value: bytes = b""
 ) -> CommandAnswer:
     """Return the reply to a write, with a mutation token if that is negotiated."""
     token = b""
     if connection.has(HelloFeature.MUTATION_SEQNO):
-        token = _TOKEN.pack(vbucket_uuid(request.address.vbucket), document.sequence_number)
+        token = _TOKEN.pack(node.documents.histories.uuid_of(request.address.vbucket), document.sequence_number)
     return CommandAnswer(cas=document.cas, extras=token, value=value)
 
 

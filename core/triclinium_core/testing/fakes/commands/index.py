@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.commands.document import DOCUMENT_COMMANDS
+from triclinium_core.testing.fakes.commands.observe import OBSERVE_COMMANDS
 from triclinium_core.testing.fakes.commands.read_request import Command, Needs
 from triclinium_core.testing.fakes.commands.scan import SCAN_COMMANDS
 from triclinium_core.testing.fakes.commands.session import SESSION_COMMANDS
@@ -29,7 +30,14 @@ def index_commands(rows: Iterable[Command]) -> Mapping[int, Command]:
 
 
 COMMANDS = index_commands(
-    (*SESSION_COMMANDS, *TOPOLOGY_COMMANDS, *DOCUMENT_COMMANDS, *SUBDOCUMENT_COMMANDS, *SCAN_COMMANDS)
+    (
+        *SESSION_COMMANDS,
+        *TOPOLOGY_COMMANDS,
+        *DOCUMENT_COMMANDS,
+        *SUBDOCUMENT_COMMANDS,
+        *SCAN_COMMANDS,
+        *OBSERVE_COMMANDS,
+    )
 )
 
 DATA_OPCODES = frozenset(command.opcode for command in COMMANDS.values() if command.needs is Needs.DOCUMENT)

@@ -19,7 +19,6 @@ from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, Opcode
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.read_request import Command, Needs, Part, Request
-from triclinium_core.testing.fakes.store.documents import vbucket_uuid
 from triclinium_core.testing.fakes.store.state import ClientConnection, FakeScan, Found, NodeState
 
 LIFETIME_SECONDS = 180.0
@@ -130,7 +129,7 @@ def _term(included: str | None, excluded: str | None, name: str) -> tuple[bytes,
 
 def _check_snapshot(node: NodeState, request: Request, wanted: _Snapshot, found: list[Found]) -> None:
     bucket, vbucket = request.address.bucket, request.address.vbucket
-    if wanted.vb_uuid != str(vbucket_uuid(vbucket)):
+    if wanted.vb_uuid != str(node.documents.histories.uuid_of(vbucket)):
         raise CommandRefused(Status.VBUCKET_UUID_NOT_EQUAL)
     if wanted.seqno > node.documents.sequence_number(bucket, vbucket):
         raise CommandRefused(Status.TEMPORARY_FAILURE)

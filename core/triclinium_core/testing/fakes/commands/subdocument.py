@@ -108,7 +108,7 @@ def _multi_mutation(node: NodeState, connection: ClientConnection, request: Requ
         expires_at=math.inf if stays_deleted or draft.is_removed else expires_at,
         is_deleted=stays_deleted or draft.is_removed,
     )
-    answer = mutation_answer(connection, request, written, value=outcomes)
+    answer = mutation_answer(node, connection, request, written, value=outcomes)
     return msgspec.structs.replace(answer, status=Status.SUBDOC_SUCCESS_DELETED) if stays_deleted else answer
 
 

@@ -14,7 +14,7 @@ import msgspec
 from triclinium_core.kv.operation.subdocument.specs import MutationMacro
 from triclinium_core.kv.wire.constants import Datatype
 from triclinium_core.retry.couchbase import Status
-from triclinium_core.testing.fakes.store.documents import Document, FakeDocuments, vbucket_uuid
+from triclinium_core.testing.fakes.store.documents import Document, FakeDocuments
 from triclinium_core.testing.fakes.store.json_values import PathFailed, decode_json
 
 KEY_SIZE_MAX = 15
@@ -99,7 +99,7 @@ def _describe(documents: FakeDocuments, document: Document, vbucket: int) -> dic
     kinds = [kind.name for kind in Datatype if kind in document.datatype and kind.name is not None]
     return {
         "CAS": f"0x{documents.visible_cas(document):016x}",
-        "vbucket_uuid": f"0x{vbucket_uuid(vbucket):016x}",
+        "vbucket_uuid": f"0x{documents.histories.uuid_of(vbucket):016x}",
         "seqno": f"0x{document.sequence_number:016x}",
         "revid": str(document.sequence_number),
         "exptime": documents.unix_expiry(document),

@@ -190,7 +190,7 @@ class FakeBuckets:
         del self._buckets[name]
         self.dropped += 1
         self._documents.forget_bucket(name)
-        self._documents.forget_history(name)
+        self._documents.histories.forget(name)
 
     def flush(self, name: str) -> None:
         """Remove the documents of a bucket."""

@@ -24,6 +24,7 @@ from triclinium_core.kv.wire.constants import Datatype
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.answers import CommandRefused
+from triclinium_core.testing.fakes.store.histories import Histories, History
 from triclinium_core.transcoding.flags import JSON_FLAGS
 
 LOCKED_CAS = 0xFFFF_FFFF_FFFF_FFFF
@@ -43,7 +44,6 @@ REMAINS_SIZE_BYTES_MAX = 4 * 1024 * 1024
 EXPIRIES_MIN = 64
 """Minimum length at which the heap of expiries is rebuilt; rebuilding a shorter heap saves too little."""
 
-_VBUCKET_UUID_BASE = 0x7C11_0000_0000
 _CAS_LOW_BITS = 0xFFFF
 
 
@@ -96,7 +96,7 @@ class FakeDocuments:
         """Versions that durable writes have prepared and not committed yet, by address."""
         self._hidden: list[Document] | None = None
         """Versions written while writes are hidden; None while they are visible."""
-        self._sequence_numbers: Counter[tuple[str, int]] = Counter()
+        self.histories: Histories = Histories()
         self._remains: OrderedDict[DocumentAddress, int] = OrderedDict()
         """Size of the attributes of each removed document, in order of removal."""
         self._remains_size = 0
@@ -263,20 +263,16 @@ class FakeDocuments:
 
     def sequence_number(self, bucket: str, vbucket: int) -> int:
         """Return the sequence number of the newest write in a vbucket; 0 if there was none."""
-        return self._sequence_numbers[bucket, vbucket]
+        return self.histories.newest(bucket, vbucket)
 
     def snapshot(self) -> Snapshot:
         """Return all documents, including the remains of removed documents."""
         return dict(self._documents)
 
     def progress_of(self, snapshot: Snapshot) -> Mapping[int, int]:
-        """Return the number of document versions written in each vbucket before ``snapshot`` was taken."""
-        newest: Counter[tuple[str, int]] = Counter()
-        for address, document in snapshot.items():
-            history = (address.bucket, address.vbucket)
-            newest[history] = max(newest[history], document.sequence_number)
+        """Return the number of document versions written in each vbucket when ``snapshot`` was taken."""
         progress: Counter[int] = Counter()
-        for (_, vbucket), sequence_number in newest.items():
+        for (_, vbucket), sequence_number in newest_in(snapshot).items():
             progress[vbucket] += sequence_number
         return progress
 
@@ -292,6 +288,7 @@ class FakeDocuments:
             there
             | {address: document for address, document in self._documents.items() if address.vbucket not in vbuckets}
         )
+        self.histories.roll_back(newest_in(snapshot), vbuckets)
 
     def release_locks(self, vbuckets: Collection[int]) -> None:
         """Release the locks of all documents in some vbuckets."""
@@ -307,11 +304,6 @@ class FakeDocuments:
     def forget_bucket(self, bucket: str) -> None:
         """Discard the documents of a bucket."""
         self._forget(lambda of, _: of == bucket)
-
-    def forget_history(self, bucket: str) -> None:
-        """Discard the sequence numbers of a dropped bucket."""
-        for history in [history for history in self._sequence_numbers if history[0] == bucket]:
-            del self._sequence_numbers[history]
 
     def _forget(self, is_gone: Callable[[str, int], bool]) -> None:
         self._replace_all(
@@ -355,7 +347,7 @@ class FakeDocuments:
         is_deleted: bool = False,
     ) -> Document:
         """Store and return a new, unlocked version; ``xattrs`` returns its attributes from CAS and sequence number."""
-        cas, sequence_number = self._next_cas(), self._next_sequence_number(address)
+        cas, sequence_number = self._next_cas(), self.histories.advance(address.bucket, address.vbucket)
         return self.store(
             address,
             Document(
@@ -410,11 +402,6 @@ class FakeDocuments:
         self._last_cas = max(self._last_cas + 1, moment)
         return self._last_cas
 
-    def _next_sequence_number(self, address: DocumentAddress) -> int:
-        history = (address.bucket, address.vbucket)
-        self._sequence_numbers[history] += 1
-        return self._sequence_numbers[history]
-
 
 def vbucket_of(key: bytes, vbuckets: int) -> int:
     """Return the vbucket of a key; the key has no collection prefix.
@@ -424,9 +411,13 @@ def vbucket_of(key: bytes, vbuckets: int) -> int:
     return (zlib.crc32(key) >> 16 & 0x7FFF) % vbuckets
 
 
-def vbucket_uuid(vbucket: int) -> int:
-    """Return the UUID of a vbucket's history; the vbucket has the same UUID in every bucket."""
-    return _VBUCKET_UUID_BASE + vbucket
+def newest_in(snapshot: Snapshot) -> Mapping[History, int]:
+    """Return the newest sequence number in ``snapshot`` by bucket and vbucket."""
+    newest: Counter[History] = Counter()
+    for address, document in snapshot.items():
+        history = (address.bucket, address.vbucket)
+        newest[history] = max(newest[history], document.sequence_number)
+    return newest
 
 
 def system_attributes(xattrs: Mapping[str, bytes]) -> dict[str, bytes]:

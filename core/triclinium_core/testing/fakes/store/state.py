@@ -26,7 +26,7 @@ from triclinium_core.testing.fakes.store.buckets import FakeBucket, FakeBuckets
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion, FakeMap, dealt_replicas
 from triclinium_core.testing.fakes.store.collections import FakeCollections, FakeManifest
 from triclinium_core.testing.fakes.store.config import encode_config
-from triclinium_core.testing.fakes.store.documents import Document, DocumentAddress, FakeDocuments, Snapshot
+from triclinium_core.testing.fakes.store.documents import Document, DocumentAddress, FakeDocuments, Snapshot, newest_in
 from triclinium_core.testing.fakes.store.sync_writes import SyncWrites
 
 _SCANNED = Struct(">IIQQB")
@@ -226,6 +226,13 @@ class NodeState:
     def has_replica(self, vbucket: int) -> bool:
         """Return whether the node has a replica of a vbucket, according to its map."""
         return vbucket < len(self.map.owners) and self.index in self.map.replica_holders(vbucket)
+
+    def newest_sequence_number(self, bucket: str, vbucket: int) -> int:
+        """Return the sequence number of the newest write that this node has in a vbucket, active or replica."""
+        snapshot = self.cluster.held_replicas.get(self.index)
+        if snapshot is None or self.owns(vbucket):
+            return self.documents.histories.newest(bucket, vbucket)
+        return newest_in(snapshot).get((bucket, vbucket), 0)
 
     def read(self, address: DocumentAddress, *, in_replica: bool, with_remains: bool = False) -> Document:
         """Return the visible document, or its remains, from this node or its replica; raise CommandRefused if none."""

@@ -13,7 +13,8 @@ from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, HelloFea
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
 from triclinium_core.retry.couchbase import Status
-from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, Document, vbucket_uuid
+from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, Document
+from triclinium_core.testing.fakes.store.histories import vbucket_uuid
 
 UINT64_MAX = 2**64 - 1
 NO_CREATION = 0xFFFF_FFFF

@@ -129,6 +129,8 @@ def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> 
             parts = {"value": b"."}
         case Opcode.GET_ERROR_MAP:
             parts = {"value": b"\0\2"}
+        case Opcode.OBSERVE:
+            parts = {"value": bytes(4)}
         case Opcode.RANGE_SCAN_CREATE:
             parts = {"value": b"{}", "datatype": Datatype.JSON}
         case Opcode.RANGE_SCAN_CONTINUE:

@@ -16,7 +16,8 @@ from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.commands.scan import ITEMS_OF_A_REPLY, LIFETIME_SECONDS, SCANS_MAX
 from triclinium_core.testing.fakes.options import FakeNodeOptions
-from triclinium_core.testing.fakes.store.documents import vbucket_of, vbucket_uuid
+from triclinium_core.testing.fakes.store.documents import vbucket_of
+from triclinium_core.testing.fakes.store.histories import vbucket_uuid
 
 VBUCKET = 3
 KEYS = sorted(key for number in range(4000) if vbucket_of((key := f"k{number}").encode(), 128) == VBUCKET)

@@ -14,7 +14,8 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
 from triclinium_core.kv.wire.subdocument import DocumentFlag as D, PathFlag as P, PathOpcode as Op
 from triclinium_core.retry.couchbase import Status
-from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, Document, vbucket_uuid
+from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, Document
+from triclinium_core.testing.fakes.store.histories import vbucket_uuid
 
 X = P.XATTR
 PRESERVE = encode_framing_extras({RequestFrameInfo.PRESERVE_TTL: b""})

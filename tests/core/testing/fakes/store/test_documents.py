@@ -83,7 +83,7 @@ def test_sequence_numbers_count_within_a_vbucket() -> None:
     ]
 
     assert [1, 2, 1, 1] == numbers
-    assert documents.vbucket_uuid(1) != documents.vbucket_uuid(2) != 0
+    assert store.histories.uuid_of(1) != store.histories.uuid_of(2) != 0
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_dropped_bucket_loses_its_history() -> None:
     for bucket in ("default", "other"):
         store.put(bucket, "ada", b"1")
     store.forget_bucket("default")
-    store.forget_history("default")
+    store.histories.forget("default")
 
     assert [0, 1] == [
         store.sequence_number(bucket, documents.vbucket_of(b"ada", 1024)) for bucket in ("default", "other")
