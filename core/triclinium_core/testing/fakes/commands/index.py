@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase import Status
+from triclinium_core.testing.fakes.answers import CommandRefused, error_body
 from triclinium_core.testing.fakes.commands.document import DOCUMENT_COMMANDS
 from triclinium_core.testing.fakes.commands.observe import OBSERVE_COMMANDS
 from triclinium_core.testing.fakes.commands.read_request import Command, Needs
@@ -13,6 +15,7 @@ from triclinium_core.testing.fakes.commands.scan import SCAN_COMMANDS
 from triclinium_core.testing.fakes.commands.session import SESSION_COMMANDS
 from triclinium_core.testing.fakes.commands.subdocument import SUBDOCUMENT_COMMANDS
 from triclinium_core.testing.fakes.commands.topology import TOPOLOGY_COMMANDS
+from triclinium_core.testing.fakes.unsupported import unsupported_command
 
 
 def index_commands(rows: Iterable[Command]) -> Mapping[int, Command]:
@@ -39,6 +42,16 @@ COMMANDS = index_commands(
         *OBSERVE_COMMANDS,
     )
 )
+
+
+def unknown_command(opcode: int) -> CommandRefused:
+    """Return the refusal of a command without a row; its body names the command if a real server has it."""
+    found = unsupported_command(opcode)
+    if found is None:
+        return CommandRefused(Status.UNKNOWN_COMMAND, f"unknown opcode 0x{opcode:02x}")
+    name, reason = found
+    return CommandRefused(Status.NOT_SUPPORTED, body=error_body(f"{name}: {reason}"))
+
 
 DATA_OPCODES = frozenset(command.opcode for command in COMMANDS.values() if command.needs is Needs.DOCUMENT)
 """Opcodes of the commands on one document, unlike NOOP, range scans and the bootstrap commands."""

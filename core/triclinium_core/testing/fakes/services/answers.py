@@ -11,9 +11,15 @@ from triclinium_core import errors
 from triclinium_core.checks import check_integer, check_number, check_text, check_type
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.options import SECONDS_MAX
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import shown
 from triclinium_core.testing.fakes.faults import ServiceFault
+from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.faults import HangUpMidRequest, check_header_value, check_headers
+from triclinium_core.testing.fakes.unsupported import PAGE, unsupported_request
+
+PATH_SHOWN_MAX = 200
+"""Maximum length of the path of an unknown request in its reply."""
 
 ROWS_SIZE = 65_536
 """Size in bytes at which collected rows are sent as one piece; delayed rows are sent one by one."""
@@ -132,6 +138,23 @@ class ServiceReply(msgspec.Struct, frozen=True, kw_only=True):
 def as_json(document: object, status: int = 200) -> ServiceReply:
     """Return a reply whose body is JSON."""
     return ServiceReply(status=status, body=msgspec.json.encode(document))
+
+
+def unanswered(service: Service, request: FakeRequest, words: bytes) -> ServiceReply:
+    """Return the reply to a request that a service does not answer: 501 for an unsupported feature, 404 for no path.
+
+    Args:
+        words: the real service's body for an unknown path, which the reply extends.
+    """
+    reason = unsupported_request(service, request.method, request.segments)
+    if reason is not None:
+        body = msgspec.json.encode({"status": "fail", "error": reason})
+        return ServiceReply(status=501, body=body, applied=False)
+    path = request.target.partition("?")[0][:PATH_SHOWN_MAX]
+    shown_request = f"this fake server has no {request.method} {path}; {PAGE} lists what it does not support\n"
+    return ServiceReply(
+        status=404, body=words + shown_request.encode("utf-8", "replace"), content_type="text/plain", applied=False
+    )
 
 
 def without_rows(answer: FakeAnswer) -> ServiceReply:

@@ -56,6 +56,13 @@ class FakeScript:
         self._exact.clear()
         self._patterns.clear()
 
+    def has(self, service: Service, said: str) -> bool:
+        """Return whether a key is scripted, without using up a response."""
+        said = normalized(said)
+        return (service, said) in self._exact or any(
+            of == service and pattern.fullmatch(said) is not None for of, pattern in self._patterns
+        )
+
     def take(self, service: Service, said: str) -> FakeAnswer | None:
         """Return the next response to a key, and remove it unless it is the last; None if the key is not scripted."""
         said = normalized(said)

@@ -261,6 +261,15 @@ class FakeDocuments:
         )
         return sorted(((key, document) for key, document in found if document is not None), key=lambda each: each[0])
 
+    def count(self, bucket: str, collection_ids: Collection[int]) -> int:
+        """Return the number of visible documents in some collections of a bucket."""
+        places = (
+            addresses
+            for (of, _, collection_id), addresses in self._addresses.items()
+            if of == bucket and collection_id in collection_ids
+        )
+        return sum(self.find(address) is not None for addresses in places for address in addresses)
+
     def sequence_number(self, bucket: str, vbucket: int) -> int:
         """Return the sequence number of the newest write in a vbucket; 0 if there was none."""
         return self.histories.newest(bucket, vbucket)

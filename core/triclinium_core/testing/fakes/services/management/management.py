@@ -6,7 +6,7 @@ Source: SDK-RFC 0054; Couchbase Server documentation, "REST API reference".
 from __future__ import annotations
 
 from triclinium_core.retry.couchbase import Service
-from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, without_rows
+from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, unanswered, without_rows
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.management import buckets, pools, users
 from triclinium_core.testing.fakes.store.config import encode_config
@@ -26,7 +26,7 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
     reply = _answer(node, request)
     if reply is not None:
         return reply
-    return ServiceReply(status=404, body=b'"Not found."', applied=False)
+    return unanswered(Service.MANAGEMENT, request, b"Not found.\n")
 
 
 def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:

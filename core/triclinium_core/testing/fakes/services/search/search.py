@@ -1,6 +1,7 @@
 """Search service: stored indexes and scripted hits; nothing is indexed.
 
-Source: SDK-RFC 0052, 0054 SearchIndexManager; Couchbase Server documentation, "Search REST API".
+Source: SDK-RFC 0052, 0054 SearchIndexManager; Couchbase Server documentation, "Search REST API"; cbgt
+``rest/rest_index.go``, ``rest/rest_manage.go``; cbft ``ns_server.go``.
 """
 
 from __future__ import annotations
@@ -10,12 +11,24 @@ from collections.abc import Mapping
 import msgspec
 
 from triclinium_core.retry.couchbase import Service
-from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, with_rows
+from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, unanswered, with_rows
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
+from triclinium_core.testing.fakes.services.search import statistics
+from triclinium_core.testing.fakes.services.search.analysis import NotAnalyzed, analyze, check_mapping
 from triclinium_core.testing.fakes.services.search.indexes import FakeSearchIndexes
 from triclinium_core.testing.fakes.store.state import NodeState
+from triclinium_core.testing.fakes.unsupported import PAGE, reason
 
-HINT = "this fake search service finds only scripted hits: nodes.script.answer(index, FakeAnswer(rows=[...]), service=Service.SEARCH)"
+HINT = (
+    "this fake search service finds only scripted hits: nodes.script.answer(index, FakeAnswer(rows=[...]), "
+    f"service=Service.SEARCH), or triclinium serve --script FILE (search-hits in {PAGE})"
+)
+
+SEARCH_SECONDS = 0.000_1
+"""Time that the service reports for every search; the delays of a scripted response are added."""
+
+IMPLEMENTATION = "5.7.0"
+"""Version of the format of index definitions."""
 
 _CONTROLS: Mapping[str, tuple[str, ...]] = {
     "ingestControl": ("pause", "resume"),
@@ -32,12 +45,21 @@ def script_key(node: NodeState, request: FakeRequest) -> str | None:
 
 def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
     """Answer a request to the search service."""
-    if (request.method, request.segments) == ("GET", ("api", "ping")):
-        return as_json({})
-    place = _place(request.segments)
+    match request.method, request.segments:
+        case "GET", ("api", "ping"):
+            return as_json({})
+        case "GET", ("api", "nsstats"):
+            return as_json(statistics.of_all(node))
+        case "GET", ("api", ("stats" | "nsstats") as kind, "index", name):
+            if name not in node.cluster.services.search_indexes.definitions:
+                return _unknown_index(name)
+            find = statistics.of_partitions if kind == "stats" else statistics.of_index
+            return as_json(find(node, name))
+        case _:
+            place = _place(request.segments)
     reply = None if place is None else _answer(node, request, *place)
     if reply is None:
-        return ServiceReply(status=404, body=b"404 page not found\n", content_type="text/plain", applied=False)
+        return unanswered(Service.SEARCH, request, b"404 page not found\n")
     return reply
 
 
@@ -60,10 +82,14 @@ def _place(segments: tuple[str, ...]) -> tuple[str, tuple[str, ...]] | None:
 def _answer(node: NodeState, request: FakeRequest, prefix: str, further: tuple[str, ...]) -> ServiceReply | None:
     indexes = node.cluster.services.search_indexes
     if not further:
-        found = {name: each for name, each in indexes.definitions.items() if name.startswith(prefix)}
         if request.method != "GET":
             return None
-        return as_json({"status": "ok", "indexDefs": {"indexDefs": found}})
+        found = {
+            name: _seen_from(prefix, each) for name, each in indexes.definitions.items() if name.startswith(prefix)
+        }
+        return as_json(
+            {"status": "ok", "indexDefs": {"uuid": indexes.uuid, "indexDefs": found, "implVersion": IMPLEMENTATION}}
+        )
     name = prefix + further[0]
     known = indexes.definitions.get(name)
     match request.method, further[1:]:
@@ -72,18 +98,38 @@ def _answer(node: NodeState, request: FakeRequest, prefix: str, further: tuple[s
         case "PUT", ():
             return _put(indexes, request, name)
         case _ if known is None:
-            return _failed(f"rest_auth: preparePerms, err: index not found: {name}")
+            return _unknown_index(name)
         case "GET", ():
-            return as_json({"status": "ok", "indexDef": known, "planPIndexes": []})
+            return as_json(
+                {"status": "ok", "indexDef": _seen_from(prefix, known), "planPIndexes": None, "warnings": None}
+            )
         case "DELETE", ():
-            del indexes.definitions[name]
+            indexes.remove(name)
             return as_json({"status": "ok", "uuid": known["uuid"]})
         case "GET", ("count",):
-            return as_json({"status": "ok", "count": 0})
+            return as_json({"status": "ok", "count": statistics.document_count(node, known)})
+        case "POST", ("analyzeDoc",):
+            return _analyze(request, name, known)
         case "POST", (control, how) if how in _CONTROLS.get(control, ()):
             return as_json({"status": "ok"})
         case _:
             return None
+
+
+def _seen_from(prefix: str, definition: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a definition with the name that the index has at an endpoint: within a scope, its short name."""
+    return {**definition, "name": str(definition["name"]).removeprefix(prefix)}
+
+
+def _analyze(request: FakeRequest, name: str, definition: Mapping[str, object]) -> ServiceReply:
+    document = request.document()
+    if document is None:
+        return _failed(f"bleve: AnalyzeDoc, indexName: {name}, err: the document is not a JSON object", status=500)
+    try:
+        check_mapping(definition)
+        return as_json({"status": "ok", "analyzed": analyze(document)})
+    except NotAnalyzed as problem:
+        return _failed(f"{name} has {problem}: {reason('search-mappings')}", status=501)
 
 
 def _put(indexes: FakeSearchIndexes, request: FakeRequest, name: str) -> ServiceReply:
@@ -103,6 +149,9 @@ def _put(indexes: FakeSearchIndexes, request: FakeRequest, name: str) -> Service
 
 
 def _query(node: NodeState, request: FakeRequest, name: str, *, is_known: bool) -> ServiceReply:
+    searches = node.cluster.services.search_indexes.searches
+    if is_known:
+        searches[name] += 1
     scripted = node.cluster.services.script.take(Service.SEARCH, name)
     if scripted is None:
         text = f"{name}: {HINT}" if is_known else f"index not found: {name}; {HINT}"
@@ -117,10 +166,15 @@ def _query(node: NodeState, request: FakeRequest, name: str, *, is_known: bool) 
     def after(count: int, size: int) -> Mapping[str, object]:
         scores = [row["score"] for row in scripted.rows if isinstance(row, Mapping) and "score" in row]
         highest = max((score for score in scores if isinstance(score, int | float)), default=0.0)
-        took = int((scripted.seconds + max(count - 1, 0) * scripted.seconds_between_rows) * 1e9)
+        delays = scripted.seconds + max(count - 1, 0) * scripted.seconds_between_rows
+        took = int((SEARCH_SECONDS + delays) * 1e9)
         return {"total_hits": count, "max_score": highest, "took": took, "facets": None}
 
     return with_rows(scripted, before={"status": status, "request": request.document()}, rows_key="hits", after=after)
+
+
+def _unknown_index(name: str) -> ServiceReply:
+    return _failed(f"rest_auth: preparePerms, err: index not found: {name}")
 
 
 def _failure(text: str) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from triclinium_core.retry.couchbase import Service
-from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply
+from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply, unanswered
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.statements.select import read_select
 from triclinium_core.testing.fakes.services.statements.sqlpp import NoSuchParameter, NotUnderstood, SqlReader, tokens_of
@@ -41,7 +41,7 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
             reply = reply_with(node, asked, found, metrics={"processedObjects": 0})
             return replace(reply, applied=scripted is not None or not found.errors)
         case _:
-            return ServiceReply(status=404, body=b"not found\n", content_type="text/plain", applied=False)
+            return unanswered(Service.ANALYTICS, request, b"not found\n")
 
 
 def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:

@@ -31,7 +31,10 @@ class IndexRefused(Exception):
 
 
 def create(node: NodeState, context: Context, statement: str, reader: SqlReader) -> None:
-    """Run CREATE [PRIMARY] INDEX [IF NOT EXISTS] NAME [IF NOT EXISTS] ON KEYSPACE [(KEYS)] [WHERE] [USING] [WITH]."""
+    """Run CREATE [PRIMARY] INDEX [IF NOT EXISTS] NAME [IF NOT EXISTS] ON KEYSPACE [(KEYS)] and its clauses.
+
+    The clauses are [PARTITION BY HASH (KEYS)] [WHERE] [USING] [WITH], in this order.
+    """
     reader.expect("CREATE")
     is_primary = reader.take("PRIMARY")
     reader.expect("INDEX")
@@ -43,9 +46,13 @@ def create(node: NodeState, context: Context, statement: str, reader: SqlReader)
     keys: tuple[str, ...] = ()
     if not is_primary:
         keys = _read_keys(statement, reader)
+    partition = None
+    if reader.take("PARTITION", "BY"):
+        reader.expect("HASH")
+        partition = f"HASH({', '.join(map(_escaped, _read_keys(statement, reader)))})"
     condition = None
     if reader.take("WHERE"):
-        condition = reader.skip_to(statement, "USING", "WITH")
+        condition = reader.skip_to(statement, "PARTITION", "USING", "WITH")
     _read_using(reader)
     options = reader.read_value() if reader.take("WITH") else {}
     reader.end()
@@ -62,6 +69,7 @@ def create(node: NodeState, context: Context, statement: str, reader: SqlReader)
             name=name,
             keys=keys,
             condition=condition,
+            partition=partition,
             is_primary=is_primary,
             is_deferred=options.get("defer_build") is True,
             online_at=node.documents.now + indexes.build_seconds,
@@ -150,6 +158,11 @@ def _read_keys(statement: str, reader: SqlReader) -> tuple[str, ...]:
     if not all(keys):
         raise NotUnderstood(")")
     return tuple(keys)
+
+
+def _escaped(key: str) -> str:
+    """Return a key with backticks around a plain name, as the service lists it."""
+    return f"`{key}`" if key.isidentifier() else key
 
 
 def _read_using(reader: SqlReader) -> None:

@@ -43,6 +43,8 @@ class FakeIndex(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
     """Texts of the key expressions."""
     condition: str | None = None
+    partition: str | None = None
+    """Text of the partitioning, ``HASH(…)``."""
     is_primary: bool = False
     is_deferred: bool = False
     online_at: float = 0.0
@@ -101,5 +103,6 @@ def _document(index: FakeIndex, now: float) -> Mapping[str, object]:
         "state": state,
         "using": "gsi",
         **({"condition": index.condition} if index.condition is not None else {}),
+        **({"partition": index.partition} if index.partition is not None else {}),
         **({"is_primary": True} if index.is_primary else {}),
     }

@@ -10,14 +10,17 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from triclinium_core.kv.address import Address
 from triclinium_core.retry.couchbase import Service
-from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply
+from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply, unanswered
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
+from triclinium_core.testing.fakes.services.script import normalized
 from triclinium_core.testing.fakes.services.statements import sqlpp
+from triclinium_core.testing.fakes.services.statements.explained import PROFILES, explained, profile_of
 from triclinium_core.testing.fakes.services.statements.index_statements import INDEX_STATEMENTS, IndexRefused, exists
 from triclinium_core.testing.fakes.services.statements.indexes import SYSTEM_INDEXES
 from triclinium_core.testing.fakes.services.statements.plans import STALE_MESSAGES, FakePlan
-from triclinium_core.testing.fakes.services.statements.select import read_select
+from triclinium_core.testing.fakes.services.statements.select import Select, read_select
 from triclinium_core.testing.fakes.services.statements.statement import (
     HINT,
     AskedStatement,
@@ -59,7 +62,7 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
         case (("POST" | "GET"), ("query", "service")):
             return _Execution(node, read_statement(request), is_get=request.method == "GET").reply()
         case _:
-            return ServiceReply(status=404, body=b"404 page not found\n", content_type="text/plain", applied=False)
+            return unanswered(Service.QUERY, request, b"404 page not found\n")
 
 
 def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
@@ -79,6 +82,8 @@ class _Execution:
         self._further: dict[str, object] = {}
         """Additional fields of the response."""
         self._is_scripted = False
+        self._select_run: Select | None = None
+        """SELECT that was executed."""
 
     def reply(self) -> ServiceReply:
         """Return the reply."""
@@ -88,7 +93,9 @@ class _Execution:
             found = refused(1050, "No statement or prepared value")
         else:
             found = self._answer(self._query.statement)
-        reply = reply_with(self._node, self._query, found, further=self._further)
+        kind = self._query.document.get("profile")
+        profile = partial(self._profile, kind) if isinstance(kind, str) and kind in PROFILES else None
+        reply = reply_with(self._node, self._query, found, further=self._further, profile=profile)
         return replace(reply, applied=self._is_scripted or not found.errors)
 
     def _answer(self, statement: str) -> FakeAnswer:
@@ -118,19 +125,36 @@ class _Execution:
                 name = reader.read_text()
                 reader.end()
                 return self._execute(name)
+            case "EXPLAIN":
+                return self._explain(statement, reader)
             case "SELECT":
-                return self._select(reader)
+                self._select_run = select = self._read_select(reader)
+                return FakeAnswer(rows=select.rows(self._indexes()))
             case word if word in INDEX_STATEMENTS:
                 INDEX_STATEMENTS[word](self._node, self._query.context, statement, reader)
                 return FakeAnswer()
             case _:
                 raise sqlpp.NotUnderstood(tokens[0].text if tokens else "")
 
-    def _select(self, reader: sqlpp.SqlReader) -> FakeAnswer:
+    def _read_select(self, reader: sqlpp.SqlReader) -> Select:
         select = read_select(reader)
         if select.source not in (None, SYSTEM_INDEXES):
             raise sqlpp.NotUnderstood(".".join(select.source or ()))
-        return FakeAnswer(rows=select.rows(self._indexes()))
+        return select
+
+    def _explain(self, statement: str, reader: sqlpp.SqlReader) -> FakeAnswer:
+        """Run EXPLAIN STATEMENT. The statement is a SELECT, or scripted; its scripted response is not used up."""
+        reader.expect("EXPLAIN")
+        explainee = statement[reader.peek().start :]
+        select = None
+        if reader.is_at_end or not self._services.script.has(Service.QUERY, explainee):
+            select = self._read_select(reader)
+        return FakeAnswer(rows=[explained(normalized(explainee), select)])
+
+    def _profile(self, kind: str, seconds: float) -> Mapping[str, object]:
+        options, wall = self._node.options, self._node.documents.wall_seconds
+        host = str(Address(options.host, options.service_ports.get(Service.MANAGEMENT, 0)))
+        return profile_of(kind, self._select_run, seconds=seconds, wall_seconds=wall, host=host)
 
     def _indexes(self) -> list[Mapping[str, object]]:
         return self._services.indexes.documents(partial(exists, self._node), self._node.documents.now)

@@ -6,19 +6,26 @@ Source: Couchbase Server documentation, "Query Service REST API", "Analytics Ser
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply, with_rows
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
+from triclinium_core.testing.fakes.services.statements.explained import duration
 from triclinium_core.testing.fakes.services.statements.sqlpp import ParameterValues
 from triclinium_core.testing.fakes.store.state import NodeState
+from triclinium_core.testing.fakes.unsupported import PAGE
 
 HINT = (
     "this fake service has no response to it; script one: nodes.script.answer(statement, FakeAnswer(rows=[...])), "
-    "or triclinium serve --script FILE"
+    f"or triclinium serve --script FILE; {PAGE} lists what the service does not support"
 )
+
+EXECUTION_SECONDS = 0.000_08
+"""Execution time that the services report for every statement; the delays of a scripted response are added."""
+ELAPSED_SECONDS = 0.000_1
+"""Time from the arrival of a statement to its last row, likewise."""
 
 _TEXTS = frozenset({"statement", "prepared", "query_context", "client_context_id", "encoded_plan"})
 """Parameters whose values in a form are plain strings; all other values are JSON."""
@@ -98,12 +105,14 @@ def reply_with(
     *,
     further: Mapping[str, object] | None = None,
     metrics: Mapping[str, object] | None = None,
+    profile: Callable[[float], Mapping[str, object]] | None = None,
 ) -> ServiceReply:
     """Return the reply that sends ``found`` as a query or analytics response.
 
     Args:
         further: fields before the rows that only this service sends.
         metrics: metrics that only this service sends.
+        profile: takes the execution time in seconds, and returns the profile. Default: no profile.
     """
     before: dict[str, object] = {"requestID": node.cluster.services.new_request_id()}
     if isinstance(context_id := request.document.get("client_context_id"), str):
@@ -114,15 +123,16 @@ def reply_with(
         document: dict[str, object] = {"errors": found.errors} if found.errors else {}
         document["status"] = ("errors" if count else "fatal") if found.errors else "success"
         if request.document.get("metrics", True) is not False:
-            seconds = found.seconds + max(count - 1, 0) * found.seconds_between_rows
-            elapsed = f"{seconds * 1000:.6f}ms"
+            delays = found.seconds + max(count - 1, 0) * found.seconds_between_rows
             document["metrics"] = {
-                "elapsedTime": elapsed,
-                "executionTime": elapsed,
+                "elapsedTime": duration(ELAPSED_SECONDS + delays),
+                "executionTime": duration(EXECUTION_SECONDS + delays),
                 "resultCount": count,
                 "resultSize": size,
                 **(metrics or {}),
             } | ({"errorCount": len(found.errors)} if found.errors else {})
+        if profile is not None:
+            document["profile"] = profile(EXECUTION_SECONDS + found.seconds)
         return document
 
     return with_rows(found, before=before, rows_key="results", after=after)

@@ -10,6 +10,7 @@ from tests.core.testing.http_client import HttpClient
 from tests.rows import rows
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeAnswer, FakeNode
+from triclinium_core.testing.fakes.unsupported import PAGE
 
 SCOPED = "/api/bucket/travel/scope/inventory/index"
 
@@ -36,8 +37,9 @@ def test_index_is_created_and_dropped(path: str) -> None:
     assert [200, 400, 200, 400, 200] == [each.status for each in (put, again, updated, stale, dropped)]
     assert b"index with the same name already exists" in again.body
     name = "names" if path == "/api/index" else "travel.inventory.names"
-    assert (name, "fulltext-index") == (found["name"], found["type"])  # type: ignore[index]
-    assert [name] == list(listed["indexDefs"])  # type: ignore[index]
+    assert ("names", "fulltext-index") == (found["name"], found["type"])  # type: ignore[index]
+    assert {name: "names"} == {key: each["name"] for key, each in listed["indexDefs"].items()}  # type: ignore[index]
+    assert client.ask("GET", "/api/index").document["indexDefs"]["indexDefs"] == {}  # type: ignore[index]
     assert {} == other["indexDefs"]  # type: ignore[index]
     assert b"index not found" in client.ask("GET", f"{path}/names").body
 
@@ -84,6 +86,12 @@ def test_partial_search_failure(client: HttpClient) -> None:
         ("DELETE", "/api/index/gone", 400, "index not found"),
         ("DELETE", "/api/index", 404, "page not found"),
         ("GET", "/api/elsewhere", 404, "page not found"),
+        ("GET", "/api/elsewhere", 404, PAGE),
+        ("GET", "/api/cfg", 501, "search-administration"),
+        ("GET", "/api/stats/index/gone", 400, "index not found"),
+        ("GET", "/api/nsstats/index/gone", 400, "index not found"),
+        ("POST", "/api/index/gone/analyzeDoc", 400, "index not found"),
+        ("POST", "/api/index/it/analyzeDoc", 500, "not a JSON object"),
         ("PUT", "/api/index/it", 400, "JSON"),
     ],
 )
@@ -102,3 +110,95 @@ def test_missing_credentials() -> None:
     client = HttpClient(FakeNode(), Service.SEARCH, authorization=None)
 
     assert 401 == client.ask("GET", "/api/index").status
+
+
+def test_count_and_statistics_follow_the_documents(client: HttpClient) -> None:
+    """An index counts the documents of the collections that it maps; its statistics count its searches too."""
+    hotels = client.node.collections.create("inventory", "hotel")
+    for key, collection_id in (("ada", 0), ("bob", hotels), ("cid", hotels), ("dan", hotels)):
+        client.node.documents.put("default", key, b"{}", collection_id=collection_id)
+    client.node.documents.remove("default", "dan", collection_id=hotels)
+    scoped = {"doc_config": {"mode": "scope.collection.type_field"}, "mapping": {"types": {"inventory.hotel.x": {}}}}
+    for name, definition in (
+        ("all", {"sourceName": "default"}),
+        ("hotels", {"sourceName": "default", "params": scoped}),
+        ("gone", {"sourceName": "travel"}),
+    ):
+        client.ask("PUT", f"/api/index/{name}", json.dumps(definition).encode())
+    client.ask("POST", "/api/index/hotels/query", b"{}")
+    counts = [client.ask("GET", f"/api/index/{name}/count").document["count"] for name in ("all", "hotels", "gone")]
+    every = client.ask("GET", "/api/nsstats").document
+    one = client.ask("GET", "/api/nsstats/index/hotels").document
+    (partition,) = client.ask("GET", "/api/stats/index/hotels").document["pindexes"].values()  # type: ignore[attr-defined]
+
+    assert [1, 2, 0] == counts
+    assert (2, 1) == (one["doc_count"], one["total_queries"])
+    assert one == {
+        name.rpartition(":")[2]: value for name, value in every.items() if name.startswith("default:hotels:")
+    }
+    assert {"basic": {"DocCount": 2}} == partition
+
+
+def test_dropped_index_forgets_its_searches(client: HttpClient) -> None:
+    """An index with the name of a dropped index has no searches."""
+    for _ in range(2):
+        client.ask("PUT", "/api/index/it", b"{}")
+        client.ask("POST", "/api/index/it/query", b"{}")
+        count = client.ask("GET", "/api/nsstats/index/it").document["total_queries"]
+        client.ask("DELETE", "/api/index/it")
+
+    assert 1 == count
+
+
+def test_documents_are_analyzed(client: HttpClient) -> None:
+    """An index with a dynamic mapping returns the terms of each field, with the place of each."""
+    client.ask("PUT", f"{SCOPED}/it", b'{"params": {"mapping": {"default_analyzer": "standard"}}}')
+    document = {"a": "The Inn, an inn", "b": {"c": [True, "\u00e9t\u00e9"]}, "d": None}
+    answered = client.ask("POST", f"{SCOPED}/it/analyzeDoc", json.dumps(document).encode()).document
+    inn = {"Field": "a", "ArrayPositions": []}
+
+    assert "ok" == answered["status"]
+    assert [
+        {
+            "inn": {
+                "Term": "aW5u",
+                "Locations": [
+                    inn | {"Start": 4, "End": 7, "Position": 2},
+                    inn | {"Start": 12, "End": 15, "Position": 4},
+                ],
+            }
+        },
+        {
+            "T": {
+                "Term": "VA==",
+                "Locations": [{"Field": "b.c", "ArrayPositions": [0], "Start": 0, "End": 1, "Position": 1}],
+            }
+        },
+        {
+            "\u00e9t\u00e9": {
+                "Term": "w6l0w6k=",
+                "Locations": [{"Field": "b.c", "ArrayPositions": [1], "Start": 0, "End": 5, "Position": 1}],
+            }
+        },
+    ] == answered["analyzed"]
+
+
+@rows(
+    ("mapping", "document"),
+    [
+        ({"default_analyzer": "keyword"}, {}),
+        ({"types": {"hotel": {}}}, {}),
+        ({"analysis": {"analyzers": {"a": {}}}}, {}),
+        ({"default_mapping": {"properties": {"a": {}}}}, {}),
+        ({"default_mapping": {"dynamic": False}}, {}),
+        ({"default_mapping": {"enabled": False}}, {}),
+        ({}, {"a": [1]}),
+    ],
+)
+def test_other_mappings_are_not_analyzed(client: HttpClient, mapping: object, document: object) -> None:
+    """A mapping or a value whose analysis is not supported gets 501 with a body that names the page."""
+    client.ask("PUT", "/api/index/it", json.dumps({"params": {"mapping": mapping}}).encode())
+    answered = client.ask("POST", "/api/index/it/analyzeDoc", json.dumps(document).encode())
+
+    assert 501 == answered.status
+    assert f"search-mappings in {PAGE}" in answered.body.decode()

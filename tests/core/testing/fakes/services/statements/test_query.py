@@ -8,6 +8,7 @@ from tests.core.testing.http_client import HttpClient
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.testing import FakeAnswer, FakeNode
+from triclinium_core.testing.fakes.unsupported import PAGE
 
 
 @pytest.fixture
@@ -173,3 +174,67 @@ def test_form_is_accepted(client: HttpClient) -> None:
     assert [{"one": 1}] == client.ask("POST", "/query/service", b"statement=SELECT+1+AS+one&args=" + deep).rows
     assert 404 == client.ask("GET", "/elsewhere").status
     assert 200 == client.ask("GET", "/admin/ping").status
+
+
+def test_durations_are_above_zero(client: HttpClient) -> None:
+    """Every statement takes some time, and the delays of a scripted answer are added to it."""
+    client.node.script.answer("slow", FakeAnswer(rows=[1, 2], seconds=1.5, seconds_between_rows=0.5))
+    client.send(client.encode_query("slow"))
+    client.wait(1.5)
+    client.wait(2.0)
+    metrics = [each.document["metrics"] for each in (client.answered(), client.query("SELECT 1"))]
+
+    assert [("2000.100000ms", "2000.080000ms"), ("0.100000ms", "0.080000ms")] == [
+        (each["elapsedTime"], each["executionTime"])  # type: ignore[index]
+        for each in metrics
+    ]
+
+
+def test_scripted_statements_are_explained(client: HttpClient) -> None:
+    """EXPLAIN returns a plan of a scripted statement or of a SELECT, and uses up no scripted answer."""
+    client.node.script.answer("SELECT * FROM people", FakeAnswer(rows=[1]), FakeAnswer(rows=[2]))
+    scripted = client.query("EXPLAIN  SELECT *\nFROM people")
+    constant = client.query("EXPLAIN SELECT 1 AS one")
+    listing = client.query("EXPLAIN SELECT name FROM system:indexes WHERE name = 'a' ORDER BY name")
+    executed = client.query("SELECT * FROM people")
+
+    assert [("Sequence", "SELECT * FROM people")] == [(row["plan"]["#operator"], row["text"]) for row in scripted.rows]
+    assert [
+        ["ValueScan", "Stream"],
+        ["DummyScan", "InitialProject", "Stream"],
+        ["PrimaryScan", "Filter", "InitialProject", "Order", "Stream"],
+    ] == [
+        [each["#operator"] for each in answered.rows[0]["plan"]["~children"]]
+        for answered in (scripted, constant, listing)
+    ]
+    assert [1] == executed.rows
+
+
+@rows("statement", ["EXPLAIN", "EXPLAIN SELECT * FROM people", "EXPLAIN CREATE PRIMARY INDEX ON `default`"])
+def test_other_statements_are_not_explained(client: HttpClient, statement: str) -> None:
+    """EXPLAIN of a statement that the service does not execute is refused, and changes nothing."""
+    assert [3000] == client.query(statement).codes
+    assert [] == client.query("SELECT RAW name FROM system:indexes").rows
+
+
+@rows(("profile", "has_timings"), [("timings", True), ("phases", False), ("off", None), (7, None)])
+def test_profile_on_request(client: HttpClient, profile: object, has_timings: bool | None) -> None:
+    """A profile has the phases of a scripted statement, and with timings its plan; by default there is no profile."""
+    client.node.script.answer("SELECT * FROM people", FakeAnswer(rows=[1]))
+    found = client.query("SELECT * FROM people", profile=profile).document.get("profile")
+
+    if has_timings is None:
+        assert found is None
+    else:
+        assert isinstance(found, dict)
+        assert {"valuescan": 1, "stream": 1} == found["phaseOperators"]
+        assert has_timings == ("executionTimings" in found)
+
+
+def test_unsupported_requests_name_the_page(client: HttpClient) -> None:
+    """The errors of an unsupported statement, an administrative request and an unknown path name the page."""
+    answered = [client.query("SELECT * FROM people"), client.ask("GET", "/admin/vitals"), client.ask("GET", "/nowhere")]
+
+    assert [400, 501, 404] == [each.status for each in answered]
+    assert all(PAGE in each.body.decode() for each in answered)
+    assert "query-administration" in answered[1].body.decode()

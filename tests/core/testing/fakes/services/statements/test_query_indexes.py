@@ -176,3 +176,24 @@ def test_indexes_are_dropped_with_their_collection(client: HttpClient) -> None:
     client.node.collections.create("inventory", "hotel")
 
     assert ({"it": "online"}, {}, {}) == (before, without, states(client))
+
+
+def test_partitioned_indexes_are_listed(client: HttpClient) -> None:
+    """PARTITION BY HASH precedes the condition; lists show its keys, with backticks around plain names."""
+    codes = [
+        client.query(f"CREATE {index} {clauses}").codes
+        for index, clauses in (
+            ("INDEX a ON `default`(x)", "PARTITION BY HASH(x, `y`) WHERE x > 1 USING GSI"),
+            ("PRIMARY INDEX b ON `default`", "PARTITION BY HASH(META().id) WITH {'num_partition': 4}"),
+            ("INDEX c ON `default`(x)", "WHERE x > 1 PARTITION BY HASH(x)"),
+            ("INDEX d ON `default`(x)", "PARTITION BY RANGE(x)"),
+            ("INDEX e ON `default`(x)", "PARTITION BY HASH()"),
+        )
+    ]
+    listed = client.query("SELECT name, `partition`, condition FROM system:indexes ORDER BY name").rows
+
+    assert [[], [], [3000], [3000], [3000]] == codes
+    assert [
+        {"name": "a", "partition": "HASH(`x`, `y`)", "condition": "x > 1"},
+        {"name": "b", "partition": "HASH(META().id)"},
+    ] == listed
