@@ -52,6 +52,9 @@ def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
 
 def _constants(asked: AskedStatement) -> FakeAnswer:
     statement = asked.statement or ""
+    if asked.context:
+        # Source: SDK-RFC 0058, 304 DataverseNotFound, Analytics: code 24034.
+        return refused(24034, f"Cannot find dataverse with name {'/'.join(asked.context)}: {HINT}")
     try:
         select = read_select(SqlReader(tokens_of(statement), asked.parameters))
         if select.source is not None:

@@ -48,3 +48,14 @@ def test_other_requests(client: HttpClient) -> None:
 
     assert [200, 404] == statuses
     assert [20000] == client.query("SELECT 1").codes
+
+
+def test_scope_without_a_dataverse_is_refused() -> None:
+    """A statement in the context of a scope is refused, because no scope has a dataverse, unless it is scripted."""
+    client = HttpClient(FakeNode(), Service.ANALYTICS)
+    context = "default:`travel`.`inventory`"
+    refused = client.query("SELECT 1", query_context=context)
+    client.node.script.answer("SELECT 1", FakeAnswer(rows=[1]), service=Service.ANALYTICS)
+
+    assert [24034] == refused.codes
+    assert [1] == client.query("SELECT 1", query_context=context).rows
