@@ -141,13 +141,14 @@ def test_count_and_statistics_follow_the_documents(client: HttpClient) -> None:
 
 def test_dropped_index_forgets_its_searches(client: HttpClient) -> None:
     """An index with the name of a dropped index has no searches."""
+    counts = []
     for _ in range(2):
         client.ask("PUT", "/api/index/it", b"{}")
         client.ask("POST", "/api/index/it/query", b"{}")
-        count = client.ask("GET", "/api/nsstats/index/it").document["total_queries"]
+        counts.append(client.ask("GET", "/api/nsstats/index/it").document["total_queries"])
         client.ask("DELETE", "/api/index/it")
 
-    assert 1 == count
+    assert [1, 1] == counts
 
 
 def test_documents_are_analyzed(client: HttpClient) -> None:

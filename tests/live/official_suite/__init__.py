@@ -1,0 +1,1 @@
+"""Test files of the official Python client, run against ``triclinium serve``."""
