@@ -50,7 +50,6 @@ class PathOpcode(IntEnum):
     COUNT_BY = 0xCF
     COUNT = 0xD2
     REPLACE_BODY_WITH_XATTR = 0xD3
-    """Replacement of the body by the value of an extended attribute. Transactions commit with it."""
 
 
 class PathFlag(IntFlag):

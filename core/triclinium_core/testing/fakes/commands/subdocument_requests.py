@@ -78,7 +78,6 @@ def _traits() -> Mapping[subdocument.PathOpcode, Traits]:
         op.ARRAY_PREPEND: Traits(placing, creating, path_may_be_empty=True),
         op.ARRAY_INSERT: Traits(path.XATTR | path.EXPAND_MACROS, creating & ~whole.UPSERT),
         op.ARRAY_ADD_UNIQUE: Traits(path.CREATE_PARENTS | path.XATTR, creating, path_may_be_empty=True),
-        op.REPLACE_BODY_WITH_XATTR: Traits(path.XATTR, deleted | whole.CREATE_AS_DELETED, has_value=False),
         op.COUNT_BY: Traits(path.CREATE_PARENTS | path.XATTR, creating),
         op.REPLACE_BODY_WITH_XATTR: Traits(path.XATTR, deleted, has_value=False),
     }
@@ -151,7 +150,7 @@ def _check(connection: ClientConnection, spec: Spec, flags: subdocument.Document
     if spec.xattr:
         _check_attribute(connection, spec, is_mutation=is_mutation)
     elif spec.opcode is subdocument.PathOpcode.REPLACE_BODY_WITH_XATTR:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, "the new body must be an extended attribute")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "the new body is taken from an extended attribute only")
     elif subdocument.PathFlag.EXPAND_MACROS in spec.flags:
         raise CommandRefused(Status.SUBDOC_XATTR_INVALID_FLAG_COMBO, "macros are expanded in extended attributes only")
     elif not spec.path and not traits.path_may_be_empty:
