@@ -40,6 +40,7 @@ class Response(StrEnum):
     HTTP_501 = "HTTP status 501"
     SERVICE_ERROR = "error of the service"
     ACCEPTED = "accepted without effect"
+    NOT_GRANTED = "HELLO does not grant it"
 
 
 class Unsupported(NamedTuple):
@@ -109,6 +110,12 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
     ),
     Unsupported("other-reads", "KV", "lists of keys, random documents, sequence numbers of all vbuckets", _KV, _READS),
     Unsupported("node-administration", "KV", "commands of the cluster manager and of tools", _KV, _ADMINISTRATION),
+    Unsupported(
+        "connection-features",
+        "KV",
+        "`SUBDOC_DOCUMENT_MACRO`, `REPORT_UNIT_USAGE` and `NON_BLOCKING_THROTTLING`",
+        Response.NOT_GRANTED,
+    ),
     Unsupported("maximum-expiry", "KV", "the maximum expiry of a bucket or a collection", Response.ACCEPTED),
     Unsupported("minimum-durability", "KV", "the minimum durability of a bucket", Response.ACCEPTED),
     Unsupported(
@@ -302,7 +309,7 @@ _OPCODES: Mapping[int, Unsupported] = {opcode: row for row in UNSUPPORTED for op
 
 
 def named(name: str) -> Unsupported:
-    """Return the row of this name; raise KeyError if there is none."""
+    """Return the row of this name; raise KeyError for an unknown name."""
     return _ROWS[name]
 
 

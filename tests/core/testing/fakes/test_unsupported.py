@@ -11,6 +11,7 @@ from tests.rows import rows
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.couchbase import Service, Status
 from triclinium_core.testing import FakeNode
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 from triclinium_core.testing.fakes.unsupported import PAGE, UNSUPPORTED, Response, Route, reason
 
 ROOT = Path(__file__).parents[4]
@@ -46,6 +47,15 @@ def test_rows_with_responses_have_requests() -> None:
     """A row has commands exactly if they get a status, and a row with routes gets HTTP status 501."""
     assert all(bool(row.opcodes) == (row.response is Response.KV_NOT_SUPPORTED) for row in UNSUPPORTED)
     assert all(row.response is Response.HTTP_501 for row in UNSUPPORTED if row.routes)
+
+
+def test_withheld_features_are_listed() -> None:
+    """The table names every feature of connections that a node never grants."""
+    (row,) = (row for row in UNSUPPORTED if row.response is Response.NOT_GRANTED)
+
+    assert {feature.name for feature in set(HelloFeature) - IMPLEMENTED_FEATURES} == set(
+        re.findall(r"`(\w+)`", row.what)
+    )
 
 
 @rows("without", [(), (HelloFeature.XERROR,)])

@@ -238,8 +238,8 @@ class FakeNodes:
         """Fail a node over, alive or not: the first replica of each of its vbuckets takes over.
 
         A vbucket without a replica becomes unassigned. A replica that replication reaches takes precedence over a
-        held-back replica. If only held-back replicas exist, all writes since replication was held back are lost. No
-        replacement replica is created until a rebalance.
+        held-back replica. If only held-back replicas exist, all writes since replication was held back are lost. Each
+        of the vbuckets begins a new history, with a new UUID. No replacement replica is created until a rebalance.
         """
         self._perform(Change("fail_over", "map", self._check(index), lambda: self._fail_over(index)), when)
 
