@@ -257,23 +257,20 @@ def test_creating_as_deleted() -> None:
     assert client.node.documents.get("default", "eve") is None
 
 
-def test_staged_insert_becomes_the_body() -> None:
-    """A deleted document keeps user attributes written to it; an attribute becomes its body when it is revived."""
+def test_staged_document_becomes_the_body() -> None:
+    """A document that is staged in an attribute of a removed document is revived with it as its body."""
     client = ready()
-    flags = D.CREATE_AS_DELETED | D.INSERT | D.ACCESS_DELETED
-    mutate(client, mutation(Op.UPSERT, b"txn.staged", b'{"a":1}', X | P.CREATE_PARENTS), key="bob", flags=flags)
-    read = look_up(client, lookup(Op.GET, b"txn.staged", X), key="bob", flags=D.ACCESS_DELETED)
-    specs = mutation(Op.REPLACE_BODY_WITH_XATTR, b"txn.staged", b"", X) + mutation(Op.REMOVE, b"txn", b"", X)
-    missing = mutate(
-        client, mutation(Op.REPLACE_BODY_WITH_XATTR, b"txn.gone", b"", X), key="bob", flags=D.ACCESS_DELETED
-    )
-    in_body = mutate(client, mutation(Op.REPLACE_BODY_WITH_XATTR, b"txn", b""), key="bob", flags=D.ACCESS_DELETED)
+    staging = mutation(Op.UPSERT, b"txn.staged", b'{"b":2}', X | P.CREATE_PARENTS)
+    commit = mutation(Op.REPLACE_BODY_WITH_XATTR, b"txn.staged", flags=X) + mutation(Op.REMOVE, b"txn", flags=X)
+    missing = mutation(Op.REPLACE_BODY_WITH_XATTR, b"txn.gone", flags=X)
+    reviving = D.REVIVE | D.ACCESS_DELETED
+    mutate(client, staging, key="bob", flags=D.CREATE_AS_DELETED | D.INSERT | D.ACCESS_DELETED)
+    refused = mutate(client, missing, key="bob", flags=reviving)
+    committed = mutate(client, commit, key="bob", flags=reviving)
 
-    assert b'{"a":1}' in read.value
-    assert struct.pack(">BH", 0, Status.SUBDOC_PATH_NOT_FOUND) == missing.value
-    assert Status.INVALID_ARGUMENTS is status_of(in_body)
-    assert Status.SUCCESS is status_of(mutate(client, specs, key="bob", flags=D.ACCESS_DELETED | D.REVIVE))
-    assert (b'{"a":1}', {}) == (stored(client, "bob").value, stored(client, "bob").xattrs)
+    assert struct.pack(">BH", 0, Status.SUBDOC_PATH_NOT_FOUND) == refused.value
+    assert Status.SUCCESS is status_of(committed)
+    assert (b'{"b":2}', {}) == (stored(client, "bob").value, stored(client, "bob").xattrs)
 
 
 def test_macros() -> None:
@@ -309,3 +306,15 @@ def test_documents_that_would_be_too_large() -> None:
     client.node.documents.put("default", "ada", b'{"a":"' + b"x" * (VALUE_SIZE_MAX - 100) + b'"}')
 
     assert Status.TOO_BIG is status_of(mutate(client, mutation(Op.UPSERT, b"b", b'"' + b"x" * 200 + b'"')))
+
+
+def test_deleted_document_keeps_written_attributes() -> None:
+    """A document that was written as deleted returns its user attributes; a removed document has none."""
+    client = ready()
+    flags = D.CREATE_AS_DELETED | D.INSERT | D.ACCESS_DELETED
+    mutate(client, mutation(Op.UPSERT, b"txn", b"1", X), key="bob", flags=flags)
+    mutate(client, mutation(Op.UPSERT, b"txn", b"1", X))
+    client.ask_of(Opcode.DELETE, "ada")
+    found = [look_up(client, lookup(Op.GET, b"txn", X), key=key, flags=D.ACCESS_DELETED) for key in ("bob", "ada")]
+
+    assert [[(Status.SUCCESS, b"1")], [(Status.SUBDOC_PATH_NOT_FOUND, b"")]] == [outcomes(reply) for reply in found]

@@ -55,8 +55,8 @@ def test_well_formed_specs(opcode: Op) -> None:
     """Either the lookup or the mutation accepts an opcode in a spec, and the other of the two refuses it."""
     traits = TRAITS[opcode]
     path = b"" if traits.is_whole_document else b"b[0]" if opcode is Op.ARRAY_INSERT else b"b"
-    flags = P.XATTR if opcode is Op.REPLACE_BODY_WITH_XATTR else P.NONE
-    reading, writing = lookup(opcode, path), mutation(opcode, path, b"1" if traits.has_value else b"", flags)
+    flags = X if opcode is Op.REPLACE_BODY_WITH_XATTR else P.NONE
+    reading, writing = lookup(opcode, path, flags), mutation(opcode, path, b"1" if traits.has_value else b"", flags)
 
     right, wrong = (mutate(writing), look_up(reading)) if traits.is_mutation else (look_up(reading), mutate(writing))
     assert right in (Status.SUCCESS, Status.SUBDOC_MULTI_PATH_FAILURE)
