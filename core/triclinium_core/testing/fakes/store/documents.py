@@ -190,8 +190,9 @@ class FakeDocuments:
     def find_remains(self, address: DocumentAddress, snapshot: Snapshot | None = None) -> Document | None:
         """Return the remains of a document now, or as of ``snapshot``; None if the node has no remains."""
         document = (self._documents if snapshot is None else snapshot).get(address)
-        # A document that was written as deleted has all its attributes, as a transaction needs for a staged insert.
-        return document if document is None or document.is_deleted else _remains_of(document)
+        if document is None:
+            return None
+        return _remains_of(document)
 
     def find_for_writing(self, address: DocumentAddress, cas: int) -> Document | None:
         """Return the document for a write with this CAS, 0 for any; raise CommandRefused on CAS mismatch or a lock."""
