@@ -46,7 +46,7 @@ from triclinium_core.testing.fakes.cluster.network import FakeNetwork
 from triclinium_core.testing.fakes.cluster.outbox import Delivery, HangUp, NodeAction, Outbox, SendReply, strike_after
 from triclinium_core.testing.fakes.commands import replies
 from triclinium_core.testing.fakes.commands.durable import HeldCommand, carry_out
-from triclinium_core.testing.fakes.commands.index import COMMANDS, unknown_command
+from triclinium_core.testing.fakes.commands.index import COMMANDS, DATA_OPCODES, unknown_command
 from triclinium_core.testing.fakes.commands.read_request import read_request
 from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.options import HTTP_SERVICES, FakeNodeOptions

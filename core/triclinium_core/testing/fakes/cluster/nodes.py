@@ -259,7 +259,7 @@ class FakeNodes:
             inherited = {vbucket for vbucket in self.vbuckets_of(index) if owners[vbucket] == heir}
             self.documents.roll_back(snapshot, inherited)
         self.documents.histories.begin(set(self.vbuckets_of(index)))
-        self._publish(members, owners, replicas)
+        return owners, replicas
 
     def announce_move(self, vbuckets: Iterable[int], to: int) -> None:
         """Announce the target node of vbuckets, as configs do during a rebalance.
