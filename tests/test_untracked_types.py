@@ -29,6 +29,10 @@ RELEASED: Mapping[str, str] = {
     "Waiter.owner": "Waiter.release",
     "Waiter.result": "ClusterDriver.perform and _take_rows return it; they raise nothing then",
     "Waiter.error": "Waiter.unwrap",
+    **{
+        f"CollectedWaiter.{name}": "Waiters.deliver and MachineDriver.abandon, after which nothing keeps the waiter"
+        for name in ("task", "asked", "owner", "result", "error", "collector")
+    },
     "InFlightRequest.owner": "InFlightTable.abandon, and ClientMachine._learn after the last answer",
     "CompleteOperation.result": "MachineDriver._handle, for which alone it exists",
     "transcoder": "ClusterDriver.perform, which deletes the operation before it waits",

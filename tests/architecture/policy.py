@@ -325,6 +325,8 @@ DRIVER_MAY_NAME = frozenset(
         "check_integer",
         "check_type",
         "require_strategy",
+        # This function classifies the failures of a bulk block for its lists, after the last attempt of each.
+        "may_be_applied",
         # These names are the facts of an HTTP request, and the user's rules that decide about it.
         "HttpFailure",
         "HttpRequestFacts",

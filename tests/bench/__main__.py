@@ -16,6 +16,7 @@ from rich.console import Console
 
 from tests.bench.parts import (
     bounds,
+    bulk,
     calls,
     core,
     end_to_end,
@@ -36,6 +37,7 @@ PARTS: Mapping[str, Callable[[Effort], Iterator[Row]]] = {
     "end-to-end": end_to_end.rows,
     "tls": tls.rows,
     "official": official.rows,
+    "bulk": bulk.rows,
     "core": core.rows,
     "calls": calls.rows,
     "headers": headers.rows,

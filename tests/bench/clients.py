@@ -175,7 +175,7 @@ def of_pylibmc(job: Job) -> Iterator[Callable[[str], object]]:
 def official_blocking(job: Job) -> Iterator[Callable[[str], object]]:
     """Yield operations of the official client. The processor time includes that of its C++ threads."""
     server, value = job.server, job.value
-    cluster = import_module("couchbase.cluster").Cluster.connect(server.connection_string, _official_options(server))
+    cluster = import_module("couchbase.cluster").Cluster.connect(server.connection_string, official_options(server))
     collection = cluster.bucket(server.bucket).default_collection()
 
     def get(key: str) -> None:
@@ -195,7 +195,7 @@ async def official_asyncio(job: Job) -> AsyncIterator[Operate]:
     """Yield operations of the official client's asyncio API."""
     server, value = job.server, job.value
     connect = import_module("acouchbase.cluster").Cluster.connect
-    cluster = await connect(server.connection_string, _official_options(server))
+    cluster = await connect(server.connection_string, official_options(server))
     bucket = cluster.bucket(server.bucket)
     await bucket.on_connect()
     collection = bucket.default_collection()
@@ -212,7 +212,8 @@ async def official_asyncio(job: Job) -> AsyncIterator[Operate]:
         await cluster.close()
 
 
-def _official_options(server: BenchServer) -> object:
+def official_options(server: BenchServer) -> object:
+    """Return the official client's options for a server: raw bytes, as in the other clients."""
     authenticator = import_module("couchbase.auth").PasswordAuthenticator(server.username, server.password)
     transcoder = import_module("couchbase.transcoder").RawBinaryTranscoder()
     return import_module("couchbase.options").ClusterOptions(authenticator, transcoder=transcoder)

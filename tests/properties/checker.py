@@ -19,13 +19,13 @@ from triclinium import CircuitBreakerOptions, errors
 from triclinium.health import ClientStatistics
 from triclinium_core.kv.operation.document_operations import DocumentOperation
 from triclinium_core.kv.operation.results import Result
-from triclinium_core.retry.couchbase import BreakerState, Service
+from triclinium_core.retry.couchbase import BreakerState, Service, may_be_applied
 from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes, HangUp, LoggedCommand, NodeAction, SendReply
 from triclinium_core.testing.fakes.faults import CommandFault, DropResponse, WrongLength
 from triclinium_core.testing.oracle.excuses import Excuses
 from triclinium_core.testing.oracle.ledger import Ledger
 from triclinium_core.testing.oracle.model import Model
-from triclinium_core.testing.oracle.submissions import Submission, Violation, may_be_applied
+from triclinium_core.testing.oracle.submissions import Submission, Violation
 
 NODE = 0
 """Index of the node, which is the only one in the cluster."""

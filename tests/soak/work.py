@@ -14,7 +14,7 @@ import trio
 from tests.soak.nodes import BUCKET, LASTING, PASSING, SCOPE
 from triclinium import Cluster, Collection, DurabilityLevel, RawBinaryTranscoder, errors
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing.oracle.submissions import may_be_applied
+from triclinium_core.retry.couchbase import may_be_applied
 
 BINARY = RawBinaryTranscoder()
 CANCELLED = "(left by its caller)"

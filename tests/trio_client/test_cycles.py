@@ -5,6 +5,7 @@ A cycle keeps frames, and all their objects, alive until the garbage collector r
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -93,6 +94,27 @@ async def all_of(block: AbstractAsyncContextManager[Any]) -> list[object]:
         return [each async for each in found]
 
 
+async def use_all(block: triclinium.bulk.BulkOutcomes[object]) -> None:
+    """Raise and catch the exceptions of all outcomes of a block."""
+    async with block:
+        async for _, outcome in block:
+            with contextlib.suppress(errors.CouchbaseException):
+                outcome.result()
+
+
+def that_raises() -> Iterator[tuple[str, int]]:
+    """Yield an item, and then raise."""
+    yield "ada", 1
+    raise NotDoneError
+
+
+async def leave_with_an_exception(block: AbstractAsyncContextManager[object]) -> None:
+    """Raise in a block after its source has raised."""
+    async with block:
+        await trio.sleep(1)
+        raise NotDoneError
+
+
 async def retried(attempt: Callable[[int], None]) -> None:
     """Call ``attempt`` with numbers from 1 until it succeeds or the strategy gives up."""
     number = 0
@@ -159,6 +181,13 @@ SUCCESSES: Mapping[str, Call] = {
     ),
     "scan": lambda _, cluster: all_of(people(cluster).scan(triclinium.scans.PrefixScan("a"))),
     "scan, left early": lambda _, cluster: leave_early(people(cluster).scan(triclinium.scans.PrefixScan("a"))),
+    "get_many": lambda _, cluster: all_of(people(cluster).get_many(["ada"] * 3)),
+    "get_many, left early": lambda _, cluster: leave_early(people(cluster).get_many(["ada"] * 300)),
+    "upsert_many": lambda _, cluster: all_of(people(cluster).upsert_many({"ada": {"a": 1}, "bob": 1})),
+    "insert_many, collected": lambda _, cluster: all_of(
+        people(cluster).insert_many([("ada", 1), ("", 1), ("bob", object())], errors="collect")
+    ),
+    "insert_many, used": lambda _, cluster: use_all(people(cluster).insert_many({"ada": 1, "": 1})),
     "query": lambda _, cluster: all_of(cluster.query("rows")),
     "prepared query": lambda _, cluster: all_of(cluster.query("rows", adhoc=False)),
     "query, left early": lambda _, cluster: leave_early(cluster.query("rows")),
@@ -228,6 +257,12 @@ FAILURES: Mapping[str, Call] = {
     "get_any_replica, too slow": too_slow(None, lambda cluster: people(cluster).get_any_replica("ada")),
     "get_all_replicas": with_fault(None, delay(LONG), lambda cluster: all_of(people(cluster).get_all_replicas("ada"))),
     "scan": lambda _, cluster: all_of(nowhere(cluster).scan(triclinium.scans.PrefixScan("a"))),
+    "insert_many": lambda _, cluster: all_of(people(cluster).insert_many({"ada": 1, "": 1})),
+    "get_many, too slow": too_slow(testing.Opcode.GET, lambda cluster: all_of(people(cluster).get_many(["ada"] * 3))),
+    "upsert_many, source": lambda _, cluster: all_of(people(cluster).upsert_many(that_raises())),
+    "upsert_many, source and body": lambda _, cluster: leave_with_an_exception(
+        people(cluster).upsert_many(that_raises())
+    ),
     "query": lambda _, cluster: all_of(cluster.query("error")),
     "query, after rows": lambda _, cluster: all_of(cluster.query("late error")),
     "query, too slow": too_slow(testing.Service.QUERY, lambda cluster: all_of(cluster.query("rows"))),
@@ -417,6 +452,14 @@ HELD: Mapping[str, HeldCall] = {
     ),
     "mutate_in, result": lambda _, cluster, holder: people(cluster).mutate_in(
         "ada", [triclinium.subdocument.MutateInSpec.upsert("a", 1)], transcoder=holder
+    ),
+    "get_many, outcomes": lambda _, cluster, holder: all_of(
+        people(cluster).get_many(["ada", "nobody"], transcoder=holder, errors="collect")
+    ),
+    "upsert_many, failure": refused(
+        lambda cluster, holder: all_of(
+            people(cluster).upsert_many({"ada": 1, "": 1}, transcoder=holder, retry_strategy=holder)
+        )
     ),
     "scan, results": lambda _, cluster, holder: all_of(
         people(cluster).scan(triclinium.scans.PrefixScan("a"), transcoder=holder)

@@ -68,6 +68,12 @@ async def entered(block: AbstractAsyncContextManager[object]) -> None:
             item.content  # noqa: B018 - a property
 
 
+async def run_alone(block: AbstractAsyncContextManager[object]) -> None:
+    """Run a block with an empty body."""
+    async with block:
+        pass
+
+
 async def twice(call: Callable[[], Awaitable[object]]) -> None:
     """Make a call that succeeds, and repeat it."""
     await call()
@@ -264,6 +270,7 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
             testing.Opcode.GET, testing.status(Status.INTERNAL_ERROR), lambda s: s.people.get("a")
         ),
     },
+    "BulkOutcomes": {errors.BulkFailure: lambda s: run_alone(s.people.insert_many([("ada", 1)]))},
     "CollectionManager.get_all_scopes": of_scopes("get_all_scopes"),
     "CollectionManager.create_scope": {
         **of_scopes("create_scope", "inventory"),

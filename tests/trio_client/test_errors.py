@@ -18,7 +18,13 @@ def test_the_module_exports_every_exception() -> None:
         if isinstance(value, type) and issubclass(value, BaseException)
     }
 
-    of_the_client = {"AmbiguousTooSlowError", "UnambiguousTooSlowError", "ErrorContext", "RowsNotReadError"}
+    of_the_client = {
+        "AmbiguousTooSlowError",
+        "BulkFailure",
+        "ErrorContext",
+        "RowsNotReadError",
+        "UnambiguousTooSlowError",
+    }
 
     assert of_the_core | of_the_client == set(triclinium.errors.__all__)
 

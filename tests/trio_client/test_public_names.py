@@ -118,10 +118,11 @@ async def test_reprs_of_block_results(autojump_clock: MockClock) -> None:
             cluster.subscribe_topology() as changes,
             people.get_all_replicas("ada") as copies,
             people.scan(triclinium.scans.PrefixScan("a")) as found,
+            people.get_many(["ada"]) as outcomes,
         ):
-            shown = [repr(given) for given in (changes, copies, found)]
+            shown = [repr(given) for given in (changes, copies, found, outcomes)]
 
-    expected = ("<TopologyChanges unseen=", "<ReplicaResults errors=", "<ScanResults of travel.")
+    expected = ("<TopologyChanges unseen=", "<ReplicaResults errors=", "<ScanResults of travel.", "<BulkReads taken=")
     assert all(text.startswith(start) for text, start in zip(shown, expected, strict=True))
     assert not any(word in text for text in shown for word in ("0x", "secret", "ada"))
 

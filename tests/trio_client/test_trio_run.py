@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
+import trio.testing
 
 import triclinium
 from tests.rows import rows
@@ -42,6 +43,12 @@ async def read_copies(cluster: triclinium.Cluster, collection: triclinium.Collec
         pass
 
 
+async def write_many(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
+    """Start a bulk block."""
+    async with collection.upsert_many({"ada": 2}):
+        pass
+
+
 async def subscribe(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
     """Subscribe to the topology."""
     async with cluster.subscribe_topology():
@@ -58,7 +65,7 @@ async def diagnose(cluster: triclinium.Cluster, collection: triclinium.Collectio
     cluster.diagnostics()
 
 
-@rows("call", [get, ping, scan, read_copies, subscribe, set_authenticator, diagnose])
+@rows("call", [get, ping, scan, read_copies, write_many, subscribe, set_authenticator, diagnose])
 async def test_a_call_from_another_run_is_refused(
     call: Callable[[triclinium.Cluster, triclinium.Collection], Awaitable[None]],
 ) -> None:
@@ -75,21 +82,24 @@ async def test_a_call_from_another_run_is_refused(
 
 
 async def test_results_of_blocks_belong_to_their_run() -> None:
-    """In another run, reading the results of a scan, copies or topology changes raises."""
+    """In another run, reading the results of a scan, copies, bulk outcomes or topology changes raises."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         collection = cluster.bucket("default").default_collection()
         await collection.upsert("ada", 1)
         async with (
             collection.scan(triclinium.scans.PrefixScan("a")) as found,
             collection.get_all_replicas("ada") as copies,
+            collection.get_many(["ada"]) as outcomes,
             cluster.subscribe_topology() as changes,
         ):
-            for results in (found, copies, changes):
+            await trio.testing.wait_all_tasks_blocked()
+            for results in (found, copies, outcomes, changes):
                 with pytest.raises(RuntimeError, match=ELSEWHERE):
                     await trio.to_thread.run_sync(trio.run, results.__anext__)
 
             assert ["ada"] == [item.id async for item in found]
             assert [1] == [copy.content async for copy in copies]
+            assert [1] == [outcome.result().content async for _, outcome in outcomes]
 
 
 async def test_a_thread_without_a_run_is_refused() -> None:

@@ -306,6 +306,61 @@ async def test_a_key_in_a_named_collection(autojump_clock: MockClock) -> None:
     assert "key" == caught.value.parameter
 
 
+BULK_RIGHT: Mapping[str, object] = {
+    **RIGHT,
+    "keys": ["ada"],
+    "items": [("ada", b"1")],
+    "concurrency": 64,
+    "errors": "collect",
+}
+"""One valid value of each argument of a bulk call."""
+BULK_WRONG: Mapping[str, Sequence[object]] = {
+    **WRONG,
+    "concurrency": (0, -1, 16_385, HUGE, "64", 64.0, True, None),
+    "errors": ("ignore", "", None, True, 1, [], ["raise"]),
+}
+"""Invalid values of each argument of a bulk call, except its source."""
+BULK = [name for name in dir(triclinium.Collection) if name.endswith("_many")]
+
+
+def bulk_arguments(name: str) -> dict[str, object]:
+    """Return valid arguments of a bulk call."""
+    given = {each: BULK_RIGHT.get(each) for each in inspect.signature(getattr(triclinium.Collection, name)).parameters}
+    del given["self"]
+    return {**given, "expiry": None} if name == "replace_many" else given
+
+
+@rows("name", BULK)
+async def test_wrong_arguments_of_bulk_calls(name: str, autojump_clock: MockClock) -> None:
+    """A wrong argument of a bulk call raises with its name before the source is iterated; valid ones are sent."""
+    async with open_pair() as (fake, _, people):
+        await people.exists("ada")
+        before = len(fake.node.command_log)
+        right = bulk_arguments(name)
+        for parameter in right.keys() - {"keys", "items"}:
+            for wrong in BULK_WRONG[parameter]:
+                with pytest.raises(errors.InvalidArgumentException) as caught:
+                    getattr(people, name)(**{**right, parameter: wrong})
+                assert parameter == caught.value.parameter, f"{name} with {shown(wrong)}"
+        await trio.sleep(5)
+        assert before == len(fake.node.command_log)
+
+        async with getattr(people, name)(**right) as block:
+            pass
+
+        assert 1 == block.taken
+        assert before < len(fake.node.command_log)
+
+
+async def test_bulk_expiry_excludes_preserve_expiry(autojump_clock: MockClock) -> None:
+    """``replace_many`` refuses ``expiry`` with ``preserve_expiry``, like ``replace``."""
+    async with open_pair() as (_, _, people):
+        with pytest.raises(errors.InvalidArgumentException) as caught:
+            people.replace_many([], expiry=timedelta(hours=1), preserve_expiry=True)
+
+    assert "expiry" == caught.value.parameter
+
+
 async def test_wrong_arguments_of_get_all_replicas(autojump_clock: MockClock) -> None:
     """A wrong argument of ``get_all_replicas`` raises before the block begins."""
     async with open_pair() as (fake, _, people):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar, assert_type
@@ -166,6 +167,29 @@ async def copies(people: triclinium.Collection) -> None:
                 assert_type((item.id, item.content_as(Person), item.expiry_time), tuple[str, Person, datetime | None])
     people.scan("a")  # type: ignore[arg-type]
     people.scan(triclinium.scans.PrefixScan("a"), consistent_with=["token"])  # type: ignore[list-item]
+
+
+async def many(people: triclinium.Collection, keys: AsyncIterator[str]) -> None:
+    """Run bulk blocks, and use their outcomes and lists."""
+    async with people.get_many(keys, concurrency=8, errors="collect") as reads:
+        assert_type(reads, triclinium.bulk.BulkReads[triclinium.GetResult])
+        async for key, outcome in reads:
+            assert_type((key, outcome.error), tuple[str, Exception | None])
+            assert_type(outcome.result().content_as(Person), Person)
+    assert_type((reads.taken, reads.failed, reads.failed_count), tuple[int, tuple[str, ...], int])
+    async with people.upsert_many({"ada": Person()}) as writes:
+        assert_type(writes, triclinium.bulk.BulkWrites[triclinium.MutationResult])
+        writes.stop()
+    assert_type((writes.not_applied, writes.ambiguous), tuple[tuple[str, ...], tuple[str, ...]])
+    try:
+        async with people.touch_many(["ada"], timedelta(hours=1)):
+            pass
+    except errors.BulkFailure as failure:
+        assert_type(failure.failures, tuple[tuple[str, Exception], ...])
+        assert_type(failure.counts, Mapping[type[Exception], int])
+    people.get_many(7)  # type: ignore[arg-type]
+    people.upsert_many(["ada"])  # type: ignore[list-item]
+    people.exists_many(["ada"], errors="ignore")  # type: ignore[arg-type]
 
 
 async def deciding(people: triclinium.Collection) -> None:

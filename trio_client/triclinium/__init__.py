@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from triclinium import (
         abc,
         analytics,
+        bulk,
         errors,
         health,
         management,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
 _MODULES = (
     "abc",
     "analytics",
+    "bulk",
     "errors",
     "health",
     "management",
@@ -202,6 +204,7 @@ __all__ = [
     "analytics",
     "apply_profile",
     "attempts",
+    "bulk",
     "client_context",
     "errors",
     "exponential",

@@ -8,6 +8,7 @@ The two exceptions of ``fail_after``, ``AmbiguousTooSlowError`` and ``Unambiguou
 
 from __future__ import annotations
 
+from triclinium._bulk.failure import BulkFailure
 from triclinium._deadlines import AmbiguousTooSlowError, UnambiguousTooSlowError
 from triclinium._services.rows import RowsNotReadError
 from triclinium_core.argument_error import ArgumentError
@@ -100,6 +101,7 @@ __all__ = [
     "BucketExistsException",
     "BucketNotFlushableException",
     "BucketNotFoundException",
+    "BulkFailure",
     "CasMismatchException",
     "CollectionExistsException",
     "CollectionNotFoundException",

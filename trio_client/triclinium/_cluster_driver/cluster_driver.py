@@ -25,7 +25,7 @@ from triclinium._context import block_strategy, block_values
 from triclinium._deadlines import AbandonedOperation, Report, abandon_reason, leave_reason, reports_of
 from triclinium._driver.machine_driver import MachineDriver
 from triclinium._driver.streams import new_nonce
-from triclinium._driver.waiters import Waiter
+from triclinium._driver.waiters import CollectedWaiter, Collector, Waiter
 from triclinium._telemetry.calls import Calls
 from triclinium._telemetry.telemetry import Telemetry
 from triclinium._telemetry.wrapping import SharedCall
@@ -247,6 +247,64 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         return result
 
     @trio.lowlevel.enable_ki_protection
+    def submit(
+        self,
+        make: Callable[..., DocumentOperation],
+        items: Iterable[tuple[object, ...]],
+        collector: Collector[Asked, Outcome],
+        *,
+        strategy: AnyRetryStrategy | None,
+        parent: RequestSpan | None,
+        task: trio.lowlevel.Task,
+    ) -> None:
+        """Submit the operations that ``make`` returns for ``items``, all together.
+
+        Args:
+            make: builds an operation from the values of an item. The collector gets the exceptions that it raises.
+            collector: gets the outcome of each operation, unless it is abandoned with ``abandon_collected``.
+            strategy: strategy of the operations; None for the cluster's.
+            parent: parent span of each operation; None for the tracer's choice.
+            task: task whose blocks report an operation that is abandoned.
+
+        Raises:
+            Exception: the iterator of ``items`` raised it. The operations of earlier items are submitted.
+        """
+        is_observed = self.telemetry is not None or parent is not None
+        build = make if not self._is_ended else self._not_sent(make)
+        values, traces, waiters, in_flight = block_values.get(), self._traces, self._waiters.open, collector.open
+        submissions: list[OperationSubmitted] = []
+        try:
+            for item, token in zip(items, self._tokens, strict=False):
+                try:
+                    operation = (self._calls.observed(token, parent, build) if is_observed else build)(*item)
+                except Exception as error:
+                    self._calls.end(token, error)
+                    # The traceback refers to this frame, and this frame to the collector: they would form a cycle.
+                    collector.refuse(item, error.with_traceback(None))
+                    continue
+                waiter = CollectedWaiter(token, operation, task, self, False, None, None, collector)
+                waiters[token] = in_flight[operation.key] = waiter
+                submissions.append(OperationSubmitted(token, operation, strategy, values, traces))
+        finally:  # Also if the iterator raises.
+            if submissions:
+                self.feed(OperationsSubmitted(tuple(submissions)))
+
+    def _not_sent(self, make: Callable[..., DocumentOperation]) -> Callable[..., DocumentOperation]:
+        """Return a function that raises the error of an ended client, or that of ``make``."""
+
+        def refuse(*item: object) -> DocumentOperation:
+            raise self._ending(f"{make(*item).name} was not sent")
+
+        return refuse
+
+    @trio.lowlevel.enable_ki_protection
+    def abandon_collected(self, waiter: CollectedWaiter[Asked, Outcome]) -> bool:
+        """Abandon a submission of ``submit`` that has no outcome. Return whether it may have been or may be applied."""
+        is_ambiguous = self._may_apply(waiter.token, waiter.asked)
+        self.abandon(waiter)
+        return is_ambiguous
+
+    @trio.lowlevel.enable_ki_protection
     async def open_rows(
         self, request: ServiceRequest, strategy: AnyRetryStrategy | None, parent: RequestSpan | None
     ) -> OpenRows:
@@ -417,14 +475,17 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         """Return the ambiguity and the error context of an operation that is about to be abandoned. Never raise."""
         name, key = asked.name, asked.key if isinstance(asked, DocumentOperation) else None
         try:
-            # While the machine handles an event, it may be about to send the operation, even if its state says
-            # otherwise.
-            ambiguous = self._cluster_machine.is_ambiguous(token) or (self._is_feeding and not asked.idempotent)
+            ambiguous = self._may_apply(token, asked)
             context = self._cluster_machine.error_context(token, trio.current_time())
         except BaseException as error:
             self._break_down(error)
             return AbandonedOperation(name, key, ambiguous=True)
         return AbandonedOperation(name, key, ambiguous, context or ErrorContext(operation=name, key=key))
+
+    def _may_apply(self, token: Token, asked: Asked) -> bool:
+        """Return whether an operation that is abandoned now may have been or may still be applied."""
+        # While the machine handles an event, it may be about to send the operation, even if its state says otherwise.
+        return self._cluster_machine.is_ambiguous(token) or (self._is_feeding and not asked.idempotent)
 
     async def _submit_asked(
         self, waiter: Waiter[Asked, Outcome], asked: Inquiry | ServiceRequest, strategy: AnyRetryStrategy | None

@@ -33,26 +33,34 @@ class BackgroundWork(Protocol):
         ...
 
 
-class _Leaving:
-    """``__aexit__`` of ``in_background`` as a plain function instead of a method.
+class Leavable(Protocol):
+    """Block whose ``__aexit__`` is ``Leaving()``."""
+
+    async def leave(self, body_error: BaseException | None) -> None:
+        """End the block, and raise the exception that replaces ``body_error``, if there is one."""
+        ...
+
+
+class Leaving:
+    """``__aexit__`` of a block as a plain function instead of a method.
 
     After Python calls a bound ``__aexit__``, and before it awaits the result, it checks for signals in the frame of the
     block. Python enters a plain function without this check.
     """
 
-    def __get__(self, block: in_background[T] | None, kind: type[in_background[T]]) -> Leave:
+    def __get__(self, block: Leavable | None, kind: type[Leavable]) -> Leave:
         # An exit stack gets the attribute from the class, and passes the block.
         return (lambda given, *ending: _leave(given)(*ending)) if block is None else _leave(block)
 
 
-def _leave(block: in_background[T]) -> Leave:
+def _leave(block: Leavable) -> Leave:
     """Return the function that ends ``block``. The block does not store it: both would form a cycle."""
 
     @trio.lowlevel.enable_ki_protection
     async def leave(
         kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await block._end(error)
+        await block.leave(error)
 
     return leave
 
@@ -93,13 +101,13 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
         try:
             await self._service.started.wait()
         except BaseException as error:
-            await self._end(error)
+            await self.leave(error)
             raise
         return self._gives
 
-    __aexit__ = _Leaving()
+    __aexit__ = Leaving()
 
-    async def _end(self, body_error: BaseException | None) -> None:
+    async def leave(self, body_error: BaseException | None) -> None:
         """End the service, and raise the exception that replaces the exception of the block, if there is one."""
         assert self._nursery is not None
         self._service.close()

@@ -60,5 +60,5 @@ class RetryReports:
         """Write a log record in the context of the task that waits for an operation, and in the span of its call."""
         waiter = self._waiters.open.get(token)
         # A copy can be entered even while another task runs in the original context.
-        context = waiter.task.context.copy() if waiter is not None and waiter.is_parked else copy_context()
+        context = waiter.task.context.copy() if waiter is not None else copy_context()
         context.run(self._calls.in_span, token, write, report)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextvars import copy_context
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -88,5 +87,5 @@ class WatchedOperations:
 
 def _report(waiter: Waiter[Q, R], report: RetryReport, hooks: Sequence[RetryHook]) -> None:
     # Use the context of the calling task, so that a hook sees that task's variables.
-    run: Callable[..., None] = waiter.task.context.run if waiter.is_parked else copy_context().run
-    run(call_hooks, report, hooks)
+    context = waiter.task.context if waiter.is_parked else waiter.task.context.copy()
+    context.run(call_hooks, report, hooks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._collection.binary import BinaryCollection
-from triclinium._collection.documents import DocumentOperations
+from triclinium._collection.bulk import BulkOperations
 from triclinium._collection.replicas import ReplicaOperations
 from triclinium._collection.scans import ScanOperations
 from triclinium._collection.subdocuments import SubdocumentOperations
@@ -12,7 +12,7 @@ from triclinium._management.query_indexes import CollectionQueryIndexManager
 from triclinium_core.kv.operation.document_operations import Keyspace
 
 
-class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, ScanOperations):
+class Collection(BulkOperations, SubdocumentOperations, ReplicaOperations, ScanOperations):
     """Documents under string keys.
 
     Common to all operations:

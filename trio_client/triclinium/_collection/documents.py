@@ -112,9 +112,7 @@ class DocumentOperations(CollectionBase):
             DocumentNotFoundException: the document does not exist.
             DocumentLockedException: the document is locked, and a retry was refused.
         """
-        return await self._driver.perform(
-            MutationResult, lambda: Touch(self._keyspace, key, expiry_field(expiry)), retry_strategy, parent_span
-        )
+        return await self._driver.perform(MutationResult, self._touch, retry_strategy, parent_span, key, expiry)
 
     async def get_and_lock(
         self,
@@ -180,20 +178,17 @@ class DocumentOperations(CollectionBase):
             EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
             ValueTooLargeException: the document is larger than the server stores.
         """
-
-        def operation() -> Insert:
-            document, seconds = self._encoded(Insert, durability, value, transcoder)
-            return Insert(
-                self._keyspace,
-                key,
-                document.data,
-                document.flags,
-                expiry_field(expiry),
-                durability=durability,
-                encode_seconds=seconds,
-            )
-
-        return await self._driver.perform(MutationResult, operation, retry_strategy, parent_span)
+        return await self._driver.perform(
+            MutationResult,
+            self._insert,
+            retry_strategy,
+            parent_span,
+            key,
+            value,
+            expiry=expiry,
+            durability=durability,
+            transcoder=transcoder,
+        )
 
     async def upsert(
         self,
@@ -218,21 +213,18 @@ class DocumentOperations(CollectionBase):
             DocumentLockedException: the document is locked, and a retry was refused.
             ValueTooLargeException: the document is larger than the server stores.
         """
-
-        def operation() -> Upsert:
-            document, seconds = self._encoded(Upsert, durability, value, transcoder)
-            return Upsert(
-                self._keyspace,
-                key,
-                document.data,
-                document.flags,
-                expiry_field(expiry),
-                preserve_expiry,
-                durability=durability,
-                encode_seconds=seconds,
-            )
-
-        return await self._driver.perform(MutationResult, operation, retry_strategy, parent_span)
+        return await self._driver.perform(
+            MutationResult,
+            self._upsert,
+            retry_strategy,
+            parent_span,
+            key,
+            value,
+            expiry=expiry,
+            preserve_expiry=preserve_expiry,
+            durability=durability,
+            transcoder=transcoder,
+        )
 
     async def replace(
         self,
@@ -259,27 +251,19 @@ class DocumentOperations(CollectionBase):
             DocumentLockedException: the document is locked, and a retry was refused.
             ValueTooLargeException: the document is larger than the server stores.
         """
-
-        def operation() -> Replace:
-            if check_flag(preserve_expiry, "preserve_expiry") and expiry is not None:
-                raise InvalidArgumentException(
-                    f"expiry={shown(expiry)} cannot be combined with preserve_expiry; omit one of them",
-                    parameter="expiry",
-                )
-            document, seconds = self._encoded(Replace, durability, value, transcoder)
-            return Replace(
-                self._keyspace,
-                key,
-                document.data,
-                document.flags,
-                expiry_field(expiry),
-                preserve_expiry,
-                cas,
-                durability=durability,
-                encode_seconds=seconds,
-            )
-
-        return await self._driver.perform(MutationResult, operation, retry_strategy, parent_span)
+        return await self._driver.perform(
+            MutationResult,
+            self._replace,
+            retry_strategy,
+            parent_span,
+            key,
+            value,
+            expiry=expiry,
+            preserve_expiry=preserve_expiry,
+            durability=durability,
+            transcoder=transcoder,
+            cas=cas,
+        )
 
     async def remove(
         self,
@@ -301,6 +285,78 @@ class DocumentOperations(CollectionBase):
             MutationResult, Remove, retry_strategy, parent_span, self._keyspace, key, cas, durability=durability
         )
 
+    # -- Operations of one document. The calls above and the bulk calls use them.
+
+    def _insert(
+        self,
+        key: str,
+        value: object,
+        *,
+        expiry: Duration | datetime | None,
+        durability: DurabilityLevel,
+        transcoder: Transcoder | None,
+    ) -> Insert:
+        document, seconds = self._encoded(Insert, durability, value, transcoder)
+        return Insert(
+            self._keyspace,
+            key,
+            document.data,
+            document.flags,
+            expiry_field(expiry),
+            durability=durability,
+            encode_seconds=seconds,
+        )
+
+    def _upsert(
+        self,
+        key: str,
+        value: object,
+        *,
+        expiry: Duration | datetime | None,
+        preserve_expiry: bool,
+        durability: DurabilityLevel,
+        transcoder: Transcoder | None,
+    ) -> Upsert:
+        document, seconds = self._encoded(Upsert, durability, value, transcoder)
+        return Upsert(
+            self._keyspace,
+            key,
+            document.data,
+            document.flags,
+            expiry_field(expiry),
+            preserve_expiry,
+            durability=durability,
+            encode_seconds=seconds,
+        )
+
+    def _replace(
+        self,
+        key: str,
+        value: object,
+        *,
+        expiry: Duration | datetime | None,
+        preserve_expiry: bool,
+        durability: DurabilityLevel,
+        transcoder: Transcoder | None,
+        cas: Cas = ANY_CAS,
+    ) -> Replace:
+        check_kept_expiry(expiry, preserve_expiry=preserve_expiry)
+        document, seconds = self._encoded(Replace, durability, value, transcoder)
+        return Replace(
+            self._keyspace,
+            key,
+            document.data,
+            document.flags,
+            expiry_field(expiry),
+            preserve_expiry,
+            cas,
+            durability=durability,
+            encode_seconds=seconds,
+        )
+
+    def _touch(self, key: str, expiry: Duration | datetime | None) -> Touch:
+        return Touch(self._keyspace, key, expiry_field(expiry))
+
     def _encoded(
         self, kind: type[Store], durability: DurabilityLevel, value: object, transcoder: Transcoder | None
     ) -> tuple[EncodedValue, float]:
@@ -318,3 +374,16 @@ def _get_that_may_miss(keyspace: Keyspace, key: str, transcoder: Transcoder) -> 
     if call is not None:
         call.expected = (DocumentNotFoundException,)
     return Get(keyspace, key, transcoder)
+
+
+def check_kept_expiry(expiry: Duration | datetime | None, *, preserve_expiry: bool) -> None:
+    """Refuse the expiry of a replacement that keeps the old one.
+
+    Raises:
+        InvalidArgumentException: both are given, or ``preserve_expiry`` is not a bool.
+    """
+    if check_flag(preserve_expiry, "preserve_expiry") and expiry is not None:
+        raise InvalidArgumentException(
+            f"expiry={shown(expiry)} cannot be combined with preserve_expiry; omit one of them",
+            parameter="expiry",
+        )

@@ -15,6 +15,7 @@ import trio
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._cluster_driver.hidden_nursery import in_background
 from triclinium._deadlines import Report, leave_reason, noted
+from triclinium._error_copies import copy_of
 from triclinium._telemetry.wrapping import SharedCall, Wrapping
 from triclinium._trio_run import TrioRun
 from triclinium_core import errors
@@ -143,27 +144,9 @@ class FanOutResults(Generic[T_co]):
             if self._taken:
                 return self._taken.popleft()
             if self._fan_out.is_over:
-                raise _copy_of(self._fan_out.failure)
+                failure = self._fan_out.failure
+                raise StopAsyncIteration if failure is None else copy_of(failure)
             await self._tasks.takers.park()
-
-
-def _copy_of(failure: Exception | None) -> Exception:
-    """Return the exception that ends the iteration: a copy of ``failure``, or StopAsyncIteration for None.
-
-    The fan-out keeps its errors. If such an error were raised, it would form a cycle with the frames of the caller.
-    """
-    if failure is None:
-        return StopAsyncIteration()
-    # Avoid the constructor: the user's class may have one with other arguments or side effects.
-    try:
-        raised = type(failure).__new__(type(failure), *failure.args)
-    except Exception:
-        # Raise the error itself if it cannot be copied. The garbage collector frees its cycle.
-        return failure
-    notes = {"__notes__": [*failure.__notes__]} if hasattr(failure, "__notes__") else {}
-    raised.__dict__.update({**failure.__dict__, **notes})
-    raised.__cause__, raised.__suppress_context__ = failure.__cause__, failure.__suppress_context__
-    return raised
 
 
 def in_block(

@@ -69,7 +69,8 @@ class Consultations(Generic[Q, R]):
     def _context(self, token: neutral.Token) -> Context:
         """Return the context of the waiting task, so that the strategy sees that task's variables."""
         waiter = self._waiters.open.get(token)
-        return waiter.task.context if waiter is not None and waiter.is_parked else copy_context()
+        # A copy can be entered even while the task itself runs.
+        return waiter.task.context.copy() if waiter is not None else copy_context()
 
     @trio.lowlevel.enable_ki_protection
     async def _answer(

@@ -279,6 +279,8 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
             self._break_down(error)
         finally:
             self._is_feeding = False
+        if self._waiters.collected:
+            self._waiters.deliver()
 
     def _handle(self, event: E | NeutralEvent) -> None:
         try:
@@ -315,6 +317,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
     def _settle_all(self) -> None:
         for token, waiter in list(self._waiters.open.items()):
             self._settle(token, None, self._ending(self._state_of(waiter)))
+        self._waiters.deliver()
 
     def _state_of(self, waiter: Waiter[Q, R]) -> str:
         """Return the state of a task's submission at the end of the driver, in words."""

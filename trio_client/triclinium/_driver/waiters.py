@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -67,11 +70,34 @@ class Waiter(msgspec.Struct, Generic[Q, R], eq=False, gc=False):
         del self.task, self.asked, self.owner
 
 
+class Collector(Protocol[Q, R]):
+    """Object that collects the outcomes of many submissions of one task, which does not wait for each."""
+
+    open: dict[str, CollectedWaiter[Q, R]]
+    """Submissions without an outcome, by key. The driver adds them."""
+
+    def refuse(self, item: tuple[object, ...], error: Exception, /) -> None:
+        """Take the error of an item that is not submitted."""
+        ...
+
+    def collect(self, waiters: Iterable[CollectedWaiter[Q, R]], /) -> None:
+        """Take the outcomes of submissions that have ended. Never raises."""
+        ...
+
+
+class CollectedWaiter(Waiter[Q, R], Generic[Q, R], eq=False, gc=False):
+    """Submission whose outcome goes to a collector."""
+
+    collector: Collector[Q, R] | None = None
+
+
 class Waiters(Generic[Q, R]):
     """Waiting tasks by token."""
 
     def __init__(self) -> None:
         self.open: dict[Token, Waiter[Q, R]] = {}
+        self.collected: list[CollectedWaiter[Q, R]] = []
+        """Submissions that have ended, and whose collectors do not have the outcomes yet."""
         self.newest_at_alarm: Token | None = None
         """Newest token at the time of the alarm; None when no alarm is being handled."""
         self.old_settled: int = 0
@@ -90,7 +116,15 @@ class Waiters(Generic[Q, R]):
             waiter.result, waiter.error = result, error
             if waiter.is_parked:
                 trio.lowlevel.reschedule(waiter.task, waiter)  # type: ignore[arg-type]  # it has what trio asks for
+            elif isinstance(waiter, CollectedWaiter):
+                self.collected.append(waiter)
         return waiter
+
+    def deliver(self) -> None:
+        """Pass the outcomes to their collectors: one call for each collector in a row."""
+        collected, self.collected = self.collected, []
+        for collector, waiters in groupby(collected, attrgetter("collector")):
+            collector.collect(waiters)
 
     def begin_alarm(self) -> None:
         """Record which tokens are older than the current alarm."""

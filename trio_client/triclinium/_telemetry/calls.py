@@ -18,6 +18,7 @@ from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 P = ParamSpec("P")
 T = TypeVar("T")
 V = TypeVar("V")
+A = TypeVar("A", bound=Asked)
 
 
 class Calls:
@@ -31,9 +32,7 @@ class Calls:
         self.open: dict[Token, CallSpans | PartSpans] = {}
         self._telemetry = telemetry
 
-    def observed(
-        self, token: Token, parent: RequestSpan | SharedCall | None, make: Callable[P, Asked]
-    ) -> Callable[P, Asked]:
+    def observed(self, token: Token, parent: RequestSpan | SharedCall | None, make: Callable[P, A]) -> Callable[P, A]:
         """Return a function that builds an operation or a request like ``make``, and begins its call.
 
         If ``make`` raises before it encodes a value, there is no span. If it raises later, the function ends the spans
@@ -47,7 +46,7 @@ class Calls:
                 tracer.
         """
 
-        def made(*args: P.args, **kwargs: P.kwargs) -> Asked:
+        def made(*args: P.args, **kwargs: P.kwargs) -> A:
             if isinstance(parent, SharedCall):
                 if parent.spans is not None:
                     self.open[token] = parent.spans.part()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         RequestAction,
         RetryAfter,
     )
+    from triclinium_core.retry.couchbase.ambiguity import may_be_applied
     from triclinium_core.retry.couchbase.circuit_breaker import (
         BreakerEvent,
         BreakerState,
@@ -188,6 +189,7 @@ _MODULE_OF = {
     "is_idempotent": "triclinium_core.retry.couchbase.tables.idempotency",
     "judge": "triclinium_core.retry.couchbase.orchestrator",
     "loaded": "triclinium_core.retry.couchbase.failures",
+    "may_be_applied": "triclinium_core.retry.couchbase.ambiguity",
     "not_begun": "triclinium_core.retry.couchbase.failures",
     "parse_entry": "triclinium_core.retry.couchbase.tables.error_map",
     "parse_error_map": "triclinium_core.retry.couchbase.tables.error_map",
@@ -279,6 +281,7 @@ __all__ = [
     "is_idempotent",
     "judge",
     "loaded",
+    "may_be_applied",
     "not_begun",
     "parse_entry",
     "parse_error_map",

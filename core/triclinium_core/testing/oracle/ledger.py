@@ -23,12 +23,12 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.kv.wire.leb128 import decode_unsigned
 from triclinium_core.retry.backoff import RESOLUTION
-from triclinium_core.retry.couchbase import RetryReason, Status
+from triclinium_core.retry.couchbase import RetryReason, Status, may_be_applied
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.commands.index import CHANGING_OPCODES, DATA_OPCODES
 from triclinium_core.testing.fakes.faults import AnswerNotMyVbucket, AnswerStatus, CommandFault, Delay, WrongLength
 from triclinium_core.testing.fault_catalogue import RETRIED_BY_MAP, RETRIED_STATUSES
-from triclinium_core.testing.oracle.submissions import Instant, Submission, Violation, may_be_applied
+from triclinium_core.testing.oracle.submissions import Instant, Submission, Violation
 
 SURVIVABLE_DELAY = 0.5
 """Maximum delay in seconds of a response that still arrives before the deadline."""

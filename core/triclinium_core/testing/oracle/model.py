@@ -18,10 +18,11 @@ from typing import NamedTuple
 from triclinium_core import errors
 from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.results import Cas, CounterResult, ExistsResult, GetResult, MutationResult, Result
+from triclinium_core.retry.couchbase import may_be_applied
 from triclinium_core.testing.fakes.store.documents import LOCKED_CAS
 from triclinium_core.testing.oracle import unique_values
 from triclinium_core.testing.oracle.document_history import DocumentHistory
-from triclinium_core.testing.oracle.submissions import Instant, Place, Submission, Violation, may_be_applied
+from triclinium_core.testing.oracle.submissions import Instant, Place, Submission, Violation
 
 DROP = 0
 """Token for the removal of a document because its collection was dropped, without an operation."""

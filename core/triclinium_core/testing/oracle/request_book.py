@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 
 from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRetry
-from triclinium_core.retry.couchbase import RetryReason
+from triclinium_core.retry.couchbase import RetryReason, may_be_applied
 from triclinium_core.services.answer.incoming_answer import HELD_SIZE_BYTES
 from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.services.faults import CloseAnnounced, CutBody
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest
 from triclinium_core.testing.oracle.ledger import SURVIVABLE_DELAY
-from triclinium_core.testing.oracle.submissions import Instant, Violation, may_be_applied
+from triclinium_core.testing.oracle.submissions import Instant, Violation
 from triclinium_core.testing.request_templates import DrawnRequest, RequestKey, is_preparation, key_of
 
 SURVIVABLE_STRIKES = 3

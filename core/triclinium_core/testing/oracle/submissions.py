@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from triclinium_core import errors
 from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.subdocument.subdocument_requests import MutateIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
-from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.commands.index import CHANGING_OPCODES
 
@@ -126,12 +124,3 @@ class Submission:
         """Record that the operation had certainly been applied by ``instant``."""
         self.applied_by = min(self.applied_by, instant)
         self.over_by = min(self.over_by, instant)
-
-
-def may_be_applied(error: errors.CouchbaseException) -> bool:
-    """Return whether an operation that failed with ``error`` may have been applied, according to the error."""
-    if isinstance(
-        error, errors.AmbiguousTimeoutException | errors.DurabilityAmbiguousException | errors.DecodingFailureException
-    ):
-        return True
-    return error.context.refused_reason in (RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, RetryReason.UNKNOWN)

@@ -7,16 +7,12 @@ import math
 import pytest
 
 from tests.core.testing.asked import HOTELS, at, exists, get, increment, lock, named, remove, touch, upsert
-from tests.rows import rows
-from triclinium_core import errors
-from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
-from triclinium_core.retry.couchbase import RetryReason
-from triclinium_core.testing.oracle.submissions import CHANGES_CAS, NEVER, Place, Submission, may_be_applied
+from triclinium_core.testing.oracle.submissions import CHANGES_CAS, NEVER, Place, Submission
 
 
 def submission(operation: document_operations.DocumentOperation) -> Submission:
@@ -106,25 +102,3 @@ def test_applied() -> None:
 
     assert (at(3), at(3)) == (begun.applied_by, begun.over_by)
     assert (at(4), at(2)) == (over.applied_by, over.over_by)
-
-
-@rows(
-    ("error", "may_be"),
-    [
-        (errors.AmbiguousTimeoutException(), True),
-        (errors.DurabilityAmbiguousException(), True),
-        (errors.UnambiguousTimeoutException(), False),
-        (errors.DocumentNotFoundException(), False),
-        (errors.RequestCanceledException(), False),
-        *(
-            (
-                errors.RequestCanceledException("", ErrorContext(refused_reason=reason)),
-                reason in (RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, RetryReason.UNKNOWN),
-            )
-            for reason in RetryReason
-        ),
-    ],
-)
-def test_may_be_applied(error: errors.CouchbaseException, may_be: bool) -> None:
-    """A failed operation may have been applied only if its error, or the reason of its refused retry, is ambiguous."""
-    assert may_be == may_be_applied(error)

@@ -1,0 +1,50 @@
+"""Items, counts and log of the bulk blocks that tests run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+
+from tests.trio_client.pair import Pair
+from triclinium.bulk import BulkOutcomes, BulkWrites
+from triclinium.testing import Opcode
+from triclinium_core.kv.operation.results import MutationResult
+
+SLOW = 1.0
+"""Seconds by which a delayed response is late; shorter than the timeout of an operation."""
+
+
+def pairs(count: int) -> list[tuple[str, int]]:
+    """Return keys with values."""
+    return [(f"k{number}", number) for number in range(count)]
+
+
+def stored(pair: Pair) -> list[str]:
+    """Return the keys of ``pairs`` whose documents exist, in order."""
+    documents = pair.fake.nodes.documents
+    return [key for key, _ in pairs(300) if documents.get("travel", key) is not None]
+
+
+def sent(pair: Pair) -> list[bytes]:
+    """Return the keys of all changes that the node received."""
+    return [command.key for command in pair.fake.node.command_log if command.opcode == Opcode.SET]
+
+
+def totals(outcomes: BulkWrites[MutationResult]) -> tuple[int, int, int, int]:
+    """Return the four counts of a block."""
+    return outcomes.taken, outcomes.succeeded, outcomes.not_applied_count, outcomes.ambiguous_count
+
+
+class MineError(Exception):
+    """Exception of a source or of a body."""
+
+
+def broken(count: int, error: BaseException) -> Iterator[tuple[str, object]]:
+    """Yield pairs, and then raise ``error``."""
+    yield from pairs(count)
+    raise error
+
+
+async def run(block: BulkOutcomes[object], body: Callable[[], Awaitable[object]]) -> None:
+    """Run a block with a body."""
+    async with block:
+        await body()

@@ -1,0 +1,299 @@
+"""Endings of a bulk block: exceptions, cancellations, sources that raise, and Control-C."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from tests.rows import rows
+from tests.trio_client._bulk.blocks import SLOW, MineError, broken, pairs, run, sent, totals
+from tests.trio_client.cancelling import Ending, Moments, at_every_moment, end_of
+from tests.trio_client.pair import open_pair
+from triclinium import errors, fail_after
+from triclinium._bulk.outcomes import BulkOutcomes
+from triclinium.bulk import BulkWrites
+from triclinium.testing import Opcode, delay, temporary_failure
+
+# -- Leaving by an exception or a cancellation.
+
+
+@rows(
+    "error",
+    [
+        MineError("mine"),
+        ExceptionGroup("mine", [ValueError(), ExceptionGroup("inner", [KeyError()])]),
+        BaseExceptionGroup("mine", [KeyboardInterrupt()]),
+        KeyboardInterrupt(),
+        StopAsyncIteration(),
+        GeneratorExit(),
+    ],
+)
+async def test_a_body_that_raises(error: BaseException, autojump_clock: MockClock) -> None:
+    """The exception leaves as the same object, unchanged; open operations are abandoned, and nothing more is sent."""
+    caught: BaseException | None = None
+    async with open_pair() as pair:
+        await pair.people.exists("ada")
+        pair.fake.node.faults.always(Opcode.SET, delay(SLOW))
+        wrong: Any = 7
+        block = pair.people.upsert_many([("a", 1), ("a", 2), (wrong, 1), *pairs(300)], concurrency=5)
+        try:
+            async with block:
+                await wait_all_tasks_blocked()
+                raise error
+        except BaseException as leaving:
+            caught = leaving
+        commands = len(sent(pair))
+        await trio.sleep(10)
+
+        assert caught is error
+        assert (None, None) == (error.__cause__, error.__context__)
+        assert not hasattr(error, "__notes__")
+        assert (5, 0, 2, 3) == totals(block)
+        assert (wrong, "a") == block.not_applied
+        assert ["a", "k0", "k1"] == sorted(block.ambiguous)
+        assert 3 == commands == len(sent(pair))
+        assert 0 == pair.cluster.statistics().open_operations
+
+
+async def test_abandoned_operations_are_reported(autojump_clock: MockClock) -> None:
+    """The timeout of ``fail_after`` around the block lists the abandoned operations; the lists of the block too."""
+    async with open_pair() as pair:
+        await pair.people.exists("ada")
+        pair.fake.node.faults.always(Opcode.SET, delay(SLOW))
+        block = pair.people.upsert_many(pairs(300), concurrency=4)
+        with pytest.raises(errors.AmbiguousTooSlowError) as caught, fail_after(SLOW / 2):
+            await run(block, lambda: anext(block))
+
+    assert ["k0", "k1", "k2", "k3"] == sorted(each.key or "" for each in caught.value.operations)
+    assert (4, 0) == (caught.value.ambiguous_count, caught.value.unambiguous_count)
+    assert ["k0", "k1", "k2", "k3"] == sorted(block.ambiguous)
+    assert (4, 0, 0, 4) == totals(block)
+
+
+async def test_a_cancelled_exit(autojump_clock: MockClock) -> None:
+    """A scope around the block also ends the wait of the exit, and the operations; BulkFailure is not raised."""
+    async with open_pair() as pair:
+        pair.fake.node.faults.next(Opcode.SET, delay(SLOW), times=2)
+        with trio.move_on_after(SLOW / 2) as scope:
+            async with pair.people.upsert_many([("bad", object()), *pairs(2)]) as block:
+                pass
+
+        assert scope.cancelled_caught
+        assert (3, 0, 1, 2) == totals(block)
+
+
+async def test_a_scope_inside_the_body(autojump_clock: MockClock) -> None:
+    """A scope inside the body ends only the wait: the operations continue, and no outcome is lost."""
+    async with open_pair() as pair:
+        pair.fake.node.faults.always(Opcode.SET, delay(SLOW))
+        waits = 0
+        keys: list[str] = []
+        async with pair.people.upsert_many(pairs(20), concurrency=4) as block:
+            while len(keys) < 20:
+                with trio.move_on_after(SLOW / 8) as scope:
+                    keys.append((await anext(block))[0])
+                waits += scope.cancelled_caught
+            with pytest.raises(StopAsyncIteration):
+                await anext(block)
+
+        assert waits > 20
+        assert sorted(key for key, _ in pairs(20)) == sorted(keys)
+        assert (20, 20, 0, 0) == totals(block)
+
+
+async def test_a_cancelled_outcome_that_has_arrived(autojump_clock: MockClock) -> None:
+    """``__anext__`` in a cancelled scope raises at its checkpoint and leaves finished outcomes for the next call."""
+    async with open_pair() as (_, _, people), people.upsert_many(pairs(3)) as block:
+        await trio.sleep(SLOW)
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await anext(block)
+
+        assert scope.cancelled_caught
+        assert ["k0", "k1", "k2"] == sorted([key async for key, _ in block])
+
+
+# -- Sources that raise.
+
+
+@rows("error", [MineError("mine"), ExceptionGroup("mine", [ValueError()]), trio.ClosedResourceError()])
+async def test_a_source_that_raises(error: Exception, autojump_clock: MockClock) -> None:
+    """Earlier items are delivered first; then the iteration raises the same exception, once, before BulkFailure."""
+    async with open_pair() as pair:
+        for key, value in pairs(3):
+            await pair.people.upsert(key, value)
+        block = pair.people.insert_many(broken(5, error))
+        caught: list[BaseException] = []
+        keys: list[str] = []
+
+        async def read() -> None:
+            async for key, _ in block:
+                keys.append(key)  # the iteration raises
+
+        try:
+            await run(block, read)
+        except BaseException as raised:
+            caught.append(raised)
+
+        assert [id(error)] == [id(each) for each in caught]
+        assert ["k0", "k1", "k2", "k3", "k4"] == sorted(keys)
+        assert (5, 2, 3, 0) == totals(block)
+
+
+async def test_the_exit_raises_the_sources_exception(autojump_clock: MockClock) -> None:
+    """If the body does not iterate to the end, the exit raises the source's exception instead of BulkFailure."""
+
+    async def stop() -> None:
+        await trio.sleep(SLOW)
+        block.stop()
+
+    async def read_one() -> None:
+        await anext(block)
+
+    for body in (trio.lowlevel.checkpoint, read_one, stop):
+        error = MineError()
+        async with open_pair() as (_, _, people):
+            block = people.upsert_many(broken(5, error), concurrency=8)
+            with pytest.raises(MineError) as caught:
+                await run(block, body)
+
+        assert caught.value is error
+        assert (5, 5, 0, 0) == totals(block)
+
+
+async def test_a_caught_source_exception(autojump_clock: MockClock) -> None:
+    """After a body has caught the source's exception, the iteration ends, and leaving raises the BulkFailure."""
+
+    async def read_twice() -> None:
+        with pytest.raises(MineError):
+            [each async for each in block]
+        assert [] == [each async for each in block]
+
+    async with open_pair() as (_, _, people):
+        block = people.replace_many(broken(2, MineError()))
+        with pytest.raises(errors.BulkFailure) as caught:
+            await run(block, read_twice)
+
+    assert 2 == caught.value.count
+
+
+async def test_the_bodys_exception_wins(autojump_clock: MockClock) -> None:
+    """The exception of the body leaves the block, even if the source raised one before."""
+
+    async def fail_later() -> None:
+        await trio.sleep(SLOW)
+        raise KeyError
+
+    async with open_pair() as (_, _, people):
+        with pytest.raises(KeyError):
+            await run(people.upsert_many(broken(0, MineError())), fail_later)
+
+
+@rows("error", [KeyboardInterrupt(), SystemExit(3)])
+async def test_a_source_that_ends_the_program(error: BaseException, autojump_clock: MockClock) -> None:
+    """KeyboardInterrupt and SystemExit of a source leave the block as the same object, and the operations end."""
+    caught: BaseException | None = None
+    async with open_pair() as pair:
+        pair.fake.node.faults.always(Opcode.SET, delay(SLOW))
+        block = pair.people.upsert_many(broken(2, error))
+        try:
+            async with block:
+                await trio.sleep_forever()
+        except BaseException as raised:
+            caught = raised
+
+        assert caught is error
+        assert 2 == block.taken == block.not_applied_count + block.ambiguous_count
+        assert 0 == pair.cluster.statistics().open_operations
+
+
+# -- Control-C.
+
+
+@pytest.mark.native
+def test_control_c_at_every_line() -> None:
+    """SIGINT at any line of the block's own code is raised unwrapped, and ends the operations and the tasks."""
+
+    def interrupt_at(number: int) -> bool:
+        """Run a block with SIGINT at a line of its code. Return whether there is such a line."""
+        lines = 0
+
+        def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+            nonlocal lines
+            if not frame.f_code.co_filename.endswith("_bulk/outcomes.py"):
+                return None
+            if event == "line":
+                lines += 1
+                if lines == number:
+                    signal.raise_signal(signal.SIGINT)
+            return trace
+
+        async def main() -> None:
+            async with open_pair() as pair:
+                await pair.people.exists("ada")
+                tracing = sys.gettrace()
+                sys.settrace(trace)
+                try:
+                    async with pair.people.upsert_many(pairs(3)) as block:
+                        async for _ in block:
+                            pass
+                finally:
+                    sys.settrace(tracing)
+                    assert 0 == pair.cluster.statistics().open_operations
+
+        try:
+            trio.run(main, clock=MockClock(autojump_threshold=0))
+        except KeyboardInterrupt:
+            assert lines >= number
+        return lines >= number
+
+    number = 1
+    while interrupt_at(number):
+        number += 1
+
+    assert number > 20
+
+
+def test_a_block_has_the_documented_base() -> None:
+    """Both kinds of blocks are BulkOutcomes."""
+    assert issubclass(BulkWrites, BulkOutcomes)
+
+
+# -- Cancellation at every moment.
+
+
+def test_cancellation_at_every_moment() -> None:
+    """Whenever a block is cancelled, each item has one ending, ``fail_after`` reports those in flight, and no more."""
+
+    async def play(moments: Moments) -> tuple[Ending, tuple[int, ...], int, int]:
+        async with open_pair() as pair:
+            pair.fake.node.faults.next(Opcode.SET, temporary_failure())
+            block = pair.people.upsert_many([("a", 1), ("b", 2), ("a", 3)], concurrency=2)
+
+            async def read() -> None:
+                async with block:
+                    async for _, outcome in block:
+                        outcome.result()
+
+            ending = await end_of(read, moments)
+            await trio.sleep(10)
+            await pair.people.upsert("a", 4)
+            ambiguous = sum(each.ambiguous for each in ending.abandoned)
+            return ending, totals(block), ambiguous, pair.cluster.statistics().open_operations
+
+    undisturbed, cancelled, moments, _ = at_every_moment(play)
+
+    assert ("NoneType", (3, 3, 0, 0), 0, 0) == (undisturbed[0].outcome, *undisturbed[1:])
+    assert moments > 10
+    for ending, (taken, succeeded, not_applied, ambiguous), reported, still_open in cancelled:
+        assert taken == succeeded + not_applied + ambiguous
+        assert (ambiguous, 0) == (reported, still_open)
+        assert len(ending.abandoned) <= not_applied + ambiguous
+        assert ending.was_caught == (ending.outcome is None)

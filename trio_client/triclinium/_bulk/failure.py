@@ -1,0 +1,54 @@
+"""Exception of a bulk block with failures that its body did not look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.shown import short_repr
+
+LISTED_MAX = 20
+"""Maximum number of failures that the exception lists."""
+
+
+class BulkFailure(CouchbaseException, rfc_class=CouchbaseException):
+    """Operations of a bulk block failed, and the body of the block used neither ``result()`` nor ``error`` of them.
+
+    It is no group: ``except BulkFailure`` catches it. The RFCs have no bulk operations.
+    """
+
+    # Tracebacks show this module; users import the class from it.
+    __module__ = "triclinium.errors"
+
+    count: int = 0
+    """Number of these failures."""
+    failures: tuple[tuple[str, Exception], ...] = ()
+    """Key and exception of the first failures, at most 20."""
+    counts: Mapping[type[Exception], int] = {}
+    """Number of these failures by class."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        names = ("count", "failures", "counts")
+        return type(self), (self.message, self.context), {name: getattr(self, name) for name in names}
+
+
+def bulk_failure(
+    taken: int, failures: tuple[tuple[str, Exception], ...], counts: Mapping[type[Exception], int]
+) -> BulkFailure:
+    """Return the exception for failures.
+
+    Args:
+        taken: number of items that the block took from its source.
+        failures: key and exception of the first failures.
+        counts: number of failures by class.
+    """
+    count = sum(counts.values())
+    classes = ", ".join(f"{kind.__name__} {number}" for kind, number in counts.items())
+    first = "".join(f"; the first is {short_repr(key)}: {error}" for key, error in failures[:1])
+    error = BulkFailure(
+        f"{count} of {taken} operations failed ({classes}){first}; read outcome.result() of each, or pass errors='collect'",
+        ErrorContext(),
+    )
+    error.count, error.failures, error.counts = count, failures, dict(counts)
+    return error

@@ -1,0 +1,284 @@
+"""Background work of a bulk block: one operation for each item of the source.
+
+A task reads as many items as there is room for, and submits their operations together. The driver passes each outcome
+to ``collect``, so that no task waits for a single operation.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Generic, Literal, TypeVar, get_args
+
+import trio
+
+from triclinium._bulk.record import BulkOutcome, BulkRecord
+from triclinium._bulk.sources import Item, pair_of
+from triclinium._cluster_driver.cluster_driver import Asked, ClusterDriver, Outcome
+from triclinium._driver.waiters import CollectedWaiter
+from triclinium_core.checks import check_integer
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.document_operations import DocumentOperation
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.shown import shown
+from triclinium_core.telemetry.tracing import RequestSpan, check_parent
+
+R = TypeVar("R")
+
+Errors = Literal["raise", "collect"]
+"""Use of the failures that the body of a block did not look at: raise one ``BulkFailure``, or only record them."""
+
+CONCURRENCY_MAX = 16_384
+"""Maximum number of items at the same time: the number of requests that may be in flight on one connection."""
+
+ITEMS_AT_ONCE = 256
+"""Maximum number of items that are read between two checkpoints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operations(Generic[R]):
+    """Operations of a bulk block.
+
+    Args:
+        returns: type of their results.
+        make: builds the operation for the values of an item; raises for an item that the single call would refuse.
+        strategy: strategy of each operation; None for the cluster's.
+        parent: parent span of each operation; None for the tracer's choice.
+        concurrency: maximum number of items that are in flight, or finished and not taken by the body.
+        errors: use of the failures that the body did not look at.
+        has_values: whether each item is a pair of a key and a value, and not a key alone.
+
+    Raises:
+        InvalidArgumentException: a value is wrong.
+    """
+
+    returns: type[R]
+    make: Callable[..., DocumentOperation]
+    strategy: AnyRetryStrategy | None
+    parent: RequestSpan | None
+    concurrency: int
+    errors: Errors
+    has_values: bool = False
+
+    def __post_init__(self) -> None:
+        check_parent(self.parent)
+        check_integer(self.concurrency, "concurrency", 1, CONCURRENCY_MAX)
+        if self.errors not in get_args(Errors):
+            raise InvalidArgumentException(
+                f"errors={shown(self.errors)} must be one of {', '.join(get_args(Errors))}", parameter="errors"
+            )
+
+
+class BulkWork(Generic[R]):
+    """Operations of one block, until all items of the source are done or the block is left.
+
+    Args:
+        source: iterator of the items.
+        record: gets the counts and the failures.
+    """
+
+    def __init__(
+        self,
+        driver: ClusterDriver,
+        source: Iterator[object] | AsyncIterator[object],
+        operations: Operations[R],
+        record: BulkRecord,
+    ) -> None:
+        self.started: trio.Event = trio.Event()
+        self.open: dict[str, CollectedWaiter[Asked, Outcome]] = {}
+        """Submissions in flight, by key."""
+        self.finished: deque[tuple[str, BulkOutcome[R]]] = deque()
+        """Outcomes that the body has not taken, in order of completion."""
+        self.takers: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
+        """Tasks that wait for an outcome."""
+        self.room: int = operations.concurrency
+        """Number of items that may be taken from the source now."""
+        self.reader: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
+        """Task that reads the source, while there is no room."""
+        self.is_left: bool = False
+        """Whether the block was left."""
+        self.is_over: bool = False
+        """Whether no more outcomes arrive."""
+        self.was_iterated: bool = False
+        """Whether the body has requested an outcome, or has stopped the block."""
+        self.source_error: Exception | None = None
+        """Exception of the source, until it is raised."""
+        self._driver = driver
+        self._source = source
+        self._operations = operations
+        self._record = record
+        self._held: dict[str, deque[Item]] = {}
+        """Items that wait, because an earlier item with the same key is in flight."""
+        self._released: dict[str, None] = {}
+        """Keys whose next held item can be submitted, in order."""
+        self._worker: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
+        """Task that waits for released keys, and for the end."""
+        self._is_read = False
+        """Whether reading has ended."""
+        self._reading = trio.CancelScope()
+        self._shield = trio.CancelScope(shield=True)
+        self._task: trio.lowlevel.Task
+
+    # -- Tasks.
+
+    async def run(self) -> None:
+        """Read the source, and wait until all operations have ended. A cancellation abandons the open operations.
+
+        Before ``close``, the cancel scopes around the block have no effect.
+        """
+        self._task = trio.lowlevel.current_task()
+        self.started.set()
+        try:
+            with self._shield:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._read)
+                    while not (self._is_read and not self.open and not self._held):
+                        if self._released:
+                            self._submit_held(next(iter(self._released)))
+                        else:
+                            await self._worker.park()
+        finally:
+            self._abandon()
+            self.is_over = True
+            self.takers.unpark_all()
+
+    async def _read(self) -> None:
+        """Submit operations for the items of the source, while there is room."""
+        source = self._source
+        try:
+            with self._reading:
+                # Without a checkpoint before the first item, a block that is cancelled on entering would read it.
+                await trio.lowlevel.checkpoint()
+                if isinstance(source, AsyncIterator):
+                    async for given in source:
+                        self._take((given,))
+                        # A source that is shielded does not notice the end of reading.
+                        await trio.lowlevel.checkpoint_if_cancelled()
+                        if not self.room or not self._record.taken % ITEMS_AT_ONCE:
+                            await self._wait_for_room()
+                else:
+                    while self._take(islice(source, min(self.room, ITEMS_AT_ONCE))):
+                        await self._wait_for_room()
+        except Exception as error:
+            self.source_error = error
+        finally:
+            self._is_read = True
+            self._worker.unpark_all()
+
+    async def _wait_for_room(self) -> None:
+        if self.room:
+            await trio.lowlevel.checkpoint()
+        while not self.room:
+            await self.reader.park()
+
+    # -- Items.
+
+    def _take(self, given: Iterable[object]) -> bool:
+        """Submit the operations of items. Return False if there are no items."""
+        before = self._record.taken
+        self._submit(self._new_items(given))
+        return self._record.taken > before
+
+    def _new_items(self, given: Iterable[object]) -> Iterator[Item]:
+        """Yield the items whose key is not in flight, and hold the others."""
+        record, has_values, in_flight, held = self._record, self._operations.has_values, self.open, self._held
+        for each in given:
+            if not has_values:
+                item: Item = (each,)
+            elif type(each) is tuple and len(each) == 2:
+                item = each
+            else:
+                item = pair_of(each, record.taken + 1)
+            # Count the item only now: an item that is no pair is not taken.
+            record.taken += 1
+            self.room -= 1
+            key = item[0]
+            if isinstance(key, str) and (key in in_flight or key in held):
+                held.setdefault(key, deque()).append(item)
+            else:
+                yield item
+
+    def _submit_held(self, key: str) -> None:
+        del self._released[key]
+        items = self._held[key]
+        item = items.popleft()
+        if not items:
+            del self._held[key]
+        self._submit((item,))
+        if key not in self.open and key in self._held:
+            # The item was refused or has ended already, so that no response releases the next one.
+            self._released[key] = None
+
+    def _submit(self, items: Iterable[Item]) -> None:
+        operations = self._operations
+        self._driver.submit(
+            operations.make, items, self, strategy=operations.strategy, parent=operations.parent, task=self._task
+        )
+
+    def refuse(self, item: Item, error: Exception) -> None:
+        """Take the error of an item that is not submitted."""
+        key: str = item[0]  # type: ignore[assignment]  # an item of another type was refused because of it
+        self._finish([(key, self._record.failed(key, error, was_submitted=False))])
+
+    def collect(self, waiters: Iterable[CollectedWaiter[Asked, Outcome]]) -> None:
+        """Take the outcomes of operations from the driver."""
+        in_flight, held, returns, record = self.open, self._held, self._operations.returns, self._record
+        outcomes: list[tuple[str, BulkOutcome[R]]] = []
+        for waiter in waiters:
+            operation, result, error = waiter.asked, waiter.result, waiter.error
+            assert isinstance(operation, DocumentOperation)
+            key = operation.key
+            del in_flight[key]
+            if held and key in held:
+                self._released[key] = None
+            if error is None:
+                assert isinstance(result, returns), f"{operation.name} returned {result!r}"
+                record.succeeded += 1
+                outcomes.append((key, BulkOutcome(result)))
+            else:
+                outcomes.append((key, record.failed(key, error, was_submitted=True)))
+        self._finish(outcomes)
+        if self._released or (self._is_read and not in_flight):
+            self._worker.unpark_all()
+
+    def _finish(self, outcomes: Sequence[tuple[str, BulkOutcome[R]]]) -> None:
+        if self.is_left:
+            self._free(len(outcomes))
+        else:
+            self.finished.extend(outcomes)
+            self.takers.unpark_all()
+
+    def _free(self, count: int) -> None:
+        """Make room for further items, whose predecessors the body does not take."""
+        self.room += count
+        self.reader.unpark_all()
+
+    # -- Endings.
+
+    def stop(self) -> None:
+        """Read no further items. Operations in flight and held items complete."""
+        self.was_iterated = True
+        self._reading.cancel()
+
+    def close(self) -> None:
+        """Drop the outcomes that the body has not taken. Read on only if the body has not requested any outcome."""
+        self.is_left = True
+        self._shield.shield = False
+        if self.was_iterated:
+            # Before there is room for further items.
+            self.stop()
+        self._free(len(self.finished))
+        self.finished.clear()
+        self.takers.unpark_all()
+
+    def _abandon(self) -> None:
+        """Abandon the operations that have not ended, and record their keys."""
+        while self.open:
+            key, waiter = self.open.popitem()
+            self._record.ended(key, is_ambiguous=self._driver.abandon_collected(waiter))
+        for key, items in self._held.items():
+            for _ in items:
+                self._record.ended(key, is_ambiguous=False)
+        self._held.clear()
