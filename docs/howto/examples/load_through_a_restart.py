@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import trio
 import trio.testing
@@ -14,7 +14,6 @@ from triclinium.errors import AmbiguousTimeoutException, RequestCanceledExceptio
 from triclinium.testing import open_fake_cluster
 
 DOCUMENTS = 50_000
-AT_ONCE = 64
 LOST = (RequestCanceledException, AmbiguousTimeoutException)
 """Errors of a write that may have been applied: the connection, or the response, was lost."""
 
@@ -26,21 +25,23 @@ strategy = SimpleRetryStrategy(rng=random.Random(0), max_attempts=5)
 
 @triclinium.retried(strategy=strategy, on=LOST)
 async def write(collection: Collection, key: str, value: Mapping[str, int]) -> None:
-    """Write a document, also if its connection is lost."""
+    """Write a document, even if its connection is lost."""
     await collection.upsert(key, value)
 
 
-async def load(collection: Collection, items: Iterable[tuple[str, Mapping[str, int]]]) -> None:
-    """Write all documents, at most ``AT_ONCE`` at the same time."""
-    remaining = iter(items)
-
-    async def work() -> None:
-        for key, value in remaining:
-            await write(collection, key, value)
-
+async def load(collection: Collection, items: Mapping[str, Mapping[str, int]]) -> None:
+    """Write all documents, and write those again whose response was lost. Any other failure ends the load."""
+    lost: list[str] = []
+    async with collection.upsert_many(items) as outcomes:
+        async for key, outcome in outcomes:
+            if isinstance(outcome.error, LOST):
+                lost.append(key)
+            else:
+                outcome.result()
     async with trio.open_nursery() as nursery:
-        for _ in range(AT_ONCE):
-            nursery.start_soon(work)
+        for key in lost:
+            nursery.start_soon(write, collection, key, items[key])
+    print("writes whose response was lost:", "some" if lost else "none")
 
 
 async def main() -> None:
@@ -48,7 +49,7 @@ async def main() -> None:
     async with open_fake_cluster(nodes=3) as fake, fake.open_client(timeouts=patient) as cluster:
         numbers = cluster.bucket("default").default_collection()
         fake.nodes.restart(1, keep_data=True, after_requests=20_000, for_seconds=2)
-        await load(numbers, ((f"n{number}", {"square": number**2}) for number in range(DOCUMENTS)))
+        await load(numbers, {f"n{number}": {"square": number**2} for number in range(DOCUMENTS)})
 
         for change in fake.nodes.changes:
             print("end of" if change.is_end else "start of", change.name, "of node", change.node)

@@ -1,45 +1,75 @@
-"""Read many documents at the same time, with a bound on the operations in flight."""
+"""Load many documents with progress, repeat the writes that connections lost, and read all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import random
+import sys
+from collections.abc import Iterator
 
 import trio
 import trio.testing
+from rich.progress import Progress
 
-from triclinium import Collection, GetResult
-from triclinium.testing import open_fake_cluster
+import triclinium
+from triclinium import Collection, StandardRetryStrategy
+from triclinium.errors import AmbiguousTimeoutException, DocumentNotFoundException, RequestCanceledException
+from triclinium.testing import Opcode, hang_up, hang_up_after_applying, open_fake_cluster
 
-AT_ONCE = 64
+COUNT = 5_000
 
 
-async def get_many(collection: Collection, keys: Iterable[str]) -> dict[str, GetResult]:
-    """Return the documents that exist. An error other than a missing document cancels all reads."""
-    found: dict[str, GetResult] = {}
-    limit = trio.CapacityLimiter(AT_ONCE)
+def documents() -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield the documents to load. A source may also be asynchronous, such as the lines of a file."""
+    for number in range(COUNT):
+        yield f"n{number:04}", {"number": number}
 
-    async def get(key: str) -> None:
-        async with limit:
-            document = await collection.get_or_none(key)
-        if document is not None:
-            found[key] = document
 
-    async with trio.open_nursery() as nursery:
-        for key in keys:
-            nursery.start_soon(get, key)
-    return found
+async def load(numbers: Collection) -> list[str]:
+    """Write all documents and show the progress. Return the keys that were not acknowledged."""
+    lost: list[str] = []
+    with Progress(disable=not sys.stdout.isatty()) as progress:
+        bar = progress.add_task("Loading", total=COUNT)
+        async with numbers.upsert_many(documents(), concurrency=256) as outcomes:
+            async for key, outcome in outcomes:
+                if outcome.error is not None:
+                    lost.append(key)
+                progress.advance(bar)
+    print(f"{outcomes.succeeded} of {outcomes.taken} written")
+    print(f"{outcomes.not_applied_count} certainly not, {outcomes.ambiguous_count} perhaps")
+    return lost
+
+
+@triclinium.retried(
+    strategy=StandardRetryStrategy(rng=random.Random(0)), on=(RequestCanceledException, AmbiguousTimeoutException)
+)
+async def write(numbers: Collection, key: str, value: object) -> None:
+    """Write a document. Only this program writes it, and always the same value, so that repeating it is safe."""
+    await numbers.upsert(key, value)
 
 
 async def main() -> None:
-    """Read a thousand keys, half of which exist."""
-    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+    """Load documents into three nodes that lose connections, and count what is there."""
+    async with open_fake_cluster(nodes=3) as fake, fake.open_client() as cluster:
         numbers = cluster.bucket("default").default_collection()
-        for number in range(0, 1000, 2):
-            await numbers.upsert(f"n{number}", number)
+        fake.nodes[0].faults.next(Opcode.SET, hang_up())
+        fake.nodes[1].faults.next(Opcode.SET, hang_up_after_applying())
 
-        found = await get_many(numbers, (f"n{number}" for number in range(1000)))
-        print(len(found), "of 1000 exist; n42 is", found["n42"].content)
-        print("connections:", len(cluster.statistics().connections))
+        lost = await load(numbers)
+        values = dict(documents())
+        async with trio.open_nursery() as nursery:
+            for key in lost:
+                nursery.start_soon(write, numbers, key, values[key])
+
+        found = missing = 0
+        async with numbers.get_many(values) as outcomes:
+            async for _, outcome in outcomes:
+                try:
+                    outcome.result()
+                except DocumentNotFoundException:
+                    missing += 1
+                else:
+                    found += 1
+        print(f"{len(lost)} written again; {found} found, {missing} missing")
 
 
 if __name__ == "__main__":
