@@ -134,9 +134,13 @@ def token_strategies(book: LoanBook, quota_capacity: int = 40) -> Mapping[str, A
     return {name: make(shared, book) for name, make in _LENDERS.items()}
 
 
+RETRY_STRATEGY_NAMES: tuple[str, ...] = ("default",) * 5 + tuple(RETRY_STRATEGIES) + tuple(_LENDERS)
+"""Names in ``RETRY_STRATEGIES`` and ``token_strategies``; ``default`` is repeated according to its weight."""
+
+
 def retry_strategies() -> st.SearchStrategy[str]:
     """Return a strategy for names in ``RETRY_STRATEGIES`` and ``token_strategies``, most often ``default``."""
-    return st.sampled_from(("default",) * 5 + tuple(RETRY_STRATEGIES) + tuple(_LENDERS))
+    return st.sampled_from(RETRY_STRATEGY_NAMES)
 
 
 def cuts() -> st.SearchStrategy[int | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.catalogue import OPERATIONS
@@ -11,6 +11,7 @@ from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.shown import total_repr
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Place
 from triclinium_core.transcoding.flags import BINARY_FLAGS
@@ -69,7 +70,7 @@ _CHOICES: Mapping[type[document_operations.Operation], Mapping[str, Sequence[obj
 """Choices for the further fields of each kind of operation, which also has the fields of its base classes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class OperationTemplate:
     """An operation without the parts that depend on the history: its value, and a CAS returned earlier."""
 
@@ -84,6 +85,14 @@ class OperationTemplate:
     durability: DurabilityLevel = DurabilityLevel.NONE
     """Level of a write. A level excuses results when nodes are lost, so few histories should draw one."""
 
+    @total_repr
+    def __repr__(self) -> str:
+        of_default = self.place.keyspace.is_default_collection
+        scope, collection, key = self.place.keyspace.scope, self.place.keyspace.collection, self.place.key
+        path = key if of_default else f"{scope}.{collection}/{key}"
+        changed = [field.name for field in fields(self)[2:] if getattr(self, field.name) != field.default]
+        return f"<{' '.join([self.kind, path, *(f'{name}={getattr(self, name)!r}' for name in changed)])}>"
+
     def make(self, model: Model) -> document_operations.DocumentOperation:
         """Return the operation; a get replaces an unlock without a known CAS, or a count without a unique value."""
         known = model.known_cas(self.place)
@@ -93,7 +102,7 @@ class OperationTemplate:
             issubclass(kind, document_operations.Count) and not values.has_counters
         ):
             kind = document_operations.Get
-        fields: dict[str, object] = {
+        values_of: dict[str, object] = {
             "flags": BINARY_FLAGS,
             "expiry": self.expiry,
             "preserve_expiry": self.flag,
@@ -102,12 +111,12 @@ class OperationTemplate:
             "durability": self.durability,
         }
         if issubclass(kind, document_operations.Store | document_operations.Concatenate):
-            fields["value"] = values.fragment()
+            values_of["value"] = values.fragment()
         if issubclass(kind, document_operations.Count):
-            fields["delta"], initial = values.counter()
-            fields["initial"] = initial if self.flag else None
+            values_of["delta"], initial = values.counter()
+            values_of["initial"] = initial if self.flag else None
         build: Callable[..., document_operations.DocumentOperation] = kind
-        return build(*self.place, **{name: fields[name] for name in kind.__struct_fields__ if name in fields})
+        return build(*self.place, **{name: values_of[name] for name in kind.__struct_fields__ if name in values_of})
 
 
 def draw_template(kind: str, place: Place, choose: Callable[[Sequence[object]], object]) -> OperationTemplate:

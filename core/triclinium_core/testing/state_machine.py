@@ -12,27 +12,48 @@ from functools import partial
 from typing import ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from triclinium_core.contract.neutral import LossCause, StrategyDecided, StreamId, Token
-from triclinium_core.kv.operation.document_operations import Exists, Get, Keyspace, Operation, Upsert
+from triclinium_core.kv.operation.document_operations import (
+    Concatenate,
+    Count,
+    DocumentOperation,
+    Exists,
+    Get,
+    Keyspace,
+    Operation,
+    Store,
+    Upsert,
+)
+from triclinium_core.kv.operation.subdocument.specs import StoreSemantics
+from triclinium_core.kv.operation.subdocument.subdocument_requests import MutateIn
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.retry.couchbase import CircuitBreakerOptions, RetryAction
 from triclinium_core.retry.smithy import StandardRetryStrategy
+from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.testing import hypothesis_strategies
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import Fault, RefuseConnection, drop_response
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
 from triclinium_core.testing.fakes.store.documents import Document
 from triclinium_core.testing.operation_templates import OperationTemplate
+from triclinium_core.testing.oracle import unique_lists
 from triclinium_core.testing.oracle.checked_strategies import CheckedStrategy
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Place
+from triclinium_core.testing.request_templates import DrawnRequest
 from triclinium_core.testing.simulation.checked import CheckedSimulation
-from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, DEFAULT, NODE_OPTIONS
+from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, DEFAULT, NODE_OPTIONS, SERVICE_TIMEOUTS
 from triclinium_core.testing.simulation.simulation import MIDPOINT, client_options
-from triclinium_core.transcoding.flags import BINARY_FLAGS
+from triclinium_core.testing.steps import Step, Steps, strikes
+from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS
+
+_KEYS = ("ada", "bob")
+_COUNTERS = ("hits",)
+_LISTS = ("basket",)
 
 _positions = st.integers(0, 3)
 
@@ -59,23 +80,29 @@ class KVStateMachine(RuleBasedStateMachine):
 
         TestLockedDocuments = LockedDocuments.TestCase
 
-    ``keys`` draws keys of documents of bytes, ``counters`` keys of counters. Rules must write values from
-    ``self.model.unique_values``, so that every document identifies its writer.
+    ``keys`` draws keys of documents of bytes, ``counters`` keys of counters, ``lists`` keys of documents with a list.
+    Rules must write unique values, so that every document identifies its writer: submit writes with ``submit_document``,
+    ``submit_count``, ``submit_list`` and ``submit_query``, and reads with ``submit``.
+
+    Most steps of the machine itself are arguments of one rule, ``step``. A step that cannot apply, such as ``abandon``
+    without a waiting caller, does nothing.
     """
 
-    keys: ClassVar[st.SearchStrategy[str]] = st.sampled_from(("ada", "bob"))
-    counters: ClassVar[st.SearchStrategy[str]] = st.just("hits")
+    keys: ClassVar[st.SearchStrategy[str]] = st.sampled_from(_KEYS)
+    counters: ClassVar[st.SearchStrategy[str]] = st.sampled_from(_COUNTERS)
+    lists: ClassVar[st.SearchStrategy[str]] = st.sampled_from(_LISTS)
     keyspace: ClassVar[Keyspace] = DEFAULT
     keyspaces: ClassVar[Sequence[Keyspace]] = tuple(COLLECTION_IDS)
 
-    _templates = hypothesis_strategies.operation_templates(
-        st.tuples(st.sampled_from(keyspaces), keys).map(lambda parts: Place(*parts)),
-        st.tuples(st.sampled_from(keyspaces), counters).map(lambda parts: Place(*parts)),
+    _steps = Steps(
+        [Place(keyspace, key) for keyspace in COLLECTION_IDS for key in _KEYS],
+        [Place(keyspace, key) for keyspace in COLLECTION_IDS for key in _COUNTERS],
     )
 
     def __init__(self) -> None:
         super().__init__()
         self.simulation: CheckedSimulation = self.make_simulation()
+        self._queries = 0
         self._strategies: Mapping[str, AnyRetryStrategy | None] = {
             **hypothesis_strategies.RETRY_STRATEGIES,
             **hypothesis_strategies.token_strategies(self.simulation.loans),
@@ -86,7 +113,8 @@ class KVStateMachine(RuleBasedStateMachine):
         node = FakeNode(NODE_OPTIONS)
         # The threshold is low enough that a short history opens the breaker.
         breaker = CircuitBreakerOptions(volume_threshold=3)
-        options = replace(client_options(FakeNodes.around(node)), circuit_breaker=breaker)
+        # A query without a response must end before ``recover`` gives up.
+        options = replace(client_options(FakeNodes.around(node)), circuit_breaker=breaker, timeouts=SERVICE_TIMEOUTS)
         return CheckedSimulation(node, options, COLLECTION_IDS)
 
     # Interface for rules and laws.
@@ -115,14 +143,123 @@ class KVStateMachine(RuleBasedStateMachine):
         """
         return self.simulation.submit(operation, retry_strategy=self._strategies[retry_strategy])
 
+    def submit_document(
+        self,
+        kind: type[Store | Concatenate],
+        key: str,
+        *,
+        keyspace: Keyspace = DEFAULT,
+        retry_strategy: str = "default",
+        **fields: object,
+    ) -> Token:
+        """Submit a write of a document with a new unique value, and return its token.
+
+        Args:
+            kind: ``Upsert``, ``Insert``, ``Replace``, ``Append`` or ``Prepend``.
+            key: a key from ``keys``.
+            fields: further fields of the operation, such as ``expiry`` or ``cas``.
+        """
+        if issubclass(kind, Store):
+            fields = {"flags": BINARY_FLAGS, **fields}
+        return self._submit(kind, keyspace, key, retry_strategy, value=self.model.unique_values.fragment(), **fields)
+
+    def submit_count(
+        self,
+        kind: type[Count],
+        key: str,
+        *,
+        creates: bool = True,
+        keyspace: Keyspace = DEFAULT,
+        retry_strategy: str = "default",
+        **fields: object,
+    ) -> Token:
+        """Submit an increment or decrement with a new unique delta, and return its token.
+
+        A history has 24 distinguishable deltas. After that, the method submits a ``Get`` instead.
+
+        Args:
+            kind: ``Increment`` or ``Decrement``.
+            key: a key from ``counters``.
+            creates: whether the operation creates a missing counter.
+            fields: further fields of the operation, such as ``expiry``.
+        """
+        if not self.model.unique_values.has_counters:
+            return self.submit(Get(keyspace, key), retry_strategy=retry_strategy)
+        delta, initial = self.model.unique_values.counter()
+        fields = {"delta": delta, "initial": initial if creates else None, **fields}
+        return self._submit(kind, keyspace, key, retry_strategy, **fields)
+
+    def submit_list(
+        self,
+        kind: type[Store | MutateIn],
+        key: str,
+        *,
+        keyspace: Keyspace = DEFAULT,
+        retry_strategy: str = "default",
+        **fields: object,
+    ) -> Token:
+        """Submit a write to a document with a list of unique values, and return its token.
+
+        The document is ``{"parts": ["<3>", "<7>"]}``. Read it with a ``Get``, or with a ``LookupIn`` of ``parts``.
+
+        Args:
+            kind: ``MutateIn`` appends a value to ``parts``, and creates a missing document; ``Upsert``, ``Insert`` and
+                ``Replace`` write a list of one value.
+            key: a key from ``lists``.
+            fields: further fields of the operation, such as ``expiry`` or ``cas``.
+        """
+        fragment = self.model.unique_values.fragment()
+        if issubclass(kind, Store):
+            fields = {"value": unique_lists.list_document(fragment), "flags": JSON_FLAGS, **fields}
+        else:
+            specs = (unique_lists.list_append(fragment),)
+            fields = {"specs": specs, "store_semantics": StoreSemantics.UPSERT, **fields}
+        return self._submit(kind, keyspace, key, retry_strategy, **fields)
+
+    def submit_query(
+        self,
+        statement: str,
+        rows: Sequence[object] = (1,),
+        *,
+        readonly: bool = False,
+        retry_strategy: str = "default",
+    ) -> Token:
+        """Submit a query, script its rows, and return its token. The reader must get the rows, each once and in order.
+
+        A query that is not ``readonly`` must be executed once at most. The results are in ``simulation.rows``.
+
+        Args:
+            statement: any text. The method adds a comment that identifies the request.
+            rows: values that JSON can encode.
+        """
+        self._queries += 1
+        mark = f"request-{self._queries:05d}"
+        text, answer = f"{statement} /* {mark} */", FakeAnswer(rows=rows)
+        self.simulation.nodes.script.answer(text, answer)
+        request = QueryRequest(statement=text, readonly=readonly, client_context_id=mark)
+        drawn = DrawnRequest(request, (b"POST", mark.encode()), tuple(answer.row_texts()))
+        return self.simulation.ask(drawn, retry_strategy=self._strategies[retry_strategy], reads_slowly=False)
+
+    def _submit(
+        self, kind: type[DocumentOperation], keyspace: Keyspace, key: str, retry_strategy: str, **fields: object
+    ) -> Token:
+        build: Callable[..., Operation] = kind
+        return self.submit(build(keyspace, key, **fields), retry_strategy=retry_strategy)
+
     def document(self, place: Place) -> Document | None:
         """Return the current document on the node, or None if it does not exist."""
         self.node.time_passed(self.now)
         return self.node.documents.get(BUCKET, place.key, collection_id=COLLECTION_IDS[place.keyspace])
 
+    @rule(step=_steps.strategy())
+    def step(self, step: Step) -> None:
+        """Take one of the steps below."""
+        take: Callable[..., None] = getattr(self, step.name)
+        take(**step.arguments)
+
     # Steps of callers.
 
-    @initialize(is_connected=st.booleans(), strike=st.none() | hypothesis_strategies.strikes())
+    @initialize(is_connected=st.booleans(), strike=st.none() | strikes())
     def begin(self, is_connected: bool, strike: hypothesis_strategies.Strike | None) -> None:
         """Start the client, already connected or not, with or without a pending fault."""
         self.simulation.tick()
@@ -132,23 +269,15 @@ class KVStateMachine(RuleBasedStateMachine):
         if strike is not None:
             strike.arm(self.node.faults)
 
-    @rule(template=_templates, retry_strategy=hypothesis_strategies.retry_strategies())
     def operate(self, template: OperationTemplate, retry_strategy: str) -> None:
         """Submit an operation."""
         self.submit(template.make(self.model), retry_strategy=retry_strategy)
 
-    @rule(template=_templates, retry_strategy=hypothesis_strategies.retry_strategies())
     def exchange(self, template: OperationTemplate, retry_strategy: str) -> None:
         """Submit an operation and let all bytes arrive."""
         self.submit(template.make(self.model), retry_strategy=retry_strategy)
         self.simulation.flow()
 
-    @rule(
-        template=_templates,
-        retry_strategy=hypothesis_strategies.retry_strategies(),
-        fault=hypothesis_strategies.data_faults(),
-        is_for_question=st.booleans(),
-    )
     def struck_exchange(
         self, template: OperationTemplate, retry_strategy: str, fault: Fault, is_for_question: bool
     ) -> None:
@@ -161,7 +290,6 @@ class KVStateMachine(RuleBasedStateMachine):
         self.submit(Exists(operation.keyspace, "ada"))
         self.simulation.flow()
 
-    @rule(members=st.lists(_templates, min_size=1, max_size=5))
     def go_silent(self, members: list[OperationTemplate]) -> None:
         """Make the node drop its replies until several operations time out, which may open the circuit breaker."""
         self.node.faults.always(None, drop_response())
@@ -169,59 +297,50 @@ class KVStateMachine(RuleBasedStateMachine):
         self.simulation.flow_for(self.simulation.options.timeouts.kv)
         self.node.faults.clear()
 
-    @precondition(lambda self: self.model.open)
-    @rule(position=_positions)
     def abandon(self, position: int) -> None:
-        """Abandon the operation of one caller."""
-        submissions = self.model.open
-        self.simulation.abandon(Token(submissions[position % len(submissions)].token))
+        """Abandon the operation or the query of one caller, if one waits."""
+        waiting = [*(each.token for each in self.model.open), *(each.token for each in self.simulation.requests.open)]
+        if waiting:
+            self.simulation.abandon(Token(waiting[position % len(waiting)]))
 
-    @precondition(lambda self: self.simulation.consulted)
-    @rule(answer=st.sampled_from(("retry", "refuse", "raise", "nonsense")))
     def decide(self, answer: str) -> None:
-        """Feed the decision of the oldest consulted asynchronous strategy."""
+        """Feed the decision of the oldest consulted asynchronous strategy, if there is one."""
+        if not self.simulation.consulted:
+            return
         token = self.simulation.consulted.pop(0).token
         answers = {"retry": RetryAction.after(0.02), "refuse": RetryAction.no_retry()}
         raised = ZeroDivisionError("a strategy with a defect") if answer == "raise" else None
         self.simulation.feed(StrategyDecided(token, answers.get(answer), raised))
 
-    @precondition(lambda self: self.simulation.consultations.open)
-    @rule(position=_positions)
     def go_on(self, position: int) -> None:
-        """Continue a call of an awaited token strategy. A call that never continues is cancelled in the end."""
+        """Continue a call of an awaited token strategy, if any. A call that never continues is cancelled in the end."""
         thinking = self.simulation.consultations.open
-        self.simulation.go_on(thinking[position % len(thinking)])
+        if thinking:
+            self.simulation.go_on(thinking[position % len(thinking)])
 
-    @rule(finishes_late=st.booleans())
     def call_off(self, finishes_late: bool) -> None:
         """Set whether cancelled token strategies still finish their calls or stay silent."""
         self.simulation.consultations.finishes_late = finishes_late
 
     # Steps of the network.
 
-    @precondition(lambda self: self._moves())
-    @rule(position=_positions, size=hypothesis_strategies.cuts())
     def move(self, position: int, size: int | None) -> None:
         """Complete a connect, or deliver bytes of one stream in one direction."""
         moves = self._moves()
-        moves[position % len(moves)](size)
+        if moves:
+            moves[position % len(moves)](size)
 
-    @precondition(lambda self: self.simulation.links)
-    @rule(
-        position=_positions,
-        cause=st.sampled_from((LossCause.RESET, LossCause.UNREACHABLE, LossCause.TLS)),
-        begun=st.integers(0, 100),
-    )
     def lose_stream(self, position: int, cause: LossCause, begun: int) -> None:
         """Break a stream while the driver is writing the next ``begun`` bytes, which never arrive."""
         streams = list(self.simulation.links)
+        if not streams:
+            return
         stream = streams[position % len(streams)]
         link = self.simulation.links[stream]
         if link.is_open:
             link.handed_over += min(begun, len(link.outgoing))
         self.simulation.lose(stream, cause)
 
-    @rule(strike=hypothesis_strategies.strikes(), is_standing=st.booleans())
     def strike(self, strike: hypothesis_strategies.Strike, is_standing: bool) -> None:
         """Queue the fault for the next matching commands or connections.
 
@@ -231,19 +350,20 @@ class KVStateMachine(RuleBasedStateMachine):
         if is_standing and isinstance(strike.fault, RefuseConnection):
             self.node.faults.always(None, strike.fault)
 
-    @rule(seconds=st.sampled_from((0.001, 0.05, 0.6, 2.5, 25.0)))
     def stall(self, seconds: float) -> None:
         """Let time pass while nothing moves."""
         self.simulation.advance(seconds)
 
-    @rule(seconds=st.sampled_from((0, 0, 0.001, 0.05, 0.6, 2.5, 25.0)))
+    def flow(self) -> None:
+        """Let all bytes arrive."""
+        self.simulation.flow()
+
     def run(self, seconds: float) -> None:
         """Let time pass while everything moves."""
         self.simulation.flow_for(seconds)
 
     # Liveness.
 
-    @rule(is_busy=st.booleans())
     def recover(self, is_busy: bool) -> None:
         """Clear all faults, with or without work meanwhile; the client must recover and complete operations again."""
         self.node.faults.clear()
@@ -272,7 +392,7 @@ class KVStateMachine(RuleBasedStateMachine):
                 continue
             if link.outgoing:
                 moves.append(partial(simulation.hand_over, stream))
-            if link.incoming or link.is_hung_up:
+            if (link.incoming or link.is_hung_up) and not link.is_paused:
                 moves.append(partial(simulation.deliver, stream))
         return moves
 

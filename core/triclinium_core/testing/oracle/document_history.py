@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from triclinium_core.kv.operation.document_operations import Concatenate, Count, GetAndLock, GetAndTouch, Remove, Touch
 from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.operation.subdocument.subdocument_requests import MutateIn
 from triclinium_core.testing.oracle.submissions import BEFORE_ALL, CHANGES_CAS, Instant, Submission, Violation
+from triclinium_core.testing.oracle.unique_lists import written_by
 
 
 class _Version(NamedTuple):
@@ -63,7 +65,10 @@ class DocumentHistory:
         if self._is_over(root.over_by, reader):
             raise Violation(f"{reader} found the value of {root}, which was certainly replaced")
         for writer in self._others(reader):
-            is_part = isinstance(writer.operation, Concatenate | Count) and not writer.created
+            is_part = not writer.created and (
+                isinstance(writer.operation, Concatenate | Count)
+                or (isinstance(writer.operation, MutateIn) and written_by(writer.operation) is not None)
+            )
             if is_part and writer not in seen and writer.begin > root.over_by and writer.applied_by < reader.begin:
                 raise Violation(f"{reader} did not find {writer}, which was certainly applied")
 

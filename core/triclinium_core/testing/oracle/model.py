@@ -17,10 +17,19 @@ from typing import NamedTuple
 
 from triclinium_core import errors
 from triclinium_core.kv.operation import document_operations
-from triclinium_core.kv.operation.results import Cas, CounterResult, ExistsResult, GetResult, MutationResult, Result
-from triclinium_core.retry.couchbase import may_be_applied
+from triclinium_core.kv.operation.results import (
+    Cas,
+    CounterResult,
+    ExistsResult,
+    GetResult,
+    LookupInResult,
+    MutateInResult,
+    MutationResult,
+    Result,
+)
+from triclinium_core.kv.operation.subdocument.subdocument_requests import MutateIn
 from triclinium_core.testing.fakes.store.documents import LOCKED_CAS
-from triclinium_core.testing.oracle import unique_values
+from triclinium_core.testing.oracle import unique_lists, unique_values
 from triclinium_core.testing.oracle.document_history import DocumentHistory
 from triclinium_core.testing.oracle.submissions import Instant, Place, Submission, Violation
 
@@ -101,8 +110,11 @@ class Model:
             case CounterResult(content, cas):
                 self._take_content(submission, b"%d" % content)
                 self._take_cas(submission, cas, None)
-            case MutationResult(cas):
+            case MutationResult(cas) | MutateInResult(cas):
                 self._take_cas(submission, cas, None)
+            case LookupInResult():
+                for data in unique_lists.lists_found(result):
+                    self._take_content(submission, data)
             case _:
                 pass
         submission.was_applied(submission.settled)
@@ -160,17 +172,22 @@ class Model:
         return self.now, self._steps
 
     def _record_value(self, submission: Submission) -> None:
-        match submission.operation:
-            case document_operations.Store(value=value) | document_operations.Concatenate(value=value):
-                if not unique_values.is_fragment(value) or value in self._by_fragment:
-                    raise ValueError(f"value={value!r} must be new and from model.unique_values.fragment()")
-                self._by_fragment[value] = submission
-            case document_operations.Count(delta=delta):
-                if delta != 4 ** len(self._counts):
-                    raise ValueError(f"delta={delta} must be the newest of model.unique_values.counter()")
-                self._counts.append(submission)
-            case _:
-                pass
+        operation, fragment = submission.operation, unique_lists.written_by(submission.operation)
+        if isinstance(operation, document_operations.Count):
+            if operation.delta != 4 ** len(self._counts):
+                raise ValueError(
+                    f"delta={operation.delta} must be the newest of model.unique_values.counter(); "
+                    "in a rule, call submit_count, which uses it"
+                )
+            self._counts.append(submission)
+        elif isinstance(operation, document_operations.Store | document_operations.Concatenate) or fragment is not None:
+            if fragment is None or fragment in self._by_fragment:
+                shown = getattr(operation, "value", fragment)
+                raise ValueError(
+                    f"value={shown!r} must be new and from model.unique_values.fragment(); "
+                    "in a rule, call submit_document or submit_list, which use it"
+                )
+            self._by_fragment[fragment] = submission
 
     def _take_cas(self, submission: Submission, cas: Cas, data: bytes | None) -> None:
         if cas != LOCKED_CAS:
@@ -198,10 +215,17 @@ class Model:
             signs = [1 if isinstance(count.operation, document_operations.Increment) else -1 for count in self._counts]
             position, applied = unique_values.read_counter(int(data), signs)
             return self._counts[position], [self._counts[other] for other in applied]
-        unknown = [fragment for fragment in unique_values.read_fragments(data) if fragment not in self._by_fragment]
+        is_list = data.startswith((b"{", b"["))
+        fragments = unique_lists.read_list(data) if is_list else unique_values.read_fragments(data)
+        unknown = [fragment for fragment in fragments if fragment not in self._by_fragment]
         if unknown:
             raise unique_values.Unreadable(f"{data!r} has {unknown[0]!r}, which was never written")
-        writers = [self._by_fragment[fragment] for fragment in unique_values.read_fragments(data)]
+        writers = [self._by_fragment[fragment] for fragment in fragments]
+        if is_list:
+            root, *parts = writers
+            if not root.may_create or not all(isinstance(part.operation, MutateIn) for part in parts):
+                raise unique_values.Unreadable(f"{data!r} has an impossible order")
+            return root, parts
         before = [writer for writer in writers if isinstance(writer.operation, document_operations.Prepend)]
         behind = [writer for writer in writers if isinstance(writer.operation, document_operations.Append)]
         root = writers[len(before)] if len(before) < len(writers) else writers[0]
@@ -215,9 +239,7 @@ def _check_existence(history: DocumentHistory, submission: Submission, result: R
     operation = submission.operation
     if isinstance(operation, document_operations.Insert) or (isinstance(result, ExistsResult) and not result.exists):
         history.check_absent(submission)
-    elif not isinstance(operation, document_operations.Upsert) and not (
-        isinstance(operation, document_operations.Count) and operation.initial is not None
-    ):
+    elif isinstance(operation, document_operations.Replace) or not submission.may_create:
         history.check_present(submission)
 
 

@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 from triclinium_core.kv.operation import document_operations
+from triclinium_core.kv.operation.subdocument.specs import StoreSemantics
 from triclinium_core.kv.operation.subdocument.subdocument_requests import MutateIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.shown import total_repr
@@ -80,8 +81,10 @@ class Submission:
     def may_create(self) -> bool:
         """Whether the operation may have created the document."""
         operation = self.operation
-        return isinstance(operation, document_operations.Store) or (
-            isinstance(operation, document_operations.Count) and operation.initial is not None
+        return (
+            isinstance(operation, document_operations.Store)
+            or (isinstance(operation, document_operations.Count) and operation.initial is not None)
+            or (isinstance(operation, MutateIn) and operation.store_semantics is not StoreSemantics.REPLACE)
         )
 
     @property
