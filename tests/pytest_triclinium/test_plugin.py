@@ -180,6 +180,47 @@ def test_nothing_is_there():
     assert {"test_nothing_is_there": "PASSED"} == outcomes, said
 
 
+MACHINES = """\
+import pytest
+from hypothesis import Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, rule
+from triclinium_core.testing.state_machine import KVStateMachine
+{mark}
+
+class Ours(KVStateMachine):
+    pass
+
+
+class Other(RuleBasedStateMachine):
+    @rule()
+    def rest(self):
+        pass
+
+
+TestOurs, TestOther = Ours.TestCase, Other.TestCase
+TestOurs.settings = TestOther.settings = settings(TestOurs.settings, max_examples=1, stateful_step_count=1)
+
+
+async def test_asynchronous(cluster):
+    pass
+"""
+
+
+def test_marked_state_machine_gets_a_warning(tmp_path: Path) -> None:
+    """A state machine in a module marked ``trio`` gets a warning with the next step, which others do not get."""
+    settings = WITH_PYTEST_TRIO.replace("trio_mode = true\n", "").replace("filterwarnings = error\n", "")
+    marked = run(tmp_path, settings, MACHINES.format(mark="pytestmark = pytest.mark.trio"))
+    advised = run(tmp_path, WITH_PYTEST_TRIO, MACHINES.format(mark=""))
+
+    assert "PASSED" == marked[0]["test_asynchronous"]
+    assert 1 == marked[1].count("TrioStateMachineWarning: Ours.TestCase has the mark trio")
+    assert "trio_mode = true" in marked[1]
+    assert "Other.TestCase has" not in marked[1]
+    assert {"PASSED"} == set(advised[0].values()), advised[1]
+    assert "TestOurs::runTest" in advised[1]
+    assert "TrioStateMachineWarning" not in advised[1]
+
+
 def test_fixtures_of_the_project_win(tmp_path: Path) -> None:
     """A project's own fixture or marker takes precedence over the plugin's fixture or marker of the same name."""
     program = """\

@@ -1,5 +1,7 @@
 """Fixtures for the tests of an application: a fake cluster, and a client of it, for each test that requests them.
 
+The plugin also warns about a state machine with the mark ``trio``.
+
 pytest loads this module in every project that has triclinium installed, so the module imports Trio and the client only
 when a test uses a fixture. The fixtures are asynchronous: pytest-trio runs them, or AnyIO's plugin with Trio as its
 backend.
@@ -7,7 +9,8 @@ backend.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping
+import sys
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +28,34 @@ MARKERS: Mapping[str, str] = {
 """Help text of each marker. A marker configures the fixture of the same name."""
 
 
+class TrioStateMachineWarning(pytest.PytestWarning):
+    """Warning about a ``KVStateMachine`` whose ``TestCase`` has the mark ``trio``, with which pytest-trio fails it."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers."""
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}(**arguments): {meaning}")
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Warn about each state machine with the mark ``trio``, which a mark of its module usually gives it."""
+    module = sys.modules.get("triclinium_core.testing.state_machine")
+    if module is None:
+        return  # Without this module there are no such state machines. Importing it would need Hypothesis.
+    for item in items:
+        # Hypothesis sets the attribute on the only test of a ``TestCase``.
+        machine = getattr(getattr(item, "obj", None), "_hypothesis_state_machine_class", None)
+        if machine is None or not issubclass(machine, module.KVStateMachine):
+            continue
+        if item.get_closest_marker("trio") is not None:
+            item.warn(
+                TrioStateMachineWarning(
+                    f"{machine.__name__}.TestCase has the mark trio, but a state machine is not asynchronous, so "
+                    "pytest-trio fails it: move it to a module without pytestmark = pytest.mark.trio, or set "
+                    "trio_mode = true in the configuration of pytest and remove the mark"
+                )
+            )
 
 
 @pytest.fixture

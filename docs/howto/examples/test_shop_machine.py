@@ -6,7 +6,7 @@ Hypothesis mixes these rules with the faults of ``KVStateMachine``, which checks
 from __future__ import annotations
 
 from hypothesis import settings, strategies as st
-from hypothesis.stateful import invariant, rule
+from hypothesis.stateful import rule
 
 from triclinium_core.kv.operation.document_operations import Append, Increment, Upsert
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
@@ -47,11 +47,6 @@ class Shop(KVStateMachine):
         """Query the prices. The reader must get each row once, in order."""
         self.submit_query("SELECT RAW price FROM goods", prices, readonly=True)
 
-    @invariant()
-    def callers_do_not_pile_up(self) -> None:
-        """Check after every step that each open operation is younger than its timeout."""
-        oldest = min((submission.begin[0] for submission in self.model.open), default=self.now)
-        assert self.now - oldest <= self.simulation.options.timeouts.kv
 
 
 TestShop = Shop.TestCase
