@@ -48,7 +48,7 @@ from triclinium_core.testing.request_templates import DrawnRequest
 from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, DEFAULT, NODE_OPTIONS, SERVICE_TIMEOUTS
 from triclinium_core.testing.simulation.simulation import MIDPOINT, client_options
-from triclinium_core.testing.steps import Step, Steps, strikes
+from triclinium_core.testing.steps import Step, Steps, beginnings
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS
 
 _KEYS = ("ada", "bob")
@@ -259,7 +259,11 @@ class KVStateMachine(RuleBasedStateMachine):
 
     # Steps of callers.
 
-    @initialize(is_connected=st.booleans(), strike=st.none() | strikes())
+    @initialize(step=beginnings())
+    def start(self, step: Step) -> None:
+        """Begin the run."""
+        self.step(step=step)
+
     def begin(self, is_connected: bool, strike: hypothesis_strategies.Strike | None) -> None:
         """Start the client, already connected or not, with or without a pending fault."""
         self.simulation.tick()

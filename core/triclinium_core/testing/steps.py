@@ -116,14 +116,12 @@ class Steps:
         return step()
 
 
-def strikes() -> st.SearchStrategy[Strike]:
-    """Return a strategy for faults and their targets, like ``hypothesis_strategies.strikes``, drawn as one number."""
-
-    @st.composite
-    def strike(draw: st.DrawFn) -> Strike:
-        return _strike(Choices(draw(st.integers(0, (1 << DETAIL_BITS) - 1))))
-
-    return strike()
+@st.composite
+def beginnings(draw: st.DrawFn) -> Step:
+    """Return a strategy for the first step, ``begin``, drawn as one number."""
+    choices = Choices(draw(st.integers(0, (1 << DETAIL_BITS) - 1)))
+    is_connected, has_strike = choices.choose(_FLAGS), choices.choose(_FLAGS)
+    return Step("begin", {"is_connected": is_connected, "strike": _strike(choices) if has_strike else None})
 
 
 def _strike(choices: Choices) -> Strike:

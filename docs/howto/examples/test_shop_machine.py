@@ -48,6 +48,5 @@ class Shop(KVStateMachine):
         self.submit_query("SELECT RAW price FROM goods", prices, readonly=True)
 
 
-
 TestShop = Shop.TestCase
-TestShop.settings = settings(TestShop.settings, max_examples=20)
+TestShop.settings = settings(TestShop.settings, max_examples=20, stateful_step_count=20)

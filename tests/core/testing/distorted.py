@@ -194,6 +194,19 @@ def never_opens(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequ
     return [action for action in actions if not isinstance(action, OpenStream | CloseStream)]
 
 
+def distorted(distort: Distort) -> type[KVStateMachine]:
+    """Return a state machine whose client has a defect."""
+
+    class Distorted(KVStateMachine):
+        def make_simulation(self) -> CheckedSimulation:
+            """Return a simulation of the distorted client."""
+            simulation = super().make_simulation()
+            simulation.machine = DistortedMachine(simulation.options, distort)
+            return simulation
+
+    return Distorted
+
+
 def connected() -> KVStateMachine:
     """Return a state machine whose client is connected."""
     machine = KVStateMachine()

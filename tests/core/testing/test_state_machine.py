@@ -8,8 +8,8 @@ from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 
 from tests.core.testing.distorted import (
     Distort,
-    DistortedMachine,
     connected,
+    distorted,
     is_never_ambiguous,
     loses_answers,
     never_opens,
@@ -24,15 +24,16 @@ from triclinium_core.errors import (
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.document_operations import Touch, Upsert
+from triclinium_core.kv.operation.document_operations import Append, Decrement, Increment, Insert, Touch, Upsert
 from triclinium_core.kv.operation.results import GetResult
+from triclinium_core.kv.operation.subdocument.subdocument_requests import MutateIn
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.faults import Fault, drop_response, garble, refuse_connection, temporary_failure
 from triclinium_core.testing.hypothesis_strategies import Strike, token_strategies
 from triclinium_core.testing.operation_templates import OperationTemplate
 from triclinium_core.testing.oracle.loans import LoanBook, TokenEnd
 from triclinium_core.testing.oracle.submissions import Place, Violation
-from triclinium_core.testing.simulation.checked import CheckedSimulation
+from triclinium_core.testing.oracle.unique_values import COUNTERS_MAX
 from triclinium_core.testing.state_machine import KVStateMachine, TokenStateMachine
 
 DEFAULT, OTHER = KVStateMachine.keyspaces
@@ -41,19 +42,6 @@ FAR_ADA = Place(OTHER, "ada")
 HITS = Place(DEFAULT, "hits")
 FEW = settings(max_examples=5, stateful_step_count=10, deadline=None, derandomize=True, database=None)
 MANY = settings(FEW, max_examples=100, stateful_step_count=20, phases=[Phase.generate])
-
-
-def distorted(distort: Distort) -> type[KVStateMachine]:
-    """Return a state machine whose client has a defect."""
-
-    class Distorted(KVStateMachine):
-        def make_simulation(self) -> CheckedSimulation:
-            """Return a simulation of the distorted client."""
-            simulation = super().make_simulation()
-            simulation.machine = DistortedMachine(simulation.options, distort)
-            return simulation
-
-    return Distorted
 
 
 def test_run_without_a_defect() -> None:
@@ -120,6 +108,47 @@ def test_documents_on_the_node() -> None:
     machine.simulation.now += 1
 
     assert 6 == machine.now == machine.model.now
+
+
+def test_submissions_of_rules() -> None:
+    """One call each writes a document, counts, extends a list and queries, with values that the model accepts."""
+    machine = connected()
+    writes = [
+        machine.submit_document(Upsert, "ada", keyspace=OTHER, expiry=5),
+        machine.submit_document(Append, "ada", keyspace=OTHER),
+        machine.submit_count(Increment, "hits"),
+        machine.submit_count(Decrement, "hits", creates=False),
+        machine.submit_list(Insert, "basket"),
+        machine.submit_list(MutateIn, "basket", retry_strategy="best effort"),
+    ]
+    query = machine.submit_query("SELECT RAW x", ["a", {"b": 1}])
+    machine.run(0.0)
+    stored = [machine.document(place) for place in (FAR_ADA, HITS, Place(DEFAULT, "basket"))]
+
+    assert set(writes) <= set(machine.simulation.results)
+    assert [b"<1><2>", b"%d" % ((1 << 48) - 4), b'{"parts":["<3>","<4>"]}'] == [each and each.value for each in stored]
+    assert [b'"a"', b'{"b":1}'] == machine.simulation.rows[query]
+    assert query in machine.simulation.answers
+
+
+def test_counts_beyond_the_last_read() -> None:
+    """After the last distinguishable count, a submission reads the counter."""
+    machine = connected()
+    tokens = [machine.submit_count(Increment, "hits") for _ in range(COUNTERS_MAX + 2)]
+    names = [machine.model.submissions[token].operation.name for token in tokens]
+
+    assert ["increment"] * COUNTERS_MAX + ["get"] * 2 == names
+
+
+def test_query_is_abandoned() -> None:
+    """``abandon`` also reaches the reader of a query."""
+    machine = connected()
+    query = machine.submit_query("SELECT RAW x")
+    machine.abandon(position=0)
+    machine.flow()
+
+    assert [] == machine.simulation.requests.open
+    assert query not in machine.simulation.answers
 
 
 @pytest.mark.parametrize("is_busy", [True, False])
