@@ -1,7 +1,7 @@
 """Steps of a key-value state machine, and the Hypothesis strategy that draws them.
 
-Every step is drawn as two numbers: its name and operation, and all further arguments. Hypothesis shrinks a history by
-deleting and lowering the numbers in it. If each rule drew its parts separately, a step would take two to twenty
+Every step is drawn as one number: from the lowest bits, its name, its operation, and all further arguments. Hypothesis
+shrinks a history by deleting and lowering the numbers in it. If each rule drew its parts separately, a step would take two to twenty
 numbers. Most deletions would then end within a step and shift the numbers of all later steps, which turns them into
 other steps. A lower number is a simpler step, and 0 the simplest one.
 """
@@ -30,8 +30,11 @@ from triclinium_core.testing.oracle.submissions import Place
 
 V = TypeVar("V")
 
-DETAIL_BITS = 24
-"""Size of the number that encodes the further arguments. Hypothesis draws larger numbers unevenly."""
+NUMBER_BITS = 24
+"""Size of the number that encodes a step. Hypothesis draws larger numbers unevenly."""
+NAME_BITS = 4
+TARGET_BITS = 7
+"""Size of the position of the operation. Higher positions start again at the simplest operations."""
 SIMPLEST_KINDS = ("upsert", "get", "increment", "insert", "append", "remove")
 """Kinds of operations that a failing example prefers to others."""
 CUT_MAX = 120
@@ -48,17 +51,15 @@ _CAUSES = (LossCause.RESET, LossCause.UNREACHABLE, LossCause.TLS)
 
 
 class Choices:
-    """Choices that a number encodes, the first choice in its lowest bits. The number 0 encodes first elements only."""
+    """Choices that a number encodes. The number 0 encodes first elements only."""
 
     def __init__(self, number: int) -> None:
         self._rest = number
 
     def choose(self, elements: Sequence[V]) -> V:
-        """Return one of the elements. A choice has its own bits; with no bits left, it is the first element."""
-        bits = (len(elements) - 1).bit_length()
-        position = self._rest % (1 << bits)
-        self._rest >>= bits
-        return elements[position % len(elements)]
+        """Return one of the elements: the first one if earlier choices have used up the number."""
+        self._rest, position = divmod(self._rest, len(elements))
+        return elements[position]
 
 
 class Step:
@@ -94,24 +95,20 @@ class Steps:
         ]
         """Kinds of operations with their documents, the simplest first."""
 
-    def make(self, number: int, details: int) -> Step:
-        """Return the step that two numbers encode.
-
-        Args:
-            number: name of the step in its lowest bits, and the position in ``targets`` above them.
-            details: further arguments.
-        """
-        name = NAMES[number % len(NAMES)]
-        kind, place = self.targets[number // len(NAMES)]
-        return Step(name, _ARGUMENTS[name](kind, place, Choices(details)))
+    def make(self, number: int) -> Step:
+        """Return the step that a number encodes."""
+        name, rest = NAMES[number % (1 << NAME_BITS)], number >> NAME_BITS
+        if name not in _OF_OPERATION:
+            return Step(name, _ARGUMENTS[name](Choices(rest)))
+        kind, place = self.targets[rest % (1 << TARGET_BITS) % len(self.targets)]
+        return Step(name, _OF_OPERATION[name](kind, place, Choices(rest >> TARGET_BITS)))
 
     def strategy(self) -> st.SearchStrategy[Step]:
         """Return a strategy for steps."""
 
         @st.composite
         def step(draw: st.DrawFn) -> Step:
-            numbers = st.integers(0, len(NAMES) * len(self.targets) - 1)
-            return self.make(draw(numbers), draw(st.integers(0, (1 << DETAIL_BITS) - 1)))
+            return self.make(draw(st.integers(0, (1 << NUMBER_BITS) - 1)))
 
         return step()
 
@@ -119,7 +116,7 @@ class Steps:
 @st.composite
 def beginnings(draw: st.DrawFn) -> Step:
     """Return a strategy for the first step, ``begin``, drawn as one number."""
-    choices = Choices(draw(st.integers(0, (1 << DETAIL_BITS) - 1)))
+    choices = Choices(draw(st.integers(0, (1 << NUMBER_BITS) - 1)))
     is_connected, has_strike = choices.choose(_FLAGS), choices.choose(_FLAGS)
     return Step("begin", {"is_connected": is_connected, "strike": _strike(choices) if has_strike else None})
 
@@ -161,27 +158,29 @@ def _silence(kind: str, place: Place, choices: Choices) -> Mapping[str, object]:
     return {"members": [_filled(kind, place, choices)] * times}
 
 
-_ARGUMENTS: Mapping[str, Callable[[str, Place, Choices], Mapping[str, object]]] = {
-    "flow": lambda kind, place, choices: {},
+_OF_OPERATION: Mapping[str, Callable[[str, Place, Choices], Mapping[str, object]]] = {
     "exchange": _call,
     "operate": _call,
     "struck_exchange": _struck_call,
     "go_silent": _silence,
-    "run": lambda kind, place, choices: {"seconds": choices.choose(_SECONDS)},
-    "stall": lambda kind, place, choices: {"seconds": choices.choose(_SECONDS)},
-    "recover": lambda kind, place, choices: {"is_busy": choices.choose(_FLAGS)},
-    "abandon": lambda kind, place, choices: {"position": choices.choose(_POSITIONS)},
-    "decide": lambda kind, place, choices: {"answer": choices.choose(("retry", "refuse", "raise", "nonsense"))},
-    "go_on": lambda kind, place, choices: {"position": choices.choose(_POSITIONS)},
-    "call_off": lambda kind, place, choices: {"finishes_late": choices.choose(_FLAGS)},
-    "move": lambda kind, place, choices: {"position": choices.choose(_POSITIONS), "size": choices.choose(_SIZES)},
-    "lose_stream": lambda kind, place, choices: {
+}
+_ARGUMENTS: Mapping[str, Callable[[Choices], Mapping[str, object]]] = {
+    "flow": lambda choices: {},
+    "run": lambda choices: {"seconds": choices.choose(_SECONDS)},
+    "stall": lambda choices: {"seconds": choices.choose(_SECONDS)},
+    "recover": lambda choices: {"is_busy": choices.choose(_FLAGS)},
+    "abandon": lambda choices: {"position": choices.choose(_POSITIONS)},
+    "decide": lambda choices: {"answer": choices.choose(("retry", "refuse", "raise", "nonsense"))},
+    "go_on": lambda choices: {"position": choices.choose(_POSITIONS)},
+    "call_off": lambda choices: {"finishes_late": choices.choose(_FLAGS)},
+    "move": lambda choices: {"position": choices.choose(_POSITIONS), "size": choices.choose(_SIZES)},
+    "lose_stream": lambda choices: {
         "position": choices.choose(_POSITIONS),
         "cause": choices.choose(_CAUSES),
         "begun": choices.choose(range(101)),
     },
-    "strike": lambda kind, place, choices: {"strike": _strike(choices), "is_standing": choices.choose(_FLAGS)},
+    "strike": lambda choices: {"strike": _strike(choices), "is_standing": choices.choose(_FLAGS)},
 }
 
-NAMES: Sequence[str] = (*_ARGUMENTS, "move")
-"""Names of the steps, the simplest first. There are 16, so that Hypothesis can clear the other bits of the number."""
+NAMES: Sequence[str] = ("flow", *_OF_OPERATION, *(name for name in _ARGUMENTS if name != "flow"), "move")
+"""Names of the steps, the simplest first: one for each number of ``NAME_BITS``."""

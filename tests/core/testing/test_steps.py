@@ -11,44 +11,40 @@ from triclinium_core.testing.fault_catalogue import DATA_FAULTS
 from triclinium_core.testing.operation_templates import COUNTER_KINDS, TEXT_KINDS, OperationTemplate
 from triclinium_core.testing.oracle.submissions import Place
 from triclinium_core.testing.state_machine import KVStateMachine
-from triclinium_core.testing.steps import DETAIL_BITS, NAMES, Choices, Step, Steps
+from triclinium_core.testing.steps import NAME_BITS, NAMES, NUMBER_BITS, TARGET_BITS, Choices, Step, Steps
 
 DEFAULT, OTHER = KVStateMachine.keyspaces
 STEPS = Steps([Place(DEFAULT, "ada"), Place(OTHER, "ada")], [Place(DEFAULT, "hits")])
-DETAILS = [0, (1 << DETAIL_BITS) - 1, *(number * 7919 % (1 << DETAIL_BITS) for number in range(2000))]
+REST = 1 << NUMBER_BITS - NAME_BITS
+RESTS = [0, REST - 1, *(number * 104_729 % REST for number in range(6000))]
 
 
 def all_steps(name: str) -> list[Step]:
-    """Return steps of one name with many operations and details."""
-    base = NAMES.index(name)
-    return [
-        STEPS.make(base + len(NAMES) * (number % len(STEPS.targets)), details) for number, details in enumerate(DETAILS)
-    ]
+    """Return steps of one name with many operations and further arguments."""
+    return [STEPS.make(NAMES.index(name) + (rest << NAME_BITS)) for rest in RESTS]
 
 
 def test_smaller_numbers_are_simpler_steps() -> None:
-    """The number 0 moves all bytes, and the details 0 give an operation its default options."""
-    exchange = STEPS.make(NAMES.index("exchange"), 0)
+    """The number 0 moves all bytes, and the number of a name is its simplest operation with default options."""
+    exchange = STEPS.make(NAMES.index("exchange"))
 
-    assert "flow()" == repr(STEPS.make(0, 0))
+    assert "flow()" == repr(STEPS.make(0))
     assert "exchange(template=<upsert ada>, retry_strategy='default')" == repr(exchange)
     assert "<get inventory.hotel/ada cas=1>" == repr(OperationTemplate("get", Place(OTHER, "ada"), cas=1))
 
 
 def test_every_operation_has_a_number() -> None:
-    """Every kind of operation is made for its documents, and no number lies outside the table."""
-    made = [STEPS.make(number, 0).name for number in range(len(NAMES) * len(STEPS.targets))]
-    last = STEPS.make(len(made) - 1, 0)
+    """Every kind of operation is made for its documents, and every number of a name is in use."""
+    made = [STEPS.make(NAMES.index("exchange") + (target << NAME_BITS)) for target in range(1 << TARGET_BITS)]
+    templates = [step.arguments["template"] for step in made]
+    found = {(each.kind, each.place.key) for each in templates if isinstance(each, OperationTemplate)}
 
-    assert {*((kind, "ada") for kind in TEXT_KINDS), *((kind, "hits") for kind in COUNTER_KINDS)} == {
-        (kind, place.key) for kind, place in STEPS.targets
-    }
-    assert {*NAMES} == {*made}
-    assert NAMES[-1] == last.name
+    assert {*((kind, "ada") for kind in TEXT_KINDS), *((kind, "hits") for kind in COUNTER_KINDS)} == found
+    assert 1 << NAME_BITS == len(NAMES)
 
 
 def test_every_fault_strikes_an_exchange() -> None:
-    """The details of a struck exchange reach each fault of the catalogue."""
+    """The numbers of a struck exchange reach each fault of the catalogue."""
     assert {*chain(*DATA_FAULTS)} == {step.arguments["fault"] for step in all_steps("struck_exchange")}
 
 
@@ -63,7 +59,7 @@ def test_steps_can_be_taken(name: str) -> None:
 
 
 def test_choices_end_with_first_elements() -> None:
-    """Each choice takes its own bits, and a choice without bits is the first element."""
-    choices = Choices(0b1_10)
+    """Choices divide a number, and a choice from what is left of it, 0, is the first element."""
+    choices = Choices(5)
 
     assert [2, True, "a"] == [choices.choose(range(3)), choices.choose((False, True)), choices.choose("ab")]

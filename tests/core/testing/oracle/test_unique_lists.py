@@ -35,7 +35,12 @@ def look_up(callers: Callers, data: bytes) -> None:
     """Look the list up, and find ``data``."""
     outcomes = ((0, data), (0, b"1"), (0, b'{"parts":%b}' % data))
     token = callers.ask(LookupIn(TRAVEL, "ada", SPECS))
-    callers.hear(token, LookupInResult(callers.new_cas(), SPECS, outcomes, JSON_TRANSCODER, ErrorContext("kv", "")))
+    callers.hear(
+        token,
+        LookupInResult(
+            callers.new_cas(), SPECS, outcomes, JSON_TRANSCODER, ErrorContext(service="kv", operation="lookup_in")
+        ),
+    )
 
 
 def test_reading_a_list() -> None:
