@@ -40,7 +40,7 @@ class Visiting(KVStateMachine):
         self.submit_count(Increment, key)
 
     @invariant()
-    def nobody_comes_back(self) -> None:
+    def counter_is_new(self) -> None:
         """Check that the counter has the value of its creator."""
         document = self.document(Place(self.keyspace, "hits"))
         assert document is None or int(document.value) % (1 << 48) == 0

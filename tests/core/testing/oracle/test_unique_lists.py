@@ -7,7 +7,7 @@ import pytest
 from tests.core.testing.asked import TRAVEL, get
 from tests.core.testing.callers import Callers, found
 from tests.rows import rows
-from triclinium_core.errors import ErrorContext
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, DocumentOperation, Increment, Upsert
 from triclinium_core.kv.operation.results import LookupInResult, MutateInResult
 from triclinium_core.kv.operation.subdocument.specs import EncodedMutation, LookupInSpec, MutateInSpec, StoreSemantics
