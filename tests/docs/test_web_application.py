@@ -1,0 +1,250 @@
+"""The web application of its page, on real sockets: responses to failures, health, spans, and shutdown under load."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from subprocess import PIPE
+from typing import NamedTuple
+
+import httpx
+import pytest
+import trio
+from hypercorn.utils import LifespanFailureError
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from docs.howto.examples.web_application import BUCKET, application, serving, settings
+from tests.docs.pages import EXAMPLES
+from tests.docs.serving import serving as serving_a_node
+from triclinium import PasswordAuthenticator, open_cluster
+from triclinium.opentelemetry import OpenTelemetryRequestTracer
+from triclinium.testing import (
+    FakeCluster,
+    Fault,
+    Opcode,
+    delay,
+    drop_response,
+    hang_up,
+    open_fake_cluster,
+    temporary_failure,
+)
+
+pytestmark = pytest.mark.native
+
+CLIENTS = 16
+NOTES_BEFORE_THE_STOP = 100
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+class Server(NamedTuple):
+    """A served application, and its cluster in memory."""
+
+    http: httpx.AsyncClient
+    fake: FakeCluster
+    stop: trio.Event
+    spans: InMemorySpanExporter
+
+
+@asynccontextmanager
+async def served(seconds_per_request: float = 2.0, bucket: str = BUCKET) -> AsyncIterator[Server]:
+    """Serve the application on a free port during a block, and stop it at the end."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    stop = trio.Event()
+    async with open_fake_cluster(buckets=[bucket]) as fake, trio.open_nursery() as nursery:
+        app = application(
+            lambda: fake.open_client(tracer=OpenTelemetryRequestTracer(provider)),
+            provider.get_tracer("tests"),
+            seconds_per_request,
+        )
+        config = settings("127.0.0.1:0", seconds_per_request)
+        config.errorlog = None
+        (address,) = await nursery.start(serving(app, config, stop.wait))
+        limits = httpx.Limits(max_connections=None)
+        async with httpx.AsyncClient(base_url=address, timeout=20, limits=limits) as http:
+            yield Server(http, fake, stop, exporter)
+        stop.set()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition that has no event, at most ten seconds."""
+    with trio.fail_after(10):
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
+            await trio.sleep(0.001)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "fault", "status"),
+    [
+        ("PUT", "/notes/a", None, 204),
+        ("GET", "/notes/a", None, 404),
+        ("PUT", f"/notes/{'a' * 251}", None, 400),
+        ("GET", "/notes/a", delay(60), 503),
+        ("PUT", "/notes/a", delay(60), 504),
+        ("PUT", "/notes/a", drop_response(), 504),
+        ("PUT", "/notes/a", hang_up(), 504),
+        ("PUT", "/notes/a", temporary_failure(), 503),
+        ("DELETE", "/notes/a", None, 405),
+    ],
+)
+async def test_each_failure_has_a_status(method: str, path: str, fault: Fault | None, status: int) -> None:
+    """The status states whether the note was written; only a response with 503 permits a repetition."""
+    async with served(0.3) as server:
+        if fault is not None:
+            server.fake.node.faults.always(Opcode.SET if method == "PUT" else Opcode.GET, fault)
+        response = await server.http.request(method, path, content="text")
+
+    assert (status, "1" if status == 503 else None) == (response.status_code, response.headers.get("Retry-After"))
+
+
+async def test_a_large_note_is_refused() -> None:
+    """A note above the size that a node stores is refused with 413."""
+    async with served() as server:
+        response = await server.http.put("/notes/a", content=b"a" * (20 * 2**20 + 1))
+
+    assert 413 == response.status_code
+
+
+async def test_readiness_follows_the_cluster() -> None:
+    """Without a reachable node the application is live and not ready, and its reads end with 503."""
+    async with served(0.3) as server:
+        before = await server.http.get("/health/ready")
+        server.fake.nodes.kill(0)
+        read = await server.http.get("/notes/a")
+        after = await server.http.get("/health/ready")
+        live = await server.http.get("/health/live")
+
+    assert (200, {"cluster": "online"}) == (before.status_code, before.json())
+    assert (503, {"cluster": "offline"}) == (after.status_code, after.json())
+    assert (503, 200) == (read.status_code, live.status_code)
+
+
+async def test_an_operation_is_in_the_trace() -> None:
+    """The span of a request belongs to the caller's trace, and the operation's span to that of the request."""
+    async with served() as server:
+        await server.http.put("/notes/a", content="text", headers={"traceparent": TRACEPARENT})
+    spans = {span.name: span for span in server.spans.get_finished_spans()}
+    request, operation = spans["PUT /notes/{id}"], spans["upsert"]
+
+    assert request.parent is not None
+    assert TRACEPARENT.split("-")[1:3] == [f"{request.parent.trace_id:032x}", f"{request.parent.span_id:016x}"]
+    assert request.attributes is not None
+    assert (204, "/notes/{id}") == (
+        request.attributes["http.response.status_code"],
+        request.attributes["http.route"],
+    )
+    assert operation.parent is not None
+    assert request.context.span_id == operation.parent.span_id
+
+
+async def test_a_missing_bucket_ends_the_start() -> None:
+    """A bucket that does not exist ends the server before it accepts requests."""
+    with pytest.raises(BaseExceptionGroup) as raised:
+        # hypercorn reports its address before the failure ends it.
+        async with served(bucket="other"):
+            await trio.sleep_forever()
+
+    assert raised.group_contains(LifespanFailureError, match="BucketAccessException")
+
+
+class Load:
+    """Clients that write notes until the server refuses them."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self.http = http
+        self.statuses: list[int] = []
+        self.confirmed: set[str] = set()
+
+    async def run(self, nursery: trio.Nursery) -> None:
+        """Start the clients, and return when some notes are written."""
+        for client in range(CLIENTS):
+            nursery.start_soon(self._write, client)
+        await until(lambda: len(self.confirmed) >= NOTES_BEFORE_THE_STOP)
+
+    async def _write(self, client: int) -> None:
+        for number in range(10_000):
+            key = f"{client}-{number}"
+            try:
+                response = await self.http.put(f"/notes/{key}", content=key)
+            except (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+                return
+            self.statuses.append(response.status_code)
+            if response.status_code == 204:
+                self.confirmed.add(key)
+
+
+# httpx leaves the iterator of a body unfinished when the connection ends.
+unfinished_bodies = pytest.mark.filterwarnings("ignore:Async generator 'httpx:ResourceWarning")
+
+
+@unfinished_bodies
+async def test_shutdown_under_load_loses_no_write() -> None:
+    """Writes in flight at the stop complete, every response states a result, and each confirmed note is stored."""
+    async with served(0.5) as server:
+        load, node = Load(server.http), server.fake.node
+        async with trio.open_nursery() as nursery:
+            await load.run(nursery)
+            node.faults.next(Opcode.SET, delay(0.2), times=CLIENTS)
+            await until(lambda: not node.faults.pending)
+            before = len(load.confirmed)
+            server.stop.set()
+        stored = {key for key in load.confirmed if node.documents.get(BUCKET, key) is not None}
+
+    assert {204} == set(load.statuses)
+    assert len(load.confirmed) >= before + CLIENTS
+    assert set() == load.confirmed - stored
+
+
+async def test_slow_writes_are_answered_during_a_shutdown() -> None:
+    """A write that gets no response is answered with 504 during the shutdown, within its limit."""
+    statuses: list[int] = []
+    async with served(0.5) as server:
+        server.fake.node.faults.next(Opcode.SET, drop_response(), times=CLIENTS)
+
+        async def write(client: int) -> None:
+            statuses.append((await server.http.put(f"/notes/{client}", content="text")).status_code)
+
+        async with trio.open_nursery() as nursery:
+            for client in range(CLIENTS):
+                nursery.start_soon(write, client)
+            await until(lambda: not server.fake.node.faults.pending)
+            server.stop.set()
+
+    assert [504] * CLIENTS == statuses
+
+
+@pytest.mark.long
+@unfinished_bodies
+async def test_a_signal_ends_the_program() -> None:
+    """The program, in a separate process, ends on SIGTERM with status 0, and each confirmed note is stored."""
+    with serving_a_node("--bucket", BUCKET, "--username", "app", "--password", "secret") as node:
+        variables = {
+            "TRICLINIUM_CONNECTION_STRING": node["connection_string"],
+            "TRICLINIUM_USERNAME": "app",
+            "TRICLINIUM_PASSWORD": "secret",
+            "BIND": "127.0.0.1:0",
+        }
+        command = [sys.executable, "-W", "error", str(EXAMPLES / "web_application.py")]
+        async with trio.open_nursery() as nursery:
+            start = partial(trio.run_process, command, stderr=PIPE, env={**os.environ, **variables})
+            program: trio.Process = await nursery.start(start)
+            assert program.stderr is not None
+            address = re.search(rb"http://[0-9.:]+", await program.stderr.receive_some())
+            assert address is not None
+            async with httpx.AsyncClient(base_url=address[0].decode(), timeout=20) as http:
+                load = Load(http)
+                async with trio.open_nursery() as clients:
+                    await load.run(clients)
+                    program.send_signal(signal.SIGTERM)
+        async with open_cluster(node["connection_string"], PasswordAuthenticator("app", "secret")) as cluster:
+            notes = cluster.bucket(BUCKET).default_collection()
+            lost = [key for key in load.confirmed if await notes.get_or_none(key) is None]
+
+    assert (0, {204}, []) == (program.returncode, set(load.statuses), lost)
