@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field, fields
 from typing import Any
 
@@ -45,3 +45,10 @@ def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., N
 def given(options: Any, names: Collection[str]) -> list[str]:
     """Return those of ``names`` that were given as options, in the order of ``--help``."""
     return [each.name for each in fields(options) if each.name in names and getattr(options, each.name) is not None]
+
+
+def completing(
+    names: Callable[[click.Context], Iterable[str]],
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return the shell completion of an argument: those of ``names`` that begin with the incomplete word."""
+    return lambda ctx, parameter, incomplete: [name for name in names(ctx) if name.startswith(incomplete)]

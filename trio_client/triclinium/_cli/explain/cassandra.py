@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 import click
 
 from triclinium._cli._input import WrongInput, choose, choose_name, spelled
-from triclinium._cli._options import COUNT, given, option, takes
+from triclinium._cli._options import COUNT, completing, given, option, takes
 from triclinium._cli.explain.explanation_text import print_explanation, retries
 from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, kind_of
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
@@ -173,7 +173,7 @@ Exit status: 0 if the command prints an explanation, whatever the decision; 2 if
 
 
 @click.command("cassandra", epilog=EPILOG)
-@click.argument("event", required=False)
+@click.argument("event", required=False, shell_complete=completing(lambda ctx: EVENTS))
 @takes(CassandraOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on one line.")
 def explain_cassandra(*, event: str | None, as_json: bool, options: CassandraOptions) -> None:

@@ -6,7 +6,7 @@ The command defines no rules: it builds a case, or reads questions, and shows th
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, BinaryIO
 
@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from triclinium._cli._input import WrongInput, choose_name
-from triclinium._cli._options import takes
+from triclinium._cli._options import completing, takes
 from triclinium._cli.explain import couchbase
 from triclinium._cli.explain.couchbase import NAMED_OPERATIONS, OPERATION_OF, OPERATIONS
 from triclinium._cli.explain.explanation_text import print_explanation
@@ -65,6 +65,11 @@ class QuestionFile(click.File):
         return super().convert(value, param, ctx)
 
 
+def _operations_of_service(ctx: click.Context) -> Sequence[str]:
+    names = {**NAMED_OPERATIONS, Service.KV: OPERATIONS}
+    return {str(service): names[service] for service in names}.get(ctx.params["service"], ())
+
+
 QUESTION = '{"family": "couchbase", "ask": "reason", "service": "kv", "op": "get", "status": "0x86"}'
 
 EPILOG = f"""\b
@@ -103,8 +108,8 @@ Exit status: 0 if the command prints an explanation, whatever the decision; 2 if
 
 
 @click.command(cls=ExplainCommand, epilog=EPILOG)
-@click.argument("service", required=False)
-@click.argument("operation", required=False)
+@click.argument("service", required=False, shell_complete=completing(lambda ctx: (*SERVICES, *FAMILIES)))
+@click.argument("operation", required=False, shell_complete=completing(_operations_of_service))
 @takes(couchbase.CaseOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on one line.")
 @click.option(
