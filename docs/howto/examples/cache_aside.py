@@ -22,7 +22,7 @@ SECONDS_TO_LOAD = 3.0
 """Expiry of a claim. If its owner crashes, another task loads the value after this time."""
 SECONDS_TO_POLL = 0.02
 SECONDS_FOR_THE_CLUSTER = 0.25
-"""Limit of one access to the cluster. Whoever wants a value then gets it from the source."""
+"""Limit of one access to the cluster. After it, the value comes from the source."""
 LOADS_AT_ONCE = 4
 """Concurrent loads of one process, which protect the source while the cluster fails."""
 

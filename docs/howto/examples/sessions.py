@@ -79,7 +79,7 @@ async def end(sessions: Collection, token: str) -> None:
 
 
 async def answer(sessions: Collection, token: str) -> str:
-    """Respond to a request. A cluster that fails is no reason to log anybody out."""
+    """Respond to a request. A cluster that fails does not end a session."""
     try:
         with triclinium.fail_after(0.5):
             session = await load(sessions, token)

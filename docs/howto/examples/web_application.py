@@ -264,10 +264,10 @@ async def stop_under_load(http: httpx.AsyncClient, fake: FakeCluster, stop: trio
 async def main() -> None:
     """Serve the application on a free port of this machine, with a cluster in memory."""
     stop = trio.Event()
-    config = settings("127.0.0.1:0", seconds_per_request=0.5)
+    config = settings("127.0.0.1:0", seconds_per_request=1.0)
     config.loglevel = "WARNING"
     async with open_fake_cluster(buckets=[BUCKET]) as fake, trio.open_nursery() as nursery:
-        tried = application(fake.open_client, trace.get_tracer("notes"), seconds_per_request=0.5)
+        tried = application(fake.open_client, trace.get_tracer("notes"), seconds_per_request=1.0)
         (address,) = await nursery.start(serving(tried, config, stop.wait))
         async with httpx.AsyncClient(base_url=address) as http:
             await try_it(http, fake)
