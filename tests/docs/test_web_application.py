@@ -40,6 +40,8 @@ pytestmark = pytest.mark.native
 
 CLIENTS = 16
 NOTES_BEFORE_THE_STOP = 100
+RACES_MAX = 2
+"""Requests that may arrive while hypercorn closes their idle connection, and end without a response."""
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
@@ -168,6 +170,7 @@ class Load:
     def __init__(self, http: httpx.AsyncClient) -> None:
         self.http = http
         self.statuses: list[int] = []
+        self.sent: set[str] = set()
         self.confirmed: set[str] = set()
 
     async def run(self, nursery: trio.Nursery) -> None:
@@ -179,6 +182,7 @@ class Load:
     async def _write(self, client: int) -> None:
         for number in range(10_000):
             key = f"{client}-{number}"
+            self.sent.add(key)
             try:
                 response = await self.http.put(f"/notes/{key}", content=key)
             except (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
@@ -202,11 +206,12 @@ async def test_shutdown_under_load_loses_no_write() -> None:
             await load.run(nursery)
             before = len(load.confirmed)
             server.stop.set()
-        stored = {key for key in load.confirmed if node.documents.get(BUCKET, key) is not None}
+        stored = {key for key in load.sent if node.documents.get(BUCKET, key) is not None}
 
     assert {204} == set(load.statuses)
     assert len(load.confirmed) > before
     assert set() == load.confirmed - stored
+    assert len(stored - load.confirmed) <= RACES_MAX
 
 
 async def test_slow_writes_are_answered_during_a_shutdown() -> None:

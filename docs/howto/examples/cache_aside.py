@@ -75,7 +75,7 @@ class Cache:
             return
 
     async def _read_or_claim(self, key: str) -> Entry | Cas:
-        """Return the entry, or the CAS of a new claim if there is none."""
+        """Return the entry; without one, the CAS of a new claim."""
         while True:
             found = await self._documents.get_or_none(key)
             if found is not None:
