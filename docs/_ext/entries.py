@@ -84,6 +84,13 @@ def prepare_signature(  # noqa: PLR0917  # signature of Sphinx
     return short_defaults(signature, found), shown
 
 
+def keep_member(  # noqa: PLR0917  # signature of Sphinx
+    app: Sphinx, kind: str, name: str, found: object, is_skipped: bool, options: object
+) -> bool | None:
+    """Return False for a member of an enumeration, which needs no docstring to be shown, else None for the default."""
+    return False if isinstance(found, Enum) and found.name == name else None
+
+
 def prepare_bases(app: Sphinx, name: str, found: object, options: object, bases: list[object]) -> None:
     """Replace a private base class by its own bases, except those that another base class already inherits."""
     for private in [base for base in bases if isinstance(base, type) and base.__name__.startswith("_")]:

@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from docs._ext import entries, links, machines, markdown, options, records, state_diagram, tables
+from docs._ext import entries, links, machines, markdown, options, records, short_code, state_diagram, tables
 from docs._ext.machines import MACHINES
 from docs._ext.state_diagram import draw_svg
 from docs._ext.tables import TABLES, state_table
@@ -128,10 +128,12 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_directive("newsfragments", Newsfragments)
     app.add_transform(records.Records)
     app.add_transform(links.Links)
+    app.add_transform(short_code.ShortCode)
     app.add_transform(entries.WithoutObject)
     app.connect("missing-reference", links.resolve_trio)
     # Docstrings must be prepared before napoleon parses them; napoleon has priority 500.
     app.connect("autodoc-process-docstring", entries.prepare_docstring, priority=100)
     app.connect("autodoc-process-signature", entries.prepare_signature)
     app.connect("autodoc-process-bases", entries.prepare_bases)
+    app.connect("autodoc-skip-member", entries.keep_member)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,10 +20,17 @@ from sphinx.config import Config
 from sphinx.ext import napoleon
 from sphinx.ext.napoleon.docstring import GoogleDocstring
 
-from docs._ext.entries import WithoutObject, prepare_bases, prepare_docstring, prepare_signature, short_defaults
+from docs._ext.entries import (
+    WithoutObject,
+    keep_member,
+    prepare_bases,
+    prepare_docstring,
+    prepare_signature,
+    short_defaults,
+)
 from tests.docs.pages import ROOT
 from tests.rows import rows
-from triclinium import errors
+from triclinium import Service, errors
 from triclinium.testing import FakeNodeOptions
 from triclinium_core.kv.operation.results import Cas
 
@@ -200,3 +207,12 @@ def test_the_base_object_is_hidden() -> None:
     WithoutObject(document).apply()
 
     assert ["What it is.", "Bases: CouchbaseException"] == [line.astext() for line in content]
+
+
+def test_members_of_enumerations_are_kept() -> None:
+    """A member of an enumeration has an entry without a docstring; a default of a class that is a member has none."""
+    member = Service.QUERY
+
+    assert keep_member(APP, "class", "QUERY", member, True, None) is False
+    assert keep_member(APP, "class", "service", member, True, None) is None
+    assert keep_member(APP, "class", "QUERY", "query", True, None) is None

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import html
+import inspect
 import re
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Mapping
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import ClassVar, get_args, get_origin, get_type_hints
 
 import pytest
 
 from tests.docs.pages import DOCS
 from tests.public_names import MODULES
-from triclinium_core.testing.driver_laws import LAWS
+from triclinium_core.contract.couchbase import AbandonReason
+from triclinium_core.contract.neutral import LossCause, ReportLevel
+from triclinium_core.testing.driver_laws import LAWS, NEUTRAL_LAWS
 
 PUBLIC = (
     *(module.__name__ for module in MODULES),
@@ -39,14 +46,20 @@ pytestmark = [pytest.mark.native, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the HTML pages of the reference."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the HTML pages."""
     folder: Path = tmp_path_factory.mktemp("html")
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(folder)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert ("", 0) == (run.stderr, run.returncode)
-    return "\n".join(page.read_text(encoding="utf-8") for page in sorted((folder / "reference").glob("*.html")))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reference(built: Path) -> str:
+    """Return the HTML pages of the reference."""
+    return "\n".join(page.read_text(encoding="utf-8") for page in sorted((built / "reference").glob("*.html")))
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -111,3 +124,73 @@ def test_python_default_docstrings_are_hidden(reference: str) -> None:
     """Python's docstrings of new types and named tuple fields do not appear."""
     assert "NewType creates" not in reference
     assert "Alias for field" not in reference
+
+
+def object_of(entry: str) -> object:
+    """Return the object of an entry; None for an attribute that only instances have."""
+    found: object = import_module(entry.partition(".")[0])
+    for number, part in enumerate(entry.split(".")[1:], 2):
+        module = ".".join(entry.split(".")[:number])
+        if isinstance(found, ModuleType) and not hasattr(found, part):
+            found = import_module(module)
+        else:
+            found = getattr(found, part, None)
+    return found
+
+
+def enums_in(kind: object) -> set[type[Enum]]:
+    """Return the enumerations in a type, including those in unions, containers and callables."""
+    if isinstance(kind, list | tuple):
+        return {found for part in kind for found in enums_in(part)}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {kind}
+    return enums_in(get_args(kind))
+
+
+def types_of(found: object) -> Mapping[str, object]:
+    """Return the types in the signature of a function or property, or of the fields of a class."""
+    function = found.fget if isinstance(found, property) else inspect.unwrap(found) if callable(found) else None
+    if not (inspect.isclass(function) or inspect.isfunction(function)):
+        return {}
+    # Some classes import the names of private fields only for type checkers.
+    known = {"defaultdict": defaultdict, "dns": import_module("dns.asyncresolver") and import_module("dns")}
+    return get_type_hints(function, localns=known)
+
+
+def test_every_enumeration_in_use_has_entries(reference: str) -> None:
+    """Every enumeration in a documented signature or field has an entry, and so has each of its members."""
+    entries = {name for name, _ in ENTRY.findall(reference)}
+    objects = {name: object_of(name) for name in entries}
+    used = {
+        found
+        for documented in objects.values()
+        for name, kind in types_of(documented).items()
+        if get_origin(kind) is not ClassVar and not name.startswith("_")
+        for found in enums_in(kind)
+    }
+    names = {kind: [name for name, found in objects.items() if found is kind] for kind in used}
+
+    assert {LossCause, AbandonReason, ReportLevel} <= used
+    assert [] == [kind for kind in used if not names[kind]]
+    assert [] == [
+        f"{kind.__name__}.{member}"
+        for kind in used
+        for member in kind.__members__
+        if not any(f"{name}.{member}" in entries for name in names[kind])
+    ]
+
+
+def test_laws_are_not_in_the_index(built: Path, reference: str) -> None:
+    """The laws have entries in the reference, but none in the general index, which they would crowd."""
+    index = (built / "genindex.html").read_text(encoding="utf-8")
+    laws = [f"{law.__module__}.{law.__name__}" for law in (*NEUTRAL_LAWS, *LAWS)]
+
+    assert "triclinium.open_cluster" in index
+    assert [] == [law for law in laws if law in index]
+
+
+def test_short_code_in_cells_has_its_class(built: Path) -> None:
+    """``couchbase://`` in a table has the class that keeps it in one piece on a narrow screen."""
+    page = (built / "howto" / "connect.html").read_text(encoding="utf-8")
+
+    assert re.search(r'<td>.*?<code class="[^"]*\bshort\b[^"]*"><span class="pre">couchbase://<', page)

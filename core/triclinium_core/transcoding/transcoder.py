@@ -7,7 +7,7 @@ not on the flags.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Never, Protocol, TypeVar, get_origin
 
 import msgspec
 
@@ -19,6 +19,7 @@ from triclinium_core.transcoding.non_finite import find_non_finite
 T = TypeVar("T")
 
 _SHOWN_CHARACTERS_MAX = 80
+_OTHER_TYPES = "convert it, or pass a transcoder= that supports its type, as in docs/howto/documents_of_your_types.md"
 _BYTES = (bytes, bytearray, memoryview)
 """Types for ``isinstance``. They are a tuple, because Python creates a union again at each evaluation."""
 
@@ -77,7 +78,7 @@ class JsonTranscoder:
                 "or RawJsonTranscoder() for JSON that is encoded already"
             )
         try:
-            encoded = msgspec.json.encode(value)
+            encoded = msgspec.json.encode(value, enc_hook=_refuse_to_encode)
             found = None if self.non_finite_as_null else find_non_finite(value, encoded)
         except (TypeError, ValueError, RecursionError, OverflowError) as error:
             raise errors.EncodingFailureException(
@@ -100,7 +101,7 @@ class JsonTranscoder:
             if as_type is object:
                 value: T = msgspec.json.decode(data)
                 return value
-            return msgspec.json.decode(data, type=as_type)
+            return msgspec.json.decode(data, type=as_type, dec_hook=_refuse_to_decode)
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
             # msgspec raises TypeError for a type that it does not support.
             wanted = "JSON" if as_type is object else f"{_name(as_type)} in JSON"
@@ -151,6 +152,17 @@ class RawBinaryTranscoder:
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
         """Return the bytes of the document. ``as_type`` must be ``bytes`` or ``object``."""
         return _raw(data, as_type, bytes)
+
+
+def _refuse_to_encode(value: object) -> Never:
+    raise TypeError(f"msgspec does not encode objects of type {_name(type(value))}; {_OTHER_TYPES}")
+
+
+def _refuse_to_decode(kind: type, value: object) -> object:
+    """Return a value that is one already, as a number is a ``numbers.Number``. msgspec does not create others."""
+    if isinstance(value, get_origin(kind) or kind):
+        return value
+    raise TypeError(f"msgspec does not decode into {_name(kind)}; {_OTHER_TYPES}")
 
 
 def _utf8(text: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from enum import Enum
 from typing import cast
@@ -149,6 +150,24 @@ def test_json_names_other_transcoders_for_bytes() -> None:
     """JsonTranscoder refuses bytes, and the error names the raw transcoders that accept them."""
     with pytest.raises(errors.EncodingFailureException, match="RawBinaryTranscoder.*RawJsonTranscoder"):
         JSON.encode(b"{}")
+
+
+def test_errors_for_other_types_name_the_recipe() -> None:
+    """An error for a type that msgspec does not support names the type, ``transcoder=`` and a page that exists."""
+    page = "docs/howto/documents_of_your_types.md"
+    for value in (Unknown(), {"a": [Unknown()]}):
+        with pytest.raises(errors.EncodingFailureException, match=f"type Unknown; .*transcoder=.*{page}"):
+            JSON.encode(value)
+    for as_type in (Unknown, list[Unknown]):
+        with pytest.raises(errors.DecodingFailureException, match=f"into Unknown; .*transcoder=.*{page}"):
+            JSON.decode(b"[{}]", JSON_FLAGS, as_type)
+
+
+def test_abstract_types_accept_their_instances() -> None:
+    """A type that msgspec does not support is no obstacle if the JSON value is an instance of it."""
+    decoded: list[object] = [*JSON.decode(b"[1,2.5]", JSON_FLAGS, list[numbers.Number])]
+
+    assert [1, 2.5] == decoded
 
 
 def test_non_finite_as_null_encodes_null() -> None:

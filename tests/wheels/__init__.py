@@ -1,0 +1,36 @@
+"""Descriptions inside built wheels: readers see them without the repository around them."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+LINK = re.compile(r"\]\(([^)\s]*)|^\[[^]]+\]: *(\S+)|(?:src|srcset|href)=\"([^\"]*)", re.MULTILINE)
+"""Target of a link or picture, in Markdown or HTML."""
+PLACEHOLDER = re.compile(r"git\+URL|`URL`")
+
+
+def description_of(wheel: Path) -> str:
+    """Return the description in the metadata of a wheel.
+
+    Raises:
+        KeyError: the wheel has no METADATA.
+    """
+    with zipfile.ZipFile(wheel) as archive:
+        found = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        if len(found) != 1:
+            raise KeyError(f"{wheel.name} has {len(found)} METADATA files instead of one")
+        message = Parser().parsestr(archive.read(found[0]).decode())
+    return str(message.get_payload())
+
+
+def faults_of(description: str) -> list[str]:
+    """Return what a reader without the repository cannot follow: relative links, and placeholders of its address."""
+    targets = [next(filter(None, match.groups()), "") for match in LINK.finditer(description)]
+    return [
+        *(f"relative link {target!r}" for target in targets if not target.startswith(("https://", "#"))),
+        *(f"placeholder {match.group()!r}" for match in PLACEHOLDER.finditer(description)),
+        *([] if description.strip() else ["no description"]),
+    ]
