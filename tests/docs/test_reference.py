@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, get_args, get_origin, get_type_hints
 
+import dns.asyncresolver
 import pytest
 
 from tests.docs.pages import DOCS
@@ -128,13 +129,12 @@ def test_python_default_docstrings_are_hidden(reference: str) -> None:
 
 def object_of(entry: str) -> object:
     """Return the object of an entry; None for an attribute that only instances have."""
-    found: object = import_module(entry.partition(".")[0])
-    for number, part in enumerate(entry.split(".")[1:], 2):
-        module = ".".join(entry.split(".")[:number])
-        if isinstance(found, ModuleType) and not hasattr(found, part):
-            found = import_module(module)
-        else:
-            found = getattr(found, part, None)
+    name, *parts = entry.split(".")
+    found: object = import_module(name)
+    for part in parts:
+        name = f"{name}.{part}"
+        is_unloaded = isinstance(found, ModuleType) and not hasattr(found, part)
+        found = import_module(name) if is_unloaded else getattr(found, part, None)
     return found
 
 
@@ -153,7 +153,7 @@ def types_of(found: object) -> Mapping[str, object]:
     if not (inspect.isclass(function) or inspect.isfunction(function)):
         return {}
     # Some classes import the names of private fields only for type checkers.
-    known = {"defaultdict": defaultdict, "dns": import_module("dns.asyncresolver") and import_module("dns")}
+    known = {"defaultdict": defaultdict, "dns": dns}
     return get_type_hints(function, localns=known)
 
 
