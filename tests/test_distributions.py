@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import runpy
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from importlib.metadata import distribution as metadata_of, metadata, version
 
@@ -67,12 +70,34 @@ def test_the_licence_is_included(distribution: Distribution) -> None:
     assert licence == metadata_of(name_of(distribution)).read_text("licenses/LICENSE")
 
 
+@each_distribution
+def test_classifiers_list_the_tested_versions(distribution: Distribution) -> None:
+    """The classifiers list exactly the CPython versions on Linux of the page of systems."""
+    page = (ROOT / "docs" / "explanation" / "systems.md").read_text(encoding="utf-8")
+    tested = set(re.findall(r"^\| Linux, .*?\| CPython (3\.\d+)", page, re.MULTILINE))
+    classifiers = metadata(name_of(distribution)).get_all("Classifier", [])
+
+    assert tested == {version for each in classifiers if (version := each.rpartition(" :: ")[2]).startswith("3.")}
+
+
 def test_the_command_without_its_script() -> None:
     """``python -m triclinium`` runs the command."""
     run = subprocess.run([sys.executable, "-m", "triclinium", "--version"], capture_output=True, text=True, check=False)
 
     assert (0, "") == (run.returncode, run.stderr)
     assert run.stdout.rstrip().endswith(__version__)
+
+
+def test_the_root_refuses_to_be_built() -> None:
+    """Every hook of the root's build backend ends the build and names the command that builds the distributions."""
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
+    (folder,) = table["backend-path"]
+    backend = runpy.run_path(str(ROOT / folder / f"{table['build-backend']}.py"))
+
+    assert [] == table["requires"]
+    for hook in ("build_sdist", "build_wheel", "build_editable"):
+        with pytest.raises(SystemExit, match="uv build --all-packages"):
+            backend[hook]("dist", config_settings=None)
 
 
 def test_all_distributions_are_tested() -> None:

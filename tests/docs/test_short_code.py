@@ -26,11 +26,23 @@ def test_only_short_code_in_cells_is_marked() -> None:
     assert [["short"], ["short"], [], []] == [code["classes"] for code in document.findall(nodes.literal)]
 
 
+def test_an_address_in_long_code_is_marked() -> None:
+    """In longer code only the address of the connection string gets the class, and the text stays the same."""
+    text = 'open_cluster("couchbase://h", authenticator)'
+    document = new_document("page")
+    document += nodes.table("", nodes.tgroup("", nodes.row("", nodes.entry("", nodes.literal("", text))), cols=1))
+    ShortCode(document).apply()
+    (code,) = document.findall(nodes.literal)
+
+    assert text == code.astext()
+    assert [("couchbase://h", ["short"])] == [(each.astext(), each["classes"]) for each in code.findall(nodes.inline)]
+
+
 def test_the_stylesheet_keeps_short_code_together() -> None:
     """The rule for short code forbids line breaks, outside of any rule for wide screens only."""
     css = (DOCS / "_static" / "pages.css").read_text(encoding="utf-8")
     rules = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", css)
-    (rule,) = re.findall(r"table\.docutils td code\.short \{([^}]*)\}", rules)
+    (rule,) = re.findall(r"table\.docutils td code\.short, table\.docutils td code \.short \{([^}]*)\}", rules)
 
     assert {"overflow-wrap: normal", "white-space: nowrap"} == {
         each.strip() for each in rule.split(";") if each.strip()
