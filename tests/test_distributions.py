@@ -74,7 +74,7 @@ def test_the_licence_is_included(distribution: Distribution) -> None:
 def test_classifiers_list_the_tested_versions(distribution: Distribution) -> None:
     """The classifiers list exactly the CPython versions on Linux of the page of systems."""
     page = (ROOT / "docs" / "explanation" / "systems.md").read_text(encoding="utf-8")
-    tested = set(re.findall(r"^\| Linux, .*?\| CPython (3\.\d+)", page, re.MULTILINE))
+    tested = set(re.findall(r"^\| Linux x86-64, CPython (3\.\d+)", page, re.MULTILINE))
     classifiers = metadata(name_of(distribution)).get_all("Classifier", [])
 
     assert tested == {version for each in classifiers if (version := each.rpartition(" :: ")[2]).startswith("3.")}

@@ -57,3 +57,11 @@ def rows_of(page: Path) -> Iterator[list[str]]:
     for line in page.read_text(encoding="utf-8").splitlines():
         if line.startswith("| "):
             yield [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+
+
+def exit_statuses() -> list[tuple[str, list[str], str]]:
+    """Return each command of the table of exit statuses, its cells, and its example of bad input."""
+    table = [row for row in rows_of(DOCS / "reference" / "cli.md") if len(row) == 4][1:]
+    return [
+        (row[0].strip("`"), row, example) for row in table for example in re.findall(r"`(triclinium [^`]+)`", row[3])
+    ]

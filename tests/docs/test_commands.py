@@ -9,26 +9,24 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tests.docs.pages import DOCS, rows_of
+from tests.docs.pages import exit_statuses
 from tests.rows import rows
 from triclinium._cli import main
 
 pytestmark = pytest.mark.native
 
-TABLE = [row for row in rows_of(DOCS / "reference" / "cli.md") if len(row) == 4][1:]
-EXAMPLES = [(row[0].strip("`"), example) for row in TABLE for example in re.findall(r"`(triclinium [^`]+)`", row[3])]
+TABLE = exit_statuses()
 
 
 def test_every_command_has_its_exit_statuses() -> None:
     """The table has a row for each command of the group, with a text for every status."""
-    described = {row[0].strip("`").split()[0] for row in TABLE}
+    described = {command.split()[0] for command, _, _ in TABLE}
 
     assert set(main.list_commands(click.Context(main))) == described
-    assert len(TABLE) == len({command for command, _ in EXAMPLES})
-    assert all(all(row) for row in TABLE)
+    assert all(all(cells) for _, cells, _ in TABLE)
 
 
-@rows(("command", "example"), EXAMPLES)
+@rows(("command", "example"), [(command, example) for command, _, example in TABLE])
 def test_bad_input_gets_status_2(command: str, example: str) -> None:
     """Each example exits with 2, prints nothing, and writes one line to standard error."""
     result = CliRunner().invoke(main, shlex.split(example)[1:])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.metadata import requires
 from pathlib import Path
 
-from tests.docs.pages import PAGES, ROOT
+from tests.docs.pages import DOCS, PAGES, ROOT
 from tests.rows import rows
 
 LENGTH_MAX = 120
@@ -34,6 +35,19 @@ def test_prose_fits_a_screen(page: Path) -> None:
 def test_installation_commands_give_a_source(page: Path) -> None:
     """Every installation command gives a source, because no package index has the packages."""
     assert [] == [line for line in page.read_text(encoding="utf-8").splitlines() if INSTALLS_BY_NAME.search(line)]
+
+
+def test_the_tutorial_needs_no_compiler() -> None:
+    """The tutorial's commands install only the client, and what it requires does not include the C module."""
+    tutorial = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    required = [each for each in requires("triclinium") or () if "extra ==" not in each]
+
+    assert set() == set(re.findall(r"uv run (?:--\w+ \w+ )?\w+", tutorial)) - {
+        "uv run --package triclinium triclinium",
+        "uv run --package triclinium python",
+    }
+    assert required
+    assert [] == [each for each in required if each.startswith("triclinium-c=")]
 
 
 def lacks_the_core(line: str) -> bool:

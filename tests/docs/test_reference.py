@@ -161,7 +161,7 @@ def test_every_enumeration_in_use_has_entries(reference: str) -> None:
     """Every enumeration in a documented signature or field has an entry, and so has each of its members."""
     entries = {name for name, _ in ENTRY.findall(reference)}
     objects = {name: object_of(name) for name in entries}
-    used = {
+    used: set[type[Enum]] = {
         found
         for documented in objects.values()
         for name, kind in types_of(documented).items()

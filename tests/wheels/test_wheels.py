@@ -43,7 +43,7 @@ def test_readmes_need_no_repository(readme: Path) -> None:
     ],
 )
 def test_faults_of_descriptions(description: str, faults: int) -> None:
-    """Relative links, placeholders and an empty description are faults; absolute links are none."""
+    """The check reports relative links, placeholders and an empty description, but no absolute link."""
     assert faults == len(faults_of(description))
 
 
