@@ -271,6 +271,8 @@ async def test_a_common_line_runs(code: str, autojump_clock: trio.testing.MockCl
             "p": "password",
             "k": "counter" if "increment" in code else "k",
             "v": 1,
+            "keys": ["k"],
+            "items": {"k": 1},
         }
         exec(program, names)  # noqa: S102  # the page's own lines
         await names["run"]()
