@@ -75,7 +75,7 @@ class BulkOutcomes(Generic[R_co]):
         await self._block.__aenter__()
         return self
 
-    __aexit__ = Leaving()
+    __aexit__: Leaving = Leaving()
 
     async def leave(self, body_error: BaseException | None) -> None:
         """End the block; ``async with`` calls this method."""

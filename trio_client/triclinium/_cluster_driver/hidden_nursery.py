@@ -105,7 +105,7 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
             raise
         return self._gives
 
-    __aexit__ = Leaving()
+    __aexit__: Leaving = Leaving()
 
     async def leave(self, body_error: BaseException | None) -> None:
         """End the service, and raise the exception that replaces the exception of the block, if there is one."""

@@ -28,6 +28,7 @@ from triclinium_core.kv.operation.results import (
     Result,
 )
 from triclinium_core.kv.operation.subdocument.subdocument_requests import MutateIn
+from triclinium_core.retry.couchbase import may_be_applied
 from triclinium_core.testing.fakes.store.documents import LOCKED_CAS
 from triclinium_core.testing.oracle import unique_lists, unique_values
 from triclinium_core.testing.oracle.document_history import DocumentHistory
