@@ -68,7 +68,12 @@ def options_of(name: str) -> set[str]:
     command = main.get_command(click.Context(main), name)
     assert command is not None
     context = click.Context(command, parent=click.Context(main, **main.context_settings))
-    return {flag for each in command.get_params(context) for flag in each.opts if flag.startswith("--")}
+    return {
+        flag
+        for each in command.get_params(context)
+        for flag in (*each.opts, *each.secondary_opts)
+        if flag.startswith("--")
+    }
 
 
 def test_the_script_completes_commands(home: Path) -> None:
