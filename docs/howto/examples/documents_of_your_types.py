@@ -43,7 +43,7 @@ class PydanticTranscoder:
                 self._adapters[as_type] = pydantic.TypeAdapter(as_type)
             found: T = self._adapters[as_type].validate_json(data)
         except (pydantic.ValidationError, pydantic.PydanticSchemaGenerationError) as error:
-            raise DecodingFailureException(f"the document is not {as_type.__name__}: {error}") from error
+            raise DecodingFailureException(f"pydantic cannot read the document as {as_type!r}: {error}") from error
         return found
 
 

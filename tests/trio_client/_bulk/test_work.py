@@ -136,7 +136,7 @@ class Person(StrEnum):
 
 
 class Text(str):
-    """Key of a subclass."""
+    """Key whose type is a subclass of ``str``."""
 
     __slots__ = ()
 

@@ -2,10 +2,10 @@
 
 This package imports only the standard library and other modules of the core. ``protocols`` has the interfaces of
 strategies, tokens and errors, which other libraries implement too. ``classification`` reads the retry information of an
-error. The strategies are ``simple``, ``standard``, ``adaptive``, ``budget`` and ``breaker``; ``resolver`` selects one
-by options. Their parts are in ``base``, ``tokens``, ``quota``, ``backoff``, ``numbers`` and ``rate_limiter``.
-``asynchronous`` adapts a strategy to the asynchronous interface. The package ``retry.calls`` retries any function under
-a strategy.
+error. The strategies are ``simple``, ``standard``, ``adaptive``, ``budget`` and ``breaker``; ``resolver`` creates one
+of the first three from options. Their parts are in ``base``, ``tokens``, ``quota``, ``backoff``, ``numbers`` and
+``rate_limiter``. ``asynchronous`` adapts a strategy to the asynchronous interface. The package ``retry.calls`` retries
+any function under a strategy.
 
 Source: the Smithy Python retry design, and the numbers of its released library and of the AWS SDKs.
 

@@ -111,7 +111,7 @@ def test_absent_after_a_touch(write: DocumentOperation) -> None:
     ids=asked.named,
 )
 def test_absent_after_an_expiry_was_replaced(operation: DocumentOperation, keeps: bool) -> None:
-    """A new expiry, or none, keeps a document that would have expired; a write that preserves the expiry does not."""
+    """A write or touch that removes the expiry keeps a document that would expire; one that preserves it does not."""
     scene = asked.Scene()
     scene.acknowledged(asked.upsert(expiry=5), 1, 2)
     scene.acknowledged(operation, 3, 4)
