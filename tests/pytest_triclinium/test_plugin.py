@@ -71,10 +71,10 @@ async def test_controls_the_nodes(cluster, fake_cluster):
     assert ["restart", "kill"] == [change.name for change in fake_cluster.nodes.changes][:2]
 
 
-@pytest.mark.tcp_cluster(replicas=1, nodes=2)
+@pytest.mark.tcp_cluster(buckets=["travel"], replicas=1, nodes=2)
 async def test_opens_its_own(tcp_cluster):
     async with open_cluster(tcp_cluster.connection_string, tcp_cluster.authenticator) as cluster:
-        await cluster.bucket("default").default_collection().upsert("ada", 1)
+        await cluster.bucket("travel").default_collection().upsert("ada", 1)
 """
 
 BACKEND = """

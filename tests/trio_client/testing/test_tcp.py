@@ -116,6 +116,7 @@ async def test_a_node_keeps_documents_on_its_port(safety_net: None) -> None:
         ("node", "127.0.0.1"),
         ("nodes", 0),
         ("nodes", 2),
+        ("buckets", ["travel"]),
         ("replicas", 1),
         ("seed", 1),
         ("port", -1),

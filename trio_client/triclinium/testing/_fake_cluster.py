@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Unpack
 
@@ -12,8 +13,9 @@ from triclinium._cluster import Cluster, running
 from triclinium._open_cluster import ClientArguments, make_driver, users_meter, users_tracer
 from triclinium.abc import Connector
 from triclinium.testing._node_server import NodeServer
+from triclinium_core import errors
 from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator
-from triclinium_core.testing import FakeNode, FakeNodes
+from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +102,16 @@ def fake_cluster(server: NodeServer, connector: Connector, *, host: str | None =
         tls_connection_string=nodes.connection_string(host=host, tls=True),
         _server=server,
     )
+
+
+def with_buckets(options: FakeNodeOptions, buckets: Sequence[str] | None) -> FakeNodeOptions:
+    """Return the options of nodes with these buckets; None keeps those of ``options``.
+
+    Raises:
+        InvalidArgumentException: ``buckets`` is not a sequence of names. A single string is not one either.
+    """
+    if buckets is None:
+        return options
+    if isinstance(buckets, str) or not isinstance(buckets, Sequence):
+        raise errors.InvalidArgumentException(f"buckets={buckets!r} must be a sequence of names", parameter="buckets")
+    return replace(options, buckets=tuple(buckets))

@@ -8,12 +8,11 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
-from types import NoneType
 
 import trio
 
 from triclinium.abc import ConnectedStream
-from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
+from triclinium.testing._fake_cluster import FakeCluster, fake_cluster, with_buckets
 from triclinium.testing._memory_stream import memory_stream_pair
 from triclinium.testing._node_server import NodeServer, serving
 from triclinium_core import errors
@@ -63,13 +62,9 @@ async def open_fake_cluster(
             fake.node.faults.next(Opcode.GET, drop_response())
             ...
     """
-    # Refuse a single string, which Python regards as a sequence of letters.
-    if isinstance(buckets, str) or not isinstance(buckets, Sequence | NoneType):
-        raise errors.InvalidArgumentException(f"buckets={buckets!r} must be a sequence of names", parameter="buckets")
     options = FakeNodeOptions() if options is None else options
     check_type(options, "options", FakeNodeOptions)
-    if buckets is not None:
-        options = replace(options, buckets=tuple(buckets))
+    options = with_buckets(options, buckets)
     if replicas is not None:
         options = replace(options, replicas=replicas)
     async with serving(FakeNodes(options, nodes, rng=random.Random(check_integer(seed, "seed")))) as server:

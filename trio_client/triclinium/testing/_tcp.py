@@ -11,7 +11,7 @@ from types import NoneType
 import trio
 
 from triclinium._driver.connector import TcpConnector
-from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
+from triclinium.testing._fake_cluster import FakeCluster, fake_cluster, with_buckets
 from triclinium.testing._node_port import NodePort
 from triclinium.testing._node_server import serving
 from triclinium_core import errors
@@ -30,6 +30,7 @@ async def open_tcp_cluster(
     node: FakeNode | FakeNodes | None = None,
     *,
     nodes: int = 1,
+    buckets: Sequence[str] | None = None,
     replicas: int = 0,
     host: str = HOST,
     port: int = 0,
@@ -49,6 +50,7 @@ async def open_tcp_cluster(
     Args:
         node: a node, or all nodes of a cluster; None for new nodes with default options.
         nodes: number of new nodes. Default: 1.
+        buckets: names of the buckets of new nodes. None, the default, is the bucket of ``FakeNodeOptions``.
         replicas: number of replicas of each vbucket, 0 to 3, for new nodes. Default: 0.
         host: address to listen on, 127.0.0.1 (the default) or ::1; the configs list new nodes under it.
         port: port of the first node; each further node's port is two higher. 0, the default, picks free ports.
@@ -65,7 +67,7 @@ async def open_tcp_cluster(
     """
     if host not in LOOPBACK:
         raise errors.InvalidArgumentException(f"host={host!r} must be one of {', '.join(LOOPBACK)}", parameter="host")
-    cluster = _cluster_of(node, nodes, replicas, host, seed)
+    cluster = _cluster_of(node, nodes=nodes, buckets=buckets, replicas=replicas, host=host, seed=seed)
     most = 0xFFFF - PORT_STRIDE * (len(cluster) - 1)
     check_integer(port, "port", 0, most)
     check_integer(tls_port, "tls_port", 0, most)
@@ -91,6 +93,7 @@ async def serve_tcp(
     node: FakeNode | FakeNodes | None = None,
     *,
     nodes: int = 1,
+    buckets: Sequence[str] | None = None,
     replicas: int = 0,
     host: str = HOST,
     port: int = 0,
@@ -108,6 +111,7 @@ async def serve_tcp(
     async with open_tcp_cluster(
         node,
         nodes=nodes,
+        buckets=buckets,
         replicas=replicas,
         host=host,
         port=port,
@@ -119,24 +123,29 @@ async def serve_tcp(
         await trio.sleep_forever()
 
 
-def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, host: str, seed: int) -> FakeNodes:
+def _cluster_of(
+    node: FakeNode | FakeNodes | None,
+    *,
+    nodes: int,
+    buckets: Sequence[str] | None,
+    replicas: int,
+    host: str,
+    seed: int,
+) -> FakeNodes:
+    """Return a new cluster, or that of a given node, for which the arguments for new nodes are refused."""
     check_integer(nodes, "nodes", 1, NODES_MAX)
     if node is None:
         rng = random.Random(check_integer(seed, "seed"))
-        return FakeNodes(FakeNodeOptions(host=host, replicas=replicas), nodes=nodes, rng=rng)
+        return FakeNodes(with_buckets(FakeNodeOptions(host=host, replicas=replicas), buckets), nodes=nodes, rng=rng)
     check_type(node, "node", FakeNode, FakeNodes)
-    if nodes != 1:
-        raise errors.InvalidArgumentException(
-            "nodes is the number of new nodes; omit it together with node", parameter="nodes"
-        )
-    if replicas:
-        raise errors.InvalidArgumentException(
-            "replicas applies to new nodes; set FakeNodeOptions(replicas=...) for those of node", parameter="replicas"
-        )
-    if seed:
-        raise errors.InvalidArgumentException(
-            "seed applies to new nodes; pass rng=random.Random(seed) to FakeNodes", parameter="seed"
-        )
+    for is_given, name, instead in (
+        (nodes != 1, "nodes", "omit it together with node"),
+        (buckets is not None, "buckets", "set FakeNodeOptions(buckets=...) for those of node"),
+        (replicas, "replicas", "set FakeNodeOptions(replicas=...) for those of node"),
+        (seed, "seed", "pass rng=random.Random(seed) to FakeNodes"),
+    ):
+        if is_given:
+            raise errors.InvalidArgumentException(f"{name} applies to new nodes; {instead}", parameter=name)
     return FakeNodes.around(node) if isinstance(node, FakeNode) else node
 
 

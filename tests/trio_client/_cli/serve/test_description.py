@@ -35,7 +35,7 @@ async def test_json_and_text_have_the_same_facts(
     assert [nodes] * len(reported["endpoints"]) == [len(addresses) for addresses in reported["endpoints"].values()]
     assert [] == [each for addresses in reported["endpoints"].values() for each in addresses if each not in said]
     assert (17, {"url": "http://127.0.0.1:5", "token": "secret"}) == (reported["seed"], reported["control"])
-    assert "http://127.0.0.1:5/commands -H 'Authorization: Bearer secret'" in said
+    assert "http://127.0.0.1:5/commands -H 'Authorization: Bearer secret' \\\n        -H" in said
     assert "seed is 17" in said
     assert "await people.upsert" in said
     assert "Cluster.connect" in said

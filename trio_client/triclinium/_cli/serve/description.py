@@ -67,7 +67,7 @@ def describe(fake: FakeCluster, seed: int, control: Control | None) -> None:
         console.print(Syntax("", "python", theme="ansi_dark").highlight(indent(program, "    ")), end="")
     if control is not None:
         console.print("\nControl it, for example:\n", style="bold")
-        console.print(plain(indent(curl_command(control), "    ")))
+        console.print(Text(indent(curl_command(control), "    ")))
     console.print(f"\nThe seed is {seed}. All data is in memory. Stop it with Control-C.")
 
 

@@ -84,7 +84,7 @@ class ControlApi:
 
     def __init__(self, nodes: FakeNodes, *, token: str, seed: int, hosts: Collection[str]) -> None:
         self._nodes = nodes
-        self._token = f"Bearer {token}".encode()
+        self._token = token.encode()
         self._seed = seed
         self._hosts = tuple(hosts)
 
@@ -99,9 +99,10 @@ class ControlApi:
         origins = tuple(f"http://{name}" for name in self._hosts)
         if request.has("origin") and (request.only("origin") or "").lower() not in origins:
             return refused(403, "origin", "a page of a foreign origin may not use the API", origins)
-        given = request.only("authorization") or ""
-        if not hmac.compare_digest(given.encode(errors="replace"), self._token):
-            text = "the request needs the token that the server printed"
+        scheme, _, given = (request.only("authorization") or "").partition(" ")
+        # Compare the tokens even if the scheme is wrong: the time must not depend on the request.
+        if not hmac.compare_digest(given.strip().encode(errors="replace"), self._token) or scheme.lower() != "bearer":
+            text = "the request needs the header Authorization: Bearer TOKEN, with the token that the server printed"
             return refused(401, "authorization", text, ["Bearer TOKEN"], [("WWW-Authenticate", "Bearer")])
         methods = PATHS.get(request.target)
         if methods is None:

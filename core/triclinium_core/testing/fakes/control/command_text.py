@@ -152,6 +152,13 @@ def _call(text: str) -> tuple[str, Sequence[object], Mapping[str, object]]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         call = None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        word, _, rest = text.partition(" ")
+        if word in COMMAND_KINDS and rest.strip().isdecimal():
+            raise InvalidCommand(
+                f"{text[:80]!r} names a node after the command; write @{rest.strip()[:5]}: {word}",
+                field=fields.NODE.name,
+                allowed=[f"@{rest.strip()[:5]}: {word}"],
+            )
         raise InvalidCommand(
             f"{text[:80]!r} is not a fault; the form is {COMMAND_GRAMMAR}, for example get: delay(0.4) x2; "
             f"conditions are {CONDITION_GRAMMAR}",

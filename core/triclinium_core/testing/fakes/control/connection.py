@@ -37,17 +37,18 @@ class ControlConnection:
             self._http.receive_data(data)
             return self._read()
         except h11.RemoteProtocolError as error:
-            status = error.error_status_hint
+            if error.error_status_hint == _HEAD_TOO_LARGE:
+                return self._end(_too_large())
             text = f"the request is not valid HTTP: {error}"
-            if status == _HEAD_TOO_LARGE:
-                text = f"the head of the request exceeds {HEAD_SIZE_MAX} bytes"
-            return self._end(refused(status, "request", text, ["HTTP/1.1"]))
+            return self._end(refused(error.error_status_hint, "request", text, ["HTTP/1.1"]))
 
     def _read(self) -> bytes:
         while True:
             event = self._http.next_event()
             if isinstance(event, h11.Request):
                 self._head = event
+                if _size_of(event) > HEAD_SIZE_MAX:
+                    return self._end(_too_large())
             elif isinstance(event, h11.Data):
                 self._body += event.data
                 if len(self._body) > BODY_SIZE_MAX:
@@ -90,3 +91,13 @@ class ControlConnection:
             self._http.send(h11.EndOfMessage()),
         ]
         return b"".join(part or b"" for part in sent)
+
+
+def _size_of(head: h11.Request) -> int:
+    """Return the size of a head in bytes. h11 limits only a head that has not arrived completely."""
+    return len(head.method) + len(head.target) + sum(len(name) + len(value) for name, value in head.headers)
+
+
+def _too_large() -> ControlResponse:
+    text = f"the head of the request exceeds {HEAD_SIZE_MAX} bytes"
+    return refused(_HEAD_TOO_LARGE, "request", text, [f"at most {HEAD_SIZE_MAX} bytes"])

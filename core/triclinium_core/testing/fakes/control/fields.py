@@ -56,7 +56,7 @@ def _probability(value: object, name: str) -> float:
 
 NODE = Field(
     "node",
-    "Number of the node; the first is 0.",
+    "Number of the node; the first is 0. Default: every node, for commands that do not require it.",
     (f"0 to the number of nodes - 1, at most {NODES_MAX - 1}",),
     lambda value, name: check_integer(value, name, 0, NODES_MAX - 1),
 )

@@ -68,6 +68,8 @@ def parsed(response: bytes) -> tuple[int, Any]:
         ({"authorization": "Bearer "}, 401, "authorization"),
         ({"authorization": "Bearer a-secret2"}, 401, "authorization"),
         ({"authorization": "Basic YTph"}, 401, "authorization"),
+        ({"authorization": TOKEN}, 401, "authorization"),
+        ({"authorization": f"Basic {TOKEN}"}, 401, "authorization"),
         ({"authorization": "Bearer \u00fc"}, 401, "authorization"),
         ({"content_type": None}, 415, "content-type"),
         ({"content_type": "text/plain"}, 415, "content-type"),
@@ -105,6 +107,11 @@ def test_accepted_requests(headers: dict[str, str | None]) -> None:
 
     assert (200, {"done": command}) == answer
     assert not client.nodes[1].is_alive
+
+
+def test_scheme_in_any_case() -> None:
+    """The name of the authentication scheme may be in lower case (RFC 9110, section 11.1)."""
+    assert 200 == Client().ask("GET", "/state", authorization=f"bearer {TOKEN}")[0]
 
 
 @pytest.mark.parametrize("path", ["/state", "/commands"])
@@ -231,6 +238,7 @@ def test_request_in_pieces() -> None:
         (b"GET /state HTTP/1.1\r\n\r\n", 400),
         (b"GET /state HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n", 400),
         (b"GET /state HTTP/1.1\r\nx: " + HEAD_SIZE_MAX * b"x", 431),
+        (b"GET /state HTTP/1.1\r\nhost: a\r\nx: " + HEAD_SIZE_MAX * b"x" + b"\r\n\r\n", 431),
         (request("POST", "/commands", (BODY_SIZE_MAX + 1) * b" "), 413),
     ],
 )

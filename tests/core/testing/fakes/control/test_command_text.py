@@ -62,6 +62,7 @@ def test_read_command_text(text: str, expected: AddFault | NodeCommand) -> None:
         ("learn_late(1, 2)", "learn_late(seconds)"),
         ("learn_late(minutes=1)", "learn_late(seconds)"),
         ("kill(3)", "kill"),
+        ("kill 3", "@3: kill"),
         ("learn_late(-1)", "seconds"),
         ("slow_down('x')", "seconds"),
         ("learn_lat(3)", "did you mean learn_late"),
