@@ -156,8 +156,8 @@ def types_of(found: object) -> Mapping[str, object]:
     function = found.fget if isinstance(found, property) else inspect.unwrap(found) if callable(found) else None
     if not (inspect.isclass(function) or inspect.isfunction(function)):
         return {}
-    # Some classes import the names of private fields only for type checkers.
-    known = {"defaultdict": defaultdict, "dns": dns}
+    # Some modules import names only for type checkers.
+    known = {"defaultdict": defaultdict, "dns": dns, "Mapping": Mapping}
     return get_type_hints(function, localns=known)
 
 

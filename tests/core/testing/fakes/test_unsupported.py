@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.core.testing.http_client import HttpClient
 from tests.core.testing.node_client import as_json, ready_client, status_of
 from tests.rows import rows
@@ -18,6 +20,7 @@ ROOT = Path(__file__).parents[4]
 ROW = re.compile(r"^\| `([a-z-]+)` \| (.*?) \| (.*?) \| (.*?) \|$", re.MULTILINE)
 
 
+@pytest.mark.native
 def test_page_lists_every_row() -> None:
     """The page has exactly the rows of the table, in its order and its words."""
     page = (ROOT / PAGE).read_text(encoding="utf-8")
@@ -25,6 +28,7 @@ def test_page_lists_every_row() -> None:
     assert [(row.name, row.service, row.what, row.response.value) for row in UNSUPPORTED] == ROW.findall(page)
 
 
+@pytest.mark.native
 def test_page_lists_every_command() -> None:
     """The page names every unsupported command, with its opcode."""
     page = (ROOT / PAGE).read_text(encoding="utf-8")
