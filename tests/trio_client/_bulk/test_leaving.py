@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -297,3 +297,68 @@ def test_cancellation_at_every_moment() -> None:
         assert (ambiguous, 0) == (reported, still_open)
         assert len(ending.abandoned) <= not_applied + ambiguous
         assert ending.was_caught == (ending.outcome is None)
+
+
+# -- Asynchronous generators as sources.
+
+
+async def scoped(ended: list[str]) -> AsyncIterator[tuple[str, int]]:
+    """Yield pairs from inside a cancel scope and a nursery, and record the end."""
+    with trio.CancelScope():
+        async with trio.open_nursery():
+            for number in range(50):
+                try:
+                    yield f"k{number}", number
+                except GeneratorExit:
+                    ended.append("closed")
+                    raise
+
+
+@rows("is_stopped", [False, True])
+async def test_an_unfinished_generator_is_closed(is_stopped: bool, autojump_clock: MockClock) -> None:
+    """A generator with a scope and a nursery is closed in its own task if the body leaves the iteration or stops it."""
+    ended: list[str] = []
+    async with open_pair() as pair:
+        async with pair.people.upsert_many(scoped(ended), concurrency=4) as outcomes:
+            async for _ in outcomes:
+                outcomes.stop()
+                if not is_stopped:
+                    break
+
+        assert ["closed"] == ended
+        assert outcomes.taken == outcomes.succeeded < 50
+
+
+async def test_a_source_that_waits_for_the_body(autojump_clock: MockClock) -> None:
+    """A source that waits until the body has taken one outcome of several goes on: each taken outcome makes room."""
+    send, receive = trio.open_memory_channel[str](0)
+
+    async def keys() -> AsyncIterator[str]:
+        for number in range(4):
+            yield f"k{number}"
+        async for key in receive:
+            yield key
+
+    async with open_pair() as pair, pair.people.exists_many(keys(), concurrency=4) as outcomes:
+        async for key, outcome in outcomes:
+            assert not outcome.result().exists
+            if key.startswith("k"):
+                await send.send(f"child of {key}")
+            if 8 == outcomes.succeeded:
+                send.close()
+
+    assert 8 == outcomes.taken
+
+
+async def test_control_c_in_a_source() -> None:
+    """Control-C interrupts a synchronous source that does not yield, and leaves the block as KeyboardInterrupt."""
+
+    def blocking() -> Iterator[tuple[str, int]]:
+        yield "a", 1
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the source continued after Control-C")
+
+    async with open_pair() as pair:
+        with pytest.raises(KeyboardInterrupt):
+            async with pair.people.upsert_many(blocking()):
+                await trio.sleep_forever()

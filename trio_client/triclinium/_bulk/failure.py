@@ -24,7 +24,7 @@ class BulkFailure(CouchbaseException, rfc_class=CouchbaseException):
     count: int = 0
     """Number of these failures."""
     failures: tuple[tuple[str, Exception], ...] = ()
-    """Key and exception of the first failures, at most 20."""
+    """Key and exception of the first failures, at most 20; fewer if the body has used many failures late."""
     counts: Mapping[type[Exception], int] = {}
     """Number of these failures by class."""
 

@@ -114,7 +114,11 @@ class BulkOutcomes(Generic[R_co]):
             await self._wait()
         self._since_checkpoint += 1
         work.room += 1
-        return work.finished.popleft()
+        taken = work.finished.popleft()
+        if work.is_asynchronous or not work.finished:
+            # Otherwise the items of a batch are submitted together: each batch is one write to a node.
+            work.reader.unpark_all()
+        return taken
 
     async def _wait(self) -> None:
         """Return when there is an outcome; raise at the end. A checkpoint."""
@@ -126,7 +130,6 @@ class BulkOutcomes(Generic[R_co]):
         self._since_checkpoint = 0
         if work.finished or work.is_over:
             if work.room >= self._half:
-                # Refill in few large batches: each batch is one write to a node.
                 work.reader.unpark_all()
             await trio.lowlevel.checkpoint()
         while not work.finished:

@@ -7,7 +7,7 @@ to ``collect``, so that no task waits for a single operation.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, Literal, TypeVar, get_args
@@ -101,6 +101,8 @@ class BulkWork(Generic[R]):
         """Whether the block was left."""
         self.is_over: bool = False
         """Whether no more outcomes arrive."""
+        self.is_asynchronous: bool = isinstance(source, AsyncIterator)
+        """Whether the source may wait for the body, so that the reader must notice each free place."""
         self.was_iterated: bool = False
         """Whether the body has requested an outcome, or has stopped the block."""
         self.source_error: Exception | None = None
@@ -152,12 +154,7 @@ class BulkWork(Generic[R]):
                 # Without a checkpoint before the first item, a block that is cancelled on entering would read it.
                 await trio.lowlevel.checkpoint()
                 if isinstance(source, AsyncIterator):
-                    async for given in source:
-                        self._take((given,))
-                        # A source that is shielded does not notice the end of reading.
-                        await trio.lowlevel.checkpoint_if_cancelled()
-                        if not self.room or not self._record.taken % ITEMS_AT_ONCE:
-                            await self._wait_for_room()
+                    await self._read_asynchronously(source)
                 else:
                     while self._take(islice(source, min(self.room, ITEMS_AT_ONCE))):
                         await self._wait_for_room()
@@ -166,6 +163,22 @@ class BulkWork(Generic[R]):
         finally:
             self._is_read = True
             self._worker.unpark_all()
+
+    async def _read_asynchronously(self, source: AsyncIterator[object]) -> None:
+        try:
+            async for given in source:
+                self._take((given,))
+                # A source that is shielded does not notice the end of reading.
+                await trio.lowlevel.checkpoint_if_cancelled()
+                if not self.room or not self._record.taken % ITEMS_AT_ONCE:
+                    await self._wait_for_room()
+        finally:
+            if isinstance(source, AsyncGenerator):
+                # Its scopes and nurseries must end in this task, before the scopes around this loop.
+                try:
+                    await source.aclose()
+                except* GeneratorExit:  # A nursery in the generator wraps it in a group.
+                    pass
 
     async def _wait_for_room(self) -> None:
         if self.room:
@@ -177,9 +190,13 @@ class BulkWork(Generic[R]):
 
     def _take(self, given: Iterable[object]) -> bool:
         """Submit the operations of items. Return False if there are no items."""
-        before = self._record.taken
-        self._submit(self._new_items(given))
-        return self._record.taken > before
+        items: list[object] = []
+        try:
+            # Read first, and submit then: submission is protected from KeyboardInterrupt, and a source may block.
+            items.extend(given)
+        finally:
+            self._submit(self._new_items(items))
+        return bool(items)
 
     def _new_items(self, given: Iterable[object]) -> Iterator[Item]:
         """Yield the items whose key is not in flight, and hold the others."""
