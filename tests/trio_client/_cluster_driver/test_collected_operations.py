@@ -11,15 +11,15 @@ import trio
 
 from tests.trio_client import doubles
 from triclinium import client_context, errors
-from triclinium._cluster_driver.cluster_driver import Asked, ClusterDriver, Outcome
+from triclinium._cluster_driver.cluster_driver import ClusterDriver, Outcome
 from triclinium._driver.waiters import CollectedWaiter
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.contract import couchbase, neutral
-from triclinium_core.kv.operation.document_operations import Get
+from triclinium_core.kv.operation.document_operations import DocumentOperation, Get
 from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
 
-Collected = CollectedWaiter[Asked, Outcome]
+Collected = CollectedWaiter[DocumentOperation, Outcome]
 
 
 class Box:
@@ -80,8 +80,7 @@ async def test_outcomes_of_one_event_are_collected_together() -> None:
 
         (found,) = first.calls
         assert [("b", doubles.DONE, None), ("a", None, error)] == [
-            (waiter.asked.key, waiter.result, waiter.error)  # type: ignore[union-attr]
-            for waiter in found
+            (waiter.asked.key, waiter.result, waiter.error) for waiter in found
         ]
         assert [1] == [len(call) for call in second.calls]
 
@@ -132,9 +131,7 @@ async def test_a_refused_submission_among_others() -> None:
         submit(driver, box, "abc")
 
     assert [("a", None), ("b", error), ("c", None)] == [
-        (waiter.asked.key, waiter.error)  # type: ignore[union-attr]
-        for call in box.calls
-        for waiter in call
+        (waiter.asked.key, waiter.error) for call in box.calls for waiter in call
     ]
 
 
@@ -164,7 +161,7 @@ async def test_submissions_of_a_closed_driver() -> None:
         submit(driver, box, "ab")
     submit(driver, box, "c")
 
-    assert [["a", "b"]] == [[waiter.asked.key for waiter in call] for call in box.calls]  # type: ignore[union-attr]
+    assert [["a", "b"]] == [[waiter.asked.key for waiter in call] for call in box.calls]
     assert all(isinstance(waiter.error, trio.ClosedResourceError) for waiter in box.calls[0])
     assert [("c",)] == [item for item, _ in box.refused]
     assert isinstance(box.refused[0][1], trio.ClosedResourceError)

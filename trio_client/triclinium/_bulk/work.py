@@ -16,7 +16,7 @@ import trio
 
 from triclinium._bulk.record import BulkOutcome, BulkRecord
 from triclinium._bulk.sources import Item, pair_of
-from triclinium._cluster_driver.cluster_driver import Asked, ClusterDriver, Outcome
+from triclinium._cluster_driver.cluster_driver import ClusterDriver, Outcome
 from triclinium._driver.waiters import CollectedWaiter
 from triclinium_core.checks import check_integer
 from triclinium_core.errors import InvalidArgumentException
@@ -87,7 +87,7 @@ class BulkWork(Generic[R]):
         record: BulkRecord,
     ) -> None:
         self.started: trio.Event = trio.Event()
-        self.open: dict[str, CollectedWaiter[Asked, Outcome]] = {}
+        self.open: dict[str, CollectedWaiter[DocumentOperation, Outcome]] = {}
         """Submissions in flight, by key."""
         self.finished: deque[tuple[str, BulkOutcome[R]]] = deque()
         """Outcomes that the body has not taken, in order of completion."""
@@ -190,27 +190,28 @@ class BulkWork(Generic[R]):
 
     def _take(self, given: Iterable[object]) -> bool:
         """Submit the operations of items. Return False if there are no items."""
-        items: list[object] = []
+        items: list[Item] = []
         try:
             # Read first, and submit then: submission is protected from KeyboardInterrupt, and a source may block.
-            items.extend(given)
+            if self._operations.has_values:
+                for each in given:
+                    if type(each) is tuple and len(each) == 2:
+                        items.append(each)
+                    else:
+                        items.append(pair_of(each, self._record.taken + len(items) + 1))
+            else:
+                items.extend(zip(given, strict=False))
         finally:
-            self._submit(self._new_items(items))
+            # An item that is no pair is not taken.
+            self._record.taken += len(items)
+            self.room -= len(items)
+            self._submit(self._free_to_go(items))
         return bool(items)
 
-    def _new_items(self, given: Iterable[object]) -> Iterator[Item]:
+    def _free_to_go(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield the items whose key is not in flight, and hold the others."""
-        record, has_values, in_flight, held = self._record, self._operations.has_values, self.open, self._held
-        for each in given:
-            if not has_values:
-                item: Item = (each,)
-            elif type(each) is tuple and len(each) == 2:
-                item = each
-            else:
-                item = pair_of(each, record.taken + 1)
-            # Count the item only now: an item that is no pair is not taken.
-            record.taken += 1
-            self.room -= 1
+        in_flight, held = self.open, self._held
+        for item in items:
             key = item[0]
             if isinstance(key, str) and (key in in_flight or key in held):
                 held.setdefault(key, deque()).append(item)
@@ -239,19 +240,17 @@ class BulkWork(Generic[R]):
         key: str = item[0]  # type: ignore[assignment]  # an item of another type was refused because of it
         self._finish([(key, self._record.failed(key, error, was_submitted=False))])
 
-    def collect(self, waiters: Iterable[CollectedWaiter[Asked, Outcome]]) -> None:
+    def collect(self, waiters: Iterable[CollectedWaiter[DocumentOperation, Outcome]]) -> None:
         """Take the outcomes of operations from the driver."""
         in_flight, held, returns, record = self.open, self._held, self._operations.returns, self._record
         outcomes: list[tuple[str, BulkOutcome[R]]] = []
         for waiter in waiters:
-            operation, result, error = waiter.asked, waiter.result, waiter.error
-            assert isinstance(operation, DocumentOperation)
-            key = operation.key
+            key, result, error = waiter.asked.key, waiter.result, waiter.error
             del in_flight[key]
             if held and key in held:
                 self._released[key] = None
             if error is None:
-                assert isinstance(result, returns), f"{operation.name} returned {result!r}"
+                assert isinstance(result, returns), f"{waiter.asked.name} returned {result!r}"
                 record.succeeded += 1
                 outcomes.append((key, BulkOutcome(result)))
             else:

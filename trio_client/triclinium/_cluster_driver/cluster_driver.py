@@ -251,7 +251,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         self,
         make: Callable[..., DocumentOperation],
         items: Iterable[tuple[object, ...]],
-        collector: Collector[Asked, Outcome],
+        collector: Collector[DocumentOperation, Outcome],
         *,
         strategy: AnyRetryStrategy | None,
         parent: RequestSpan | None,
@@ -282,7 +282,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
                     # The traceback refers to this frame, and this frame to the collector: they would form a cycle.
                     collector.refuse(item, error.with_traceback(None))
                     continue
-                waiter = CollectedWaiter(token, operation, task, self, False, None, None, collector)
+                waiter = CollectedWaiter(token, operation, task, self, False, None, None, collector)  # type: ignore[misc]  # generic
                 waiters[token] = in_flight[operation.key] = waiter
                 submissions.append(OperationSubmitted(token, operation, strategy, values, traces))
         finally:  # Also if the iterator raises.
@@ -298,10 +298,10 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         return refuse
 
     @trio.lowlevel.enable_ki_protection
-    def abandon_collected(self, waiter: CollectedWaiter[Asked, Outcome]) -> bool:
+    def abandon_collected(self, waiter: CollectedWaiter[DocumentOperation, Outcome]) -> bool:
         """Abandon a submission of ``submit`` that has no outcome. Return whether it may have been or may be applied."""
         is_ambiguous = self._may_apply(waiter.token, waiter.asked)
-        self.abandon(waiter)
+        self.abandon(waiter)  # type: ignore[arg-type]  # it reads what any submission has
         return is_ambiguous
 
     @trio.lowlevel.enable_ki_protection
