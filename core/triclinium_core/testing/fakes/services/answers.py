@@ -129,6 +129,8 @@ class ServiceReply(msgspec.Struct, frozen=True, kw_only=True):
     """Bucket whose configs follow while the client listens; empty for the global config, None for no configs."""
     applied: bool = True
     """Whether the request was carried out."""
+    sends_body: bool = True
+    """Whether the body follows the head; False for a reply to HEAD."""
 
     def whole_body(self) -> bytes:
         """Return the whole body."""

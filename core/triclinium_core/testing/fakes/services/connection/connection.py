@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 
 import h11
+from msgspec.structs import replace
 
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
@@ -50,6 +51,8 @@ class ServedConnection:
         """Version of the newest config sent to the client."""
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_SIZE_MAX)
         self._head: h11.Request | None = None
+        self._is_head = False
+        """Whether the method of the last request is HEAD."""
         self._body = bytearray()
         self._read_size = 0
         """Bytes received of the current request."""
@@ -131,6 +134,7 @@ class ServedConnection:
     def _whole(self) -> FakeRequest:
         head = self._head
         assert head is not None
+        self._is_head = head.method == b"HEAD"
         request = FakeRequest(
             method=head.method.decode(),
             target=head.target.decode("latin-1"),
@@ -143,6 +147,8 @@ class ServedConnection:
 
     def travel(self, reply: ServiceReply, fault: ServiceFault | None, slowness: float, now: float) -> Journey:
         """Start to deliver a response, and return its ``Journey``; ``leave`` sends the due pieces."""
+        if self._is_head:
+            reply = replace(reply, follows=None, sends_body=False)
         journey = journey_of(self._http, reply, fault)
         self._pieces, self._ending = journey.pieces, journey.ending
         self.followed = reply.follows

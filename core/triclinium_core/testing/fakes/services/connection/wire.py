@@ -108,7 +108,9 @@ def journey_of(http: h11.Connection, reply: ServiceReply, fault: faults.ServiceF
             both = 2 * list(_proper(http, first))
             return Journey(iter(both), status=reply.status)
         case AnswerHttpStatus(code, body, content_type, headers):
-            scripted = ServiceReply(status=code, body=body, content_type=content_type, headers=headers)
+            scripted = ServiceReply(
+                status=code, body=body, content_type=content_type, headers=headers, sends_body=reply.sends_body
+            )
             return Journey(_proper(http, scripted), status=code)
         case RawAnswer(data):
             return Journey(iter([Piece(data)]), AfterAnswer.HANG_UP)
@@ -126,8 +128,8 @@ def journey_of(http: h11.Connection, reply: ServiceReply, fault: faults.ServiceF
 def _proper(http: h11.Connection, reply: ServiceReply) -> Iterator[Piece]:
     """Yield the pieces of a valid HTTP response, the head first, each on demand."""
     headers = {"Content-Type": reply.content_type, **reply.headers}
-    has_body = reply.status not in (204, 304)
-    if reply.pieces is None and has_body and reply.follows is None:
+    may_have_body = reply.status not in (204, 304)
+    if reply.pieces is None and may_have_body and reply.follows is None:
         headers["Content-Length"] = str(len(reply.body))
     head = h11.Response(
         status_code=reply.status, reason=REASONS.get(reply.status, "").encode(), headers=list(headers.items())
@@ -136,7 +138,7 @@ def _proper(http: h11.Connection, reply: ServiceReply) -> Iterator[Piece]:
     if reply.follows is not None:
         return
     body: Iterable[Piece] = [Piece(reply.body)] if reply.pieces is None else reply.pieces()
-    for data, delay in body if has_body else ():
+    for data, delay in body if may_have_body and reply.sends_body else ():
         yield Piece(_sent(http, h11.Data(data=data)), delay)
     yield Piece(_sent(http, h11.EndOfMessage()))
 

@@ -206,3 +206,30 @@ def test_scripted_answer_has_its_fault() -> None:
     client.node.faults.next(Service.QUERY, testing.http_status(503))
 
     assert [503, 302] == [client.query("a").status for _ in range(2)]
+
+
+@rows(
+    ("service", "target"),
+    [
+        (Service.MANAGEMENT, "/pools"),
+        (Service.MANAGEMENT, "/pools/default/bs/default"),
+        (Service.MANAGEMENT, "/pools/default/bucketsStreaming/default"),
+        (Service.MANAGEMENT, "/poolsStreaming/default"),
+        (Service.MANAGEMENT, "/pools/default/nodeServicesStreaming"),
+        (Service.QUERY, "/admin/ping"),
+        (Service.SEARCH, "/x"),
+    ],
+)
+@rows("fault", [delay(0), testing.http_status(200, b"{}"), testing.gzipped(), testing.cut_body(bytes_sent=3)])
+def test_replies_to_head_have_no_body(service: Service, target: str, fault: testing.Fault) -> None:
+    """The reply to HEAD ends after its head, and without a fault that closes it, the connection is used again."""
+    client = HttpClient(testing.FakeNode(), service)
+    client.node.faults.next(service, fault)
+    client.send(client.encode("HEAD", target))
+    received = client.received
+
+    assert received.startswith(b"HTTP/1.1 ")
+    assert (received.index(b"\r\n\r\n") + 4) == len(received)
+    if not client.is_hung_up:
+        assert client.answered().body == b""
+        assert client.ask("GET", "/x").body
