@@ -95,7 +95,13 @@ def make_fault(name: str, *given: object, **named: object) -> Fault:
         ) from error
     for parameter, value in bound.arguments.items():
         if shape.parameters[parameter].annotation == "bytes" and isinstance(value, str):
-            bound.arguments[parameter] = value.encode()
+            try:
+                bound.arguments[parameter] = value.encode()
+            except UnicodeEncodeError as error:
+                raise errors.InvalidArgumentException(
+                    f"{parameter} has a lone surrogate, which UTF-8 cannot encode; write bytes or other text",
+                    parameter=parameter,
+                ) from error
     return make(*bound.args, **bound.kwargs)
 
 

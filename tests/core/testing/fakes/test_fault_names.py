@@ -64,3 +64,11 @@ def test_arguments_that_a_fault_does_not_have(name: str, given: tuple[object, ..
     """The error for a wrong argument names the argument or the fault."""
     with pytest.raises(errors.InvalidArgumentException, match=word):
         fault_names.make_fault(name, *given)
+
+
+def test_text_with_a_lone_surrogate_is_refused() -> None:
+    """The error for text that UTF-8 cannot encode names the argument."""
+    with pytest.raises(errors.InvalidArgumentException) as caught:
+        fault_names.make_fault("http_status", 503, body="\ud800")
+
+    assert "body" == caught.value.parameter
