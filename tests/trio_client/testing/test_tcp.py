@@ -17,7 +17,7 @@ from tests.rows import rows
 from tests.trio_client.test_end_to_end_tls import has_ipv6
 from tests.trio_client.testing.raw_client import get, open_raw_client
 from triclinium import TimeoutOptions, errors
-from triclinium.testing import FakeCluster, _node_server, open_tcp_cluster, serve_tcp
+from triclinium.testing import FakeCluster, _node_port, _node_server, open_tcp_cluster, serve_tcp
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import FakeNode, FakeNodes, hang_up_mid_reply, refuse_connection
 
@@ -190,6 +190,51 @@ async def test_a_dead_node_refuses_connections(safety_net: None, host: str) -> N
         for port in ports:
             async with await trio.open_tcp_stream(host, port):
                 pass
+
+
+async def test_port_of_dead_node_is_reserved(safety_net: None) -> None:
+    """Another program cannot take the port of a dead node, even with SO_REUSEADDR and after connections."""
+    async with open_tcp_cluster(FakeNode()) as fake, open_raw_client(fake) as client:
+        await client.get_ready()
+        fake.nodes.kill(0)
+        thief = socket.socket()
+        thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with thief, pytest.raises(OSError, match="in use"):
+            thief.bind(("127.0.0.1", fake.node.options.port))
+        fake.nodes.revive(0)
+        await upsert(fake)
+
+
+@pytest.mark.parametrize("is_planned", [False, True])
+async def test_node_without_its_port_stays_dead(
+    safety_net: None, monkeypatch: pytest.MonkeyPatch, is_planned: bool
+) -> None:
+    """If a port cannot be opened again, the command fails, its node stays dead, and the other nodes continue."""
+    async with open_tcp_cluster(nodes=2) as fake:
+        with monkeypatch.context() as patch:
+            patch.setattr(_node_port, "_bound", _port_is_taken)
+            if is_planned:
+                ended = trio.Event()
+                fake.nodes.set_change_listener(lambda change: ended.set() if change.is_end else None)
+                fake.nodes.kill(1, for_seconds=0.02)
+                await ended.wait()
+            else:
+                fake.nodes.kill(1)
+                with pytest.raises(errors.InvalidArgumentException, match="opened again"):
+                    fake.nodes.revive(1)
+                with pytest.raises(errors.InvalidArgumentException, match="opened again"):
+                    fake.nodes.cut_off(1)
+            assert [True, False] == [node.is_listening for node in fake.nodes]
+            assert is_planned == (fake.nodes.changes[-1].error is not None)
+            async with open_raw_client(fake, 0) as other:
+                await other.get_ready()
+        fake.nodes.revive(1)
+        async with open_raw_client(fake, 1) as again:
+            await again.get_ready()
+
+
+def _port_is_taken(family: int, address: object) -> socket.socket:
+    raise OSError("address in use")
 
 
 async def test_planned_restart_needs_no_traffic(safety_net: None) -> None:

@@ -10,6 +10,7 @@ import trio
 
 from triclinium.testing._node_server import NodeServer, close_forcefully
 from triclinium.testing._tls import names_of, welcome_to_tls
+from triclinium_core import errors
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeNode
 
@@ -56,21 +57,40 @@ class NodePort:
         """Open or close the port, depending on the node.
 
         Raises:
-            OSError: another process has taken the port.
+            InvalidArgumentException: the port cannot be opened again.
         """
         if self._node.is_listening == (self._listener is not None):
             return
         if self._listener is not None:
             self._listener.socket.close()
             self._listener = None
-            self._reserved = _bound(self._family, self._address)
+            self._reserve()
             return
-        assert self._reserved is not None
-        self._reserved.listen(BACKLOG)
-        self._reserved.setblocking(False)
-        self._listener = trio.SocketListener(trio.socket.from_stdlib_socket(self._reserved))
+        self._listener = self._listen_again()
         self._reserved = None
         self._opened.unpark_all()
+
+    def _reserve(self) -> None:
+        """Reserve the closed port, unless another process has just taken it."""
+        try:
+            self._reserved = _bound(self._family, self._address)
+        except OSError:
+            self._reserved = None
+
+    def _listen_again(self) -> trio.SocketListener:
+        try:
+            if self._reserved is None:
+                self._reserved = _bound(self._family, self._address)
+            # The listener needs the option to be bound again while its old connections are in TIME_WAIT.
+            self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._reserved.listen(BACKLOG)
+        except OSError as error:
+            raise errors.InvalidArgumentException(
+                f"port {self.port} of {self.service} cannot be opened again: {error}; end the process that uses it",
+                parameter="index",
+            ) from error
+        self._reserved.setblocking(False)
+        return trio.SocketListener(trio.socket.from_stdlib_socket(self._reserved))
 
     def close(self) -> None:
         """Close the port."""
@@ -107,13 +127,15 @@ class NodePort:
 
 
 def _bound(family: int, address: tuple[object, ...]) -> socket.socket:
-    """Return a socket that has a port and does not listen."""
+    """Return a socket that has a port, does not listen, and lets no other socket have the port."""
     reserved = socket.socket(family, socket.SOCK_STREAM)
     try:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             reserved.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         reserved.bind(address)
+        # With the option, another socket with it could take the port.
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except OSError:
         reserved.close()
         raise

@@ -124,15 +124,15 @@ class Schedule:
         while self._due <= self._clock.now:
             planned = min(self._planned, key=lambda each: each.due)
             self._planned.remove(planned)
-            if planned.has_started:
-                assert planned.change.end is not None
-                planned.change.end()
-                self._log(planned.change, is_end=True)
-            else:
-                try:
+            try:
+                if planned.has_started:
+                    assert planned.change.end is not None
+                    planned.change.end()
+                    self._log(planned.change, is_end=True)
+                else:
                     self._start(planned)
-                except errors.InvalidArgumentException as error:
-                    self._log(planned.change, error=error.message)
+            except errors.InvalidArgumentException as error:
+                self._log(planned.change, is_end=planned.has_started, error=error.message)
             self._set_due()
 
     def clear(self, node: int | None = None) -> None:

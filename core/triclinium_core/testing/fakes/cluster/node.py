@@ -32,6 +32,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from triclinium_core import errors
 from triclinium_core.checks import check_random, check_type
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.wire.constants import HelloFeature, Magic
@@ -346,9 +347,19 @@ class FakeNode:
         self._state.cluster.ring()
 
     def revive(self) -> None:
-        """Let clients connect again."""
+        """Let clients connect again.
+
+        Raises:
+            InvalidArgumentException: the driver cannot open a port of the node, which stays killed.
+        """
         self._state.cluster.dead.discard(self._state.index)
-        self._state.cluster.ring()
+        try:
+            self._state.cluster.ring()
+        except errors.InvalidArgumentException:
+            # Close the ports that the driver has opened.
+            self._state.cluster.dead.add(self._state.index)
+            self._state.cluster.ring()
+            raise
 
     def set_log_listener(self, listener: LogListener | None) -> None:
         """Call ``listener`` with each command and each request as soon as it is logged; None removes the listener."""

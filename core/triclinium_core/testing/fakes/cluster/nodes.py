@@ -410,7 +410,12 @@ class FakeNodes:
 
         def begin() -> None:
             node.network.cut(cut)
-            self._cluster.ring()
+            try:
+                self._cluster.ring()
+            except errors.InvalidArgumentException:
+                # A dead node that is cut off opens its ports.
+                self._rejoin(index)
+                raise
 
         self._perform(Change("cut_off", "network", index, begin, lambda: self._rejoin(index)), when)
 
@@ -506,7 +511,10 @@ class FakeNodes:
         return self._cluster.schedule
 
     def set_alarm(self, alarm: Callable[[], None] | None) -> None:
-        """Call ``alarm`` when a node that is not being driven has something to do immediately; None removes it."""
+        """Call ``alarm`` when a node that is not being driven has something to do immediately; None removes it.
+
+        If ``alarm`` raises InvalidArgumentException because it cannot open the ports of a node, the node stays killed.
+        """
         self._cluster.alarm = alarm
 
     def set_clock(self, read: Callable[[], float] | None) -> None:
