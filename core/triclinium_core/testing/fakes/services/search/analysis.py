@@ -87,7 +87,11 @@ def _tokens_of(field: Field) -> Mapping[str, object]:
     path, positions, text, is_whole = field
     tokens: dict[str, dict[str, object]] = {}
     places: dict[str, list[Mapping[str, object]]] = {}
+    seen, end = 0, 0
     for position, found in enumerate(WORD.finditer(text), 1):
+        # Encode each part of the text once: the offsets are in bytes.
+        start = end + _size_of(text[seen : found.start()])
+        seen, end = found.end(), start + _size_of(found[0])
         term = found[0] if is_whole else found[0].lower()
         if term in STOP_WORDS:
             continue
@@ -95,11 +99,16 @@ def _tokens_of(field: Field) -> Mapping[str, object]:
             {
                 "Field": path,
                 "ArrayPositions": list(positions),
-                "Start": len(text[: found.start()].encode("utf-8", "surrogatepass")),
-                "End": len(text[: found.end()].encode("utf-8", "surrogatepass")),
+                "Start": start,
+                "End": end,
                 "Position": position,
             }
         )
         encoded = base64.b64encode(term.encode("utf-8", "surrogatepass")).decode()
         tokens[term] = {"Term": encoded, "Locations": places[term]}
     return tokens
+
+
+def _size_of(text: str) -> int:
+    """Return the size of a text in bytes of UTF-8."""
+    return len(text.encode("utf-8", "surrogatepass"))

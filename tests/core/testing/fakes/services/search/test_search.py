@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import SupportsIndex
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.core.testing.http_client import HttpClient
 from tests.rows import rows
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeAnswer, FakeNode
+from triclinium_core.testing.fakes.services.search.analysis import analyze
 from triclinium_core.testing.fakes.unsupported import PAGE
 
 SCOPED = "/api/bucket/travel/scope/inventory/index"
@@ -149,6 +151,31 @@ def test_dropped_index_forgets_its_searches(client: HttpClient) -> None:
         client.ask("DELETE", "/api/index/it")
 
     assert [1, 1] == counts
+
+
+class CountedText(str):
+    """Text that counts the characters of its slices."""
+
+    __slots__ = ("sliced",)
+
+    def __init__(self, _: str) -> None:
+        self.sliced = 0
+
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        """Return a part of the text."""
+        part = super().__getitem__(key)
+        self.sliced += len(part)
+        return part
+
+
+def test_analysis_reads_a_text_once() -> None:
+    """The offsets of many words, in bytes, come from a single pass over the text."""
+    text = CountedText("\u00e9t\u00e9 " * 1000)
+    (tokens,) = analyze({"a": text})
+    (token,) = tokens.values()
+
+    assert (5994, 5999) == (token["Locations"][-1]["Start"], token["Locations"][-1]["End"])  # type: ignore[index]
+    assert text.sliced <= len(text)
 
 
 def test_documents_are_analyzed(client: HttpClient) -> None:
