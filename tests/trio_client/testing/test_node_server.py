@@ -41,6 +41,20 @@ async def test_the_clock_resumes(autojump_clock: MockClock) -> None:
     assert [2.5, 5.0] == [pytest.approx(command.now) for command in node.command_log]
 
 
+async def test_time_read_between_events_counts(autojump_clock: MockClock) -> None:
+    """If ``seconds`` is read after the last event, the clock resumes from there, and a command lasts its time."""
+    nodes = FakeNodes(nodes=1)
+    async with serving(nodes):
+        await trio.sleep(3.0)
+        assert nodes.seconds == pytest.approx(3.0)
+    async with serving(nodes):
+        nodes.kill(0, for_seconds=0.5)
+        await trio.sleep(0.6)
+
+        assert nodes[0].is_alive
+        assert nodes.seconds == pytest.approx(3.6)
+
+
 @pytest.mark.parametrize("began", [0.1, 1 / 3, 1e9 / 7])
 async def test_rounding_does_not_stop_the_clock(autojump_clock: MockClock, began: float) -> None:
     """Delayed responses arrive despite rounded times, at whatever time the node is first served."""
