@@ -31,7 +31,11 @@ COMMAND_GRAMMAR = "[TARGET[@NODE]:] FAULT [xTIMES | always] [CONDITION ...]"
 CONDITION_GRAMMAR = "after N requests, at T seconds, for T seconds, with probability P"
 """Human-readable syntax of the conditions."""
 
-_FRONT = re.compile(r"\s*(?P<target>[\w-]*)\s*(?:@\s*(?P<node>\w+))?\s*:(?P<rest>.*)", re.DOTALL)
+TEXT_SIZE_MAX = 256 * 1024
+"""Maximum number of characters of a command, as of the body of a request to the control API."""
+
+# The quantifiers are possessive: backtracking would take cubic time for a long text without a colon.
+_FRONT = re.compile(r"\s*+(?P<target>[\w-]*+)\s*+(?:@\s*+(?P<node>\w++))?+\s*+:(?P<rest>.*)", re.DOTALL)
 _TIMES = r"x(?P<times>\d+)|(?P<always>always)"
 _NUMBER = r"(?!\d*x)[-+\w.]+?"
 _CONDITIONS: Mapping[str, str] = {
@@ -50,6 +54,9 @@ def read_command_text(text: str) -> Command:
     Raises:
         InvalidCommand: the text is invalid; the error has the invalid field and its allowed values.
     """
+    if len(text) > TEXT_SIZE_MAX:
+        limit = f"at most {TEXT_SIZE_MAX} characters"
+        raise InvalidCommand(f"the command has {len(text)} characters; write {limit}", field="command", allowed=[limit])
     front = _FRONT.fullmatch(text)
     word, node_word, rest = ("", None, text) if front is None else front.group("target", "node", "rest")
     given: dict[str, object] = {} if node_word is None else {fields.NODE.name: _node(node_word)}
