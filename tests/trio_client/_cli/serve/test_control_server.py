@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import AsyncIterator
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 import trio
 
+from tests.rows import rows
 from triclinium._cli.serve import control_server
 from triclinium._cli.serve.control_server import Control, open_control
 from triclinium.testing import FakeNodes
@@ -108,3 +110,42 @@ async def test_a_client_that_leaves_harms_nothing(safety_net: None) -> None:
             received = await read_all(stream)
 
     assert received.startswith(b"HTTP/1.1 200")
+
+
+async def test_answered_client_keeps_no_slot(safety_net: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that keeps its connection open after the response is disconnected before the limit of a request."""
+    monkeypatch.setattr(control_server, "REQUEST_SECONDS", math.inf)
+    monkeypatch.setattr(control_server, "LINGER_SECONDS", 0.02)
+    monkeypatch.setattr(control_server, "CONNECTIONS_MAX", 1)
+    async with (
+        open_control(FakeNodes(), token="secret", seed=0, port=0) as control,
+        await trio.open_tcp_stream(*address_of(control)) as kept,
+    ):
+        await kept.send_all(request_to(control))
+        answered = await read_all(kept)
+        received = b""
+        while not received:
+            async with await trio.open_tcp_stream(*address_of(control)) as other:
+                await other.send_all(request_to(control))
+                received = await read_all(other)
+
+    assert answered.startswith(b"HTTP/1.1 200")
+    assert received.startswith(b"HTTP/1.1 200")
+
+
+@rows(("omits_port", "status"), [(True, b"200"), (False, b"403")])
+async def test_default_port_is_omitted_from_host(omits_port: bool, status: bytes) -> None:
+    """``Host`` may omit the port if the API has HTTP's default port, and must have it otherwise."""
+    with pytest.MonkeyPatch.context() as patch, trio.fail_after(60):
+        async with open_control(FakeNodes(), token="secret", seed=0, port=0) as first:
+            port = address_of(first)[1]
+        if omits_port:
+            patch.setattr(control_server, "HTTP_PORT", port)
+        async with (
+            open_control(FakeNodes(), token="secret", seed=0, port=port) as control,
+            await trio.open_tcp_stream(*address_of(control)) as stream,
+        ):
+            await stream.send_all(REQUEST % b"localhost")
+            received = await read_all(stream)
+
+    assert received.startswith(b"HTTP/1.1 " + status)

@@ -21,6 +21,10 @@ CONNECTIONS_MAX = 32
 """Maximum number of connections; further ones are closed immediately."""
 REQUEST_SECONDS = 10.0
 """Time limit in seconds for a request and its response."""
+LINGER_SECONDS = 0.5
+"""Time limit in seconds for a client to close its connection after the response."""
+HTTP_PORT = 80
+"""Port that clients omit from ``Host``."""
 READ_SIZE = 64 * 1024
 
 
@@ -50,7 +54,7 @@ async def open_control(nodes: FakeNodes, *, token: str, seed: int, port: int) ->
     (listener,) = await trio.open_tcp_listeners(port, host=HOST)
     async with listener, trio.open_nursery() as nursery:
         chosen = listener.socket.getsockname()[1]
-        api = ControlApi(nodes, token=token, seed=seed, hosts=[f"{name}:{chosen}" for name in HOST_NAMES])
+        api = ControlApi(nodes, token=token, seed=seed, hosts=_hosts(chosen))
         limit = trio.CapacityLimiter(CONNECTIONS_MAX)
 
         async def welcome(stream: trio.SocketStream) -> None:
@@ -70,6 +74,12 @@ async def open_control(nodes: FakeNodes, *, token: str, seed: int, port: int) ->
         nursery.cancel_scope.cancel()
 
 
+def _hosts(port: int) -> list[str]:
+    """Return the values of ``Host`` that name the API at a port."""
+    hosts = [f"{name}:{port}" for name in HOST_NAMES]
+    return hosts + list(HOST_NAMES) if port == HTTP_PORT else hosts
+
+
 async def _serve(stream: trio.SocketStream, connection: ControlConnection) -> None:
     """Serve one request. A client that disconnects gets no response."""
     try:
@@ -79,7 +89,8 @@ async def _serve(stream: trio.SocketStream, connection: ControlConnection) -> No
                 await stream.send_all(answer)
         await stream.send_eof()
         # An immediate close would reset the connection if the client is still sending, and lose the response.
-        while await stream.receive_some(READ_SIZE):
-            pass
+        with trio.move_on_after(LINGER_SECONDS):
+            while await stream.receive_some(READ_SIZE):
+                pass
     except trio.BrokenResourceError:
         pass
