@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 
 import pytest
 import trio
@@ -95,6 +96,20 @@ async def test_closed_input_counts_as_its_end(monkeypatch: pytest.MonkeyPatch) -
     await follow_standard_input(FakeNodes(), printed.append, as_json=True)
 
     assert [] == printed
+
+
+async def test_input_may_be_non_blocking(pipe: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A non-blocking standard input without data has not ended: the next line takes effect."""
+    os.set_blocking(standard_input.STANDARD_INPUT, False)
+    monkeypatch.setattr(standard_input, "RETRY_SECONDS", 0.01)
+    nodes = FakeNodes(nodes=2)
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(follow_standard_input, nodes, print, as_json=False))
+            await trio.sleep(0.05)
+            await _write(pipe, b"@1: kill\n")
+
+    assert ["kill"] == [change.name for change in nodes.changes]
 
 
 async def test_cancellation_does_not_wait(pipe: int) -> None:

@@ -21,6 +21,8 @@ STANDARD_INPUT = 0
 LINE_SIZE_MAX = 256 * 1024
 """Maximum size of a line in bytes, as of the body of a request to the control API."""
 READ_SIZE = 64 * 1024
+RETRY_SECONDS = 0.1
+"""Time in seconds between two reads of a non-blocking standard input that has no data."""
 SHOWN_MAX = 1_000
 """Maximum number of characters of a line that its report repeats."""
 
@@ -80,7 +82,10 @@ def _report(number: int, text: str, error: InvalidCommand | None, *, as_json: bo
 async def _lines() -> AsyncIterator[bytes]:
     """Yield the lines of standard input without their ends; of a line that is too long, one byte too many."""
     unread = bytearray()
-    while data := await trio.to_thread.run_sync(_read, abandon_on_cancel=True):
+    while (data := await trio.to_thread.run_sync(_read, abandon_on_cancel=True)) != b"":
+        if data is None:
+            await trio.sleep(RETRY_SECONDS)
+            continue
         unread += data
         *complete, rest = unread.split(b"\n")
         for line in complete:
@@ -90,13 +95,17 @@ async def _lines() -> AsyncIterator[bytes]:
         yield bytes(unread)
 
 
-def _read() -> bytes:
+def _read() -> bytes | None:
     """Return the next bytes of standard input; empty at its end, if it is closed, or in the background of a terminal.
+
+    None means that it is non-blocking and has no data yet. Another process that shares it may set this mode at any time.
 
     The buffer of ``sys.stdin`` is not used: a thread that waits in it would stop the interpreter from exiting.
     """
     try:
         return os.read(STANDARD_INPUT, READ_SIZE)
+    except BlockingIOError:
+        return None
     except OSError:
         return b""
 
