@@ -244,19 +244,24 @@ async def test_a_signal_ends_the_program() -> None:
             "BIND": "127.0.0.1:0",
         }
         command = [sys.executable, "-W", "error", str(EXAMPLES / "web_application.py")]
+        said = b""
         async with trio.open_nursery() as nursery:
-            start = partial(trio.run_process, command, stderr=PIPE, env={**os.environ, **variables})
+            start = partial(trio.run_process, command, stderr=PIPE, check=False, env={**os.environ, **variables})
             program: trio.Process = await nursery.start(start)
             assert program.stderr is not None
-            address = re.search(rb"http://[0-9.:]+", await program.stderr.receive_some())
-            assert address is not None
+            while (address := re.search(rb"http://[0-9.:]+", said)) is None:
+                more = await program.stderr.receive_some()
+                assert more, said
+                said += more
             async with httpx.AsyncClient(base_url=address[0].decode(), timeout=20) as http:
                 load = Load(http)
                 async with trio.open_nursery() as clients:
                     await load.run(clients)
                     program.send_signal(signal.SIGTERM)
+            async for more in program.stderr:
+                said += more
         async with open_cluster(node["connection_string"], PasswordAuthenticator("app", "secret")) as cluster:
             notes = cluster.bucket(BUCKET).default_collection()
             lost = [key for key in load.confirmed if await notes.get_or_none(key) is None]
 
-    assert (0, {204}, []) == (program.returncode, set(load.statuses), lost)
+    assert (0, {204}, []) == (program.returncode, set(load.statuses), lost), said.decode()
