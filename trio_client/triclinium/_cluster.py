@@ -74,7 +74,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         return SearchIndexManager(self._driver)
 
     def set_authenticator(self, authenticator: Authenticator) -> None:
-        """Replace the credentials: another user, or a new password, token or certificate.
+        """Replace the credentials by those of another user, or by a new password, token or certificate.
 
         The method does not wait. New connections use the new authenticator. If the new authenticator has a password
         or a token, open connections authenticate again: earlier requests get their responses, and later operations wait

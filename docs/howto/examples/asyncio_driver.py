@@ -211,7 +211,7 @@ class AsyncioClient:
     async def wait(self, name: str, token: neutral.Token, event: couchbase.Event) -> Outcome:
         """Feed the event of a caller, and return or raise the outcome."""
         if self._is_closed:
-            raise ClosedError(f"the client is closed; {name} was not submitted")
+            raise ClosedError(f"the client is closed, so {name} cannot begin or continue")
         caller = Caller(self.loop.create_future(), contextvars.copy_context())
         self._callers[token] = caller
         self.feed(event)

@@ -65,7 +65,7 @@ class PingedNode:
     itself: Address | None = None
     """Address of the node in its config; None without a config. Its host name may differ from the pinged one."""
     cluster: Sequence[Address] = ()
-    """Addresses of all nodes in the node's config."""
+    """Key-value addresses of all nodes with key-value in the node's config."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,10 @@ def _own_connections(cluster: Cluster, target: connection_string.ConnectionStrin
 
 
 def _nodes_in_config(cluster: Cluster, *, tls: bool) -> tuple[Address | None, Sequence[Address]]:
-    """Return the address of the node that sent the cluster's config, and the addresses of all nodes."""
+    """Return the key-value addresses of the sender of the cluster's config and of all nodes with key-value.
+
+    The first is None if there is no config, or if the sender has no key-value port.
+    """
     topology = next((found for found in cluster.statistics().topologies if found.bucket is None), None)
     if topology is None:
         return None, ()
