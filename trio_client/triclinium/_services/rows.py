@@ -241,7 +241,8 @@ def decoder_of(row_type: type[Row] | None) -> Callable[[bytes], Row]:
     try:
         decoder: msgspec.json.Decoder[Row] = msgspec.json.Decoder(object if row_type is None else row_type)
     except (TypeError, ValueError, NameError, RecursionError) as error:
-        # msgspec shows the type in its error, and looks up the names in annotations.
+        # To word its error, msgspec calls the repr of the type, which may raise. An unknown name in an annotation raises
+        # NameError.
         raise errors.InvalidArgumentException(
             f"row_type={shown(row_type)} is not a type for decoding JSON: {error}", parameter="row_type"
         ) from error

@@ -190,7 +190,7 @@ def serve(*, options: ServeOptions) -> None:
     """
     replicas = options.replicas
     if replicas >= options.nodes:
-        raise WrongInput(f"--replicas {replicas} requires more than {options.nodes} nodes: add --nodes {replicas + 1}")
+        raise WrongInput(f"--replicas {replicas} requires at least {replicas + 1} nodes: use --nodes {replicas + 1}")
     if options.control_port and not options.control:
         raise click.UsageError("--control-port has no effect with --no-control")
     try:

@@ -23,7 +23,8 @@ class QueryPlan:
     def __init__(self, nodes: Iterable[Hashable]) -> None:
         if isinstance(nodes, str | bytes) or not isinstance(nodes, Iterable):
             raise ArgumentError(
-                f"plan={shown(nodes)} must be a sequence of nodes; put a single node into a list", parameter="plan"
+                f"plan={shown(nodes)} must be an iterable of nodes, not one string; put a single node into a list",
+                parameter="plan",
             )
         if isinstance(nodes, Collection):
             nodes = tuple(nodes)

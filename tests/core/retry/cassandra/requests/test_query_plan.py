@@ -39,10 +39,10 @@ def test_a_generator_is_advanced_late() -> None:
 @rows(
     ("nodes", "text"),
     [
-        ("n1", "plan='n1' must be a sequence of nodes"),
-        (b"n1", "plan=b'n1' must be a sequence of nodes"),
-        (7, "plan=7 must be a sequence of nodes"),
-        (None, "plan=None must be a sequence of nodes"),
+        ("n1", "plan='n1' must be an iterable of nodes"),
+        (b"n1", "plan=b'n1' must be an iterable of nodes"),
+        (7, "plan=7 must be an iterable of nodes"),
+        (None, "plan=None must be an iterable of nodes"),
         ([["n1"]], r"node \['n1'\] of the plan is not hashable"),
         (["n1", None], "^plan .*None"),
     ],
