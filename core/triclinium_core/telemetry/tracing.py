@@ -97,7 +97,7 @@ def takes_attributes(tracer: object) -> TypeGuard[AttributedTracer]:
     try:
         parameter = signature(tracer.request_span).parameters.get("attributes")  # type: ignore[attr-defined]
     except Exception:
-        # The tracer is code of the user: its method may lack a signature, or inspecting it may raise any exception.
+        # The tracer is user code: its method may have no signature, and inspecting it may raise any exception.
         return False
     return parameter is not None and parameter.kind in _NAMED
 

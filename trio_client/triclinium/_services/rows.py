@@ -134,7 +134,7 @@ class RowResult(Generic[MetaData, Row]):
                 if not isinstance(error, UNDECODABLE):
                     if self._has_own_decoder:
                         raise self._failed(failed, error) from error
-                    # The decoder hook of a user's type raised the error.
+                    # A hook of the user's row type raised the error, such as ``__post_init__``.
                     raise
                 raise self._undecodable(failed, error) from error
             self._position = len(self._opened.rows)

@@ -184,7 +184,8 @@ class ParallelMachine(ServiceMachine):
     def _take(self, now: float) -> Fate:
         begin = now + self._leg()
         if self._growth:
-            # The time depends on the requests that are in service when this request begins, and those may overtake it.
+            # The time depends on the number of requests in service when this one arrives, and a request that is sent
+            # later may arrive earlier.
             return self._begin, begin
         return self._answer(), begin + self._base + self._leg()
 

@@ -159,7 +159,8 @@ def test_draws_follow_the_order_of_winners() -> None:
     faults.next(GET, hang_up(), probability=0.25)
     taken = [faults.take(SET), *(faults.take(GET) for _ in range(3))]
 
-    # 0.5 and 0.1: not the first, but the second. 0.2: the first, which is then used up. 0.3: not the second.
+    # 0.5 and 0.1: hang_up does not strike, but garble does. 0.2: hang_up strikes and is used up. 0.3: garble does not
+    # strike, so delay does.
     assert [delay(1), garble(), hang_up(), delay(1)] == taken
     assert [] == numbers.numbers
 

@@ -103,7 +103,7 @@ _AWAY = {
 
 
 def summary(scenario: Scenario, figures: Sequence[FleetFigures], width: int, levels: str = BARS) -> Table:
-    """Return a table with a line for each strategy, and as many bars as fit into ``width`` columns.
+    """Return a table with a row for each strategy, which has bars if enough of them fit into ``width`` columns.
 
     Args:
         levels: characters of the bars, from empty to the highest.
