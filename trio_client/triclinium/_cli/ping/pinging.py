@@ -145,7 +145,7 @@ def _own_connections(cluster: Cluster, target: connection_string.ConnectionStrin
 def _nodes_in_config(cluster: Cluster, *, tls: bool) -> tuple[Address | None, Sequence[Address]]:
     """Return the key-value addresses of the sender of the cluster's config and of all nodes with key-value.
 
-    The first is None if there is no config, or if the sender has no key-value port.
+    Without a config, or if the sender has no key-value port, the first address is missing (None).
     """
     topology = next((found for found in cluster.statistics().topologies if found.bucket is None), None)
     if topology is None:
