@@ -58,7 +58,6 @@ class BulkOutcomes(Generic[R_co]):
         self._work = BulkWork(driver, source, operations, self._record)
         self._block = in_background(self._work, None)
         self._errors = operations.errors
-        self._half = operations.concurrency // 2
         self._run = TrioRun()
         self._thread = get_ident()
         """Thread of the trio run that iterates."""
@@ -114,11 +113,9 @@ class BulkOutcomes(Generic[R_co]):
             await self._wait()
         self._since_checkpoint += 1
         work.room += 1
-        taken = work.finished.popleft()
-        if work.is_asynchronous or not work.finished:
-            # Otherwise the items of a batch are submitted together: each batch is one write to a node.
+        if work.room == work.refill_at:
             work.reader.unpark_all()
-        return taken
+        return work.finished.popleft()
 
     async def _wait(self) -> None:
         """Return when there is an outcome; raise at the end. A checkpoint."""
@@ -129,8 +126,6 @@ class BulkOutcomes(Generic[R_co]):
         work.was_iterated = True
         self._since_checkpoint = 0
         if work.finished or work.is_over:
-            if work.room >= self._half:
-                work.reader.unpark_all()
             await trio.lowlevel.checkpoint()
         while not work.finished:
             if work.is_left:

@@ -97,12 +97,13 @@ class BulkWork(Generic[R]):
         """Number of items that may be taken from the source now."""
         self.reader: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
         """Task that reads the source, while there is no room."""
+        self.refill_at: int = 1 if isinstance(source, AsyncIterator) else max(1, operations.concurrency // 2)
+        """Room at which the reader continues. An asynchronous source may wait for the body, so it needs each free
+        place. For other sources, few large batches are cheaper: each batch is one write to a node."""
         self.is_left: bool = False
         """Whether the block was left."""
         self.is_over: bool = False
         """Whether no more outcomes arrive."""
-        self.is_asynchronous: bool = isinstance(source, AsyncIterator)
-        """Whether the source may wait for the body, so that the reader must notice each free place."""
         self.was_iterated: bool = False
         """Whether the body has requested an outcome, or has stopped the block."""
         self.source_error: Exception | None = None

@@ -260,14 +260,14 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         """Submit the operations that ``make`` returns for ``items``, all together.
 
         Args:
-            make: builds an operation from the values of an item. The collector gets the exceptions that it raises.
+            make: builds an operation from the values of an item. The collector gets each ``Exception`` that it raises.
             collector: gets the outcome of each operation, unless it is abandoned with ``abandon_collected``.
             strategy: strategy of the operations; None for the cluster's.
             parent: parent span of each operation; None for the tracer's choice.
             task: task whose blocks report an operation that is abandoned.
 
         Raises:
-            Exception: the iterator of ``items`` raised it. The operations of earlier items are submitted.
+            BaseException: ``make`` raised it, and it is no ``Exception``. The operations of earlier items are submitted.
         """
         is_observed = self.telemetry is not None or parent is not None
         build = make if not self._is_ended else self._not_sent(make)
@@ -285,7 +285,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
                 waiter = CollectedWaiter(token, operation, task, self, False, None, None, collector)  # type: ignore[misc]  # generic
                 waiters[token] = in_flight[operation.key] = waiter
                 submissions.append(OperationSubmitted(token, operation, strategy, values, traces))
-        finally:  # Also if the iterator raises.
+        finally:  # Also if an item raises SystemExit: the earlier ones wait for their outcomes.
             if submissions:
                 self.feed(OperationsSubmitted(tuple(submissions)))
 
