@@ -15,7 +15,7 @@ SERVE = "import sys; from triclinium._cli import main; main(sys.argv[1:])"
 def serving(*options: str) -> Iterator[Mapping[str, str]]:
     """Serve a node for the duration of a block, and yield the output of ``triclinium serve --json``."""
     command = [sys.executable, "-c", SERVE, "serve", "--json", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
             yield json.loads(server.stdout.readline())
