@@ -4,7 +4,8 @@
 parameters, fields, ``=``, ``!=``, ``IS MISSING``, ``IS NULL``, ``NOT``, ``AND`` and ``OR``.
 
 Source: Couchbase Server documentation, "SQL++ Language Reference": Literals, SELECT, Parameters; couchbase/query
-``parser/n1ql/n1ql.nex`` (strings, identifiers, comments) and ``ProcessEscapeSequences`` of ``util.go``.
+``parser/n1ql/n1ql.nex`` (strings, identifiers, comments) and ``ProcessEscapeSequences`` of ``util.go``;
+``expression/logic_not.go``, ``logic_and.go`` and ``logic_or.go`` (NULL, MISSING and operands that are not boolean).
 """
 
 from __future__ import annotations
@@ -225,7 +226,7 @@ class SqlReader:
             raise NotUnderstood("too deep nesting")
         left = self._read_conjunction()
         while self.take("OR"):
-            left = _either(left, self._read_conjunction())
+            left = _joined(left, self._read_conjunction(), decisive=True)
         self._depth -= 1
         self.last_field = left.path[-1] if isinstance(left, _Field) else None
         return left
@@ -233,13 +234,12 @@ class SqlReader:
     def _read_conjunction(self) -> Expression:
         left = self._read_negation()
         while self.take("AND"):
-            left = _both(left, self._read_negation())
+            left = _joined(left, self._read_negation(), decisive=False)
         return left
 
     def _read_negation(self) -> Expression:
         if self.take("NOT"):
-            operand = self._read_comparison()
-            return lambda scope: operand(scope) is not True
+            return _negated(self._read_comparison())
         return self._read_comparison()
 
     def _read_comparison(self) -> Expression:
@@ -329,12 +329,29 @@ class _Field(NamedTuple):
         return found
 
 
-def _both(left: Expression, right: Expression) -> Expression:
-    return lambda scope: left(scope) is True and right(scope) is True
+def _negated(operand: Expression) -> Expression:
+    def value(scope: Names) -> object:
+        found = operand(scope)
+        return found if _is_unknown(found) else not found
+
+    return value
 
 
-def _either(left: Expression, right: Expression) -> Expression:
-    return lambda scope: left(scope) is True or right(scope) is True
+def _joined(left: Expression, right: Expression, *, decisive: bool) -> Expression:
+    """Return the conjunction, for which one false operand is decisive, or the disjunction, for which a true one is."""
+
+    def value(scope: Names) -> object:
+        sides = left(scope), right(scope)
+        if any(bool(side) is decisive for side in sides if not _is_unknown(side)):
+            return decisive
+        unknown = (None, MISSING) if decisive else (MISSING, None)
+        return next((each for each in unknown if each in sides), not decisive)
+
+    return value
+
+
+def _is_unknown(value: object) -> bool:
+    return value is None or value is MISSING
 
 
 def _compared(left: Expression, right: Expression, expected: bool) -> Expression:

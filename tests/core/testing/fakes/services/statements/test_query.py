@@ -28,6 +28,13 @@ def client() -> HttpClient:
         ("SELECT ?, ? two", {"args": [1, 2]}, [{"$1": 1, "two": 2}]),
         ("SELECT RAW 1 = 1 AND NOT (1 != 1 OR NULL IS NOT NULL)", {}, [True]),
         ("SELECT RAW (1 IS NULL) = FALSE", {}, [True]),
+        (
+            "SELECT RAW [NOT NULL, NOT TRUE, NOT 0, NOT 'x', NOT (NULL AND TRUE)]",
+            {},
+            [[None, False, True, False, None]],
+        ),
+        ("SELECT RAW [NULL AND 1, NULL AND FALSE, NULL OR TRUE, NULL OR '']", {}, [[None, False, True, None]]),
+        ("SELECT NOT MISSING a, MISSING AND NULL b, MISSING OR NULL c, MISSING OR FALSE d", {}, [{"c": None}]),
         ("SELECT RAW $a == MISSING", {"$a": 1}, []),
         ("SELECT {'a': 1, \"b\": []} AS `it`", {}, [{"it": {"a": 1, "b": []}}]),
         ("SELECT {a: 1}", {}, None),
