@@ -11,7 +11,7 @@ with JSON tags, which refuse another type; values that are parsed further); couc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from triclinium_core.retry.couchbase import Service
@@ -104,121 +104,89 @@ ANSWERS: Mapping[str, tuple[Request, ...]] = {
     ),
 }
 
+_ALL = (CXX, GO, JVM)
+
 _NODE = (
-    ("hostname", "text", (CXX, GO)),
-    ("otpNode", "text", (CXX,)),
-    ("version", "text", (CXX, GO)),
-    ("os", "text", (CXX, GO)),
-    ("status", "text", (CXX, GO)),
-    ("services[]", "text", (CXX,)),
-    ("nodeUUID", "text", (CXX,)),
+    ("hostname version os status", "text", (CXX, GO)),
+    ("otpNode services[] nodeUUID", "text", (CXX,)),
+    ("clusterMembership couchApiBase", "text", (GO,)),
     ("clusterCompatibility", "integer", (GO,)),
-    ("clusterMembership", "text", (GO,)),
-    ("couchApiBase", "text", (GO,)),
     ("interestingStats", "object", (GO,)),
-    ("memoryTotal", "number", (GO,)),
-    ("memoryFree", "number", (GO,)),
-    ("mcdMemoryReserved", "number", (GO,)),
-    ("mcdMemoryAllocated", "number", (GO,)),
+    ("memoryTotal memoryFree mcdMemoryReserved mcdMemoryAllocated", "number", (GO,)),
     ("ports{}", "integer", (CXX, GO)),
     ("uptime", "digits", (GO,)),
 )
 _BUCKET = (
-    ("name", "text", (CXX, GO, JVM)),
-    ("uuid", "text", (CXX,)),
-    ("quota.rawRAM", "integer", (CXX, GO, JVM)),
+    ("name controllers{}", "text", _ALL),
+    ("bucketType", "bucket type", _ALL),
+    ("quota.rawRAM replicaNumber maxTTL", "integer", _ALL),
     ("quota.ram", "integer", (GO, JVM)),
-    ("replicaNumber", "integer", (CXX, GO, JVM)),
-    ("bucketType", "bucket type", (CXX, GO, JVM)),
-    ("evictionPolicy", "text", (CXX, GO)),
-    ("conflictResolutionType", "text", (CXX, GO)),
-    ("durabilityMinLevel", "text", (CXX, GO)),
+    ("evictionPolicy conflictResolutionType durabilityMinLevel", "text", (CXX, GO)),
     ("compressionMode", "text", (GO,)),
-    ("maxTTL", "integer", (CXX, GO, JVM)),
-    ("controllers{}", "text", (CXX, GO, JVM)),
-    ("bucketCapabilities[]", "text", (CXX,)),
-    ("nodes[].status", "text", (CXX,)),
-    ("nodes[].hostname", "text", (CXX,)),
-    ("nodes[].version", "text", (CXX,)),
-    ("nodes[].services[]", "text", (CXX,)),
+    ("uuid bucketCapabilities[]", "text", (CXX,)),
+    ("nodes[].status nodes[].hostname nodes[].version nodes[].services[]", "text", (CXX,)),
     ("nodes[].ports{}", "integer", (CXX,)),
 )
-_USER = (
-    ("domain", "text", (CXX, GO, JVM)),
-    ("id", "text", (CXX, GO, JVM)),
-    ("roles[].role", "text", (CXX, GO, JVM)),
-    ("roles[].origins[].type", "text", (CXX, GO, JVM)),
-    ("groups", "array", (CXX, GO)),
-    ("external_groups", "array", (CXX, GO)),
+_BUCKET_CONFIG = (
+    ("nodeLocator", "text", _ALL),
+    ("name uuid bucketCapabilities[] nodes[].hostname vBucketServerMap.serverList[]", "text", (CXX, GO)),
+    ("uri streamingUri vBucketServerMap.hashAlgorithm", "text", (GO,)),
+    ("bucketCapabilitiesVer", "any text", (GO,)),
+    ("bucketType", "bucket type", (JVM,)),
+    ("nodes[].ports{}", "integer", (CXX, GO)),
+    ("vBucketServerMap.numReplicas", "integer", _ALL),
+    ("vBucketServerMap.vBucketMap[][]", "index", _ALL),
 )
-_SEARCH_INDEX = (
-    ("uuid", "text", (CXX, GO)),
-    ("name", "text", (CXX, GO)),
-    ("type", "text", (CXX, GO)),
-    ("sourceName", "text", (CXX, GO)),
-    ("sourceType", "text", (CXX, GO)),
+_SCOPES = (
+    ("uid scopes[].uid scopes[].collections[].uid", "hexadecimal", (CXX, GO)),
+    ("scopes[].name scopes[].collections[].name", "text", (CXX, GO)),
+    ("scopes[].collections[].maxTTL", "index", _ALL),
+    ("scopes[].collections[].history", "boolean", _ALL),
+)
+_USER = (
+    ("domain id roles[].role roles[].origins[].type", "text", _ALL),
+    ("groups external_groups", "array", (CXX, GO)),
 )
 
-FIELDS: tuple[Field, ...] = (
-    *(Field("cluster", f"nodes[].{path}", kind, clients) for path, kind, clients in _NODE),
-    Field("cluster", "bucketNames[].bucketName", "text", (CXX,)),
-    Field("cluster", "bucketNames[].uuid", "text", (CXX,)),
-    *(Field("bucket", path, kind, clients) for path, kind, clients in _BUCKET),
-    *(Field("buckets", f"[].{path}", kind, clients) for path, kind, clients in _BUCKET),
-    Field("configs", "rev", "integer", (CXX, GO, JVM)),
-    Field("configs", "revEpoch", "integer", (CXX, GO)),
-    Field("configs", "nodesExt[].services{}", "integer", (CXX, GO, JVM)),
-    Field("configs", "nodesExt[].alternateAddresses{}.hostname", "text", (CXX, GO)),
-    Field("configs", "nodesExt[].alternateAddresses{}.ports{}", "integer", (CXX, GO)),
-    Field("configs", "clusterCapabilities{}[]", "text", (CXX, GO)),
-    Field("bucket configs", "name", "text", (CXX, GO)),
-    Field("bucket configs", "uuid", "text", (CXX, GO)),
-    Field("bucket configs", "nodeLocator", "text", (CXX, GO, JVM)),
-    Field("bucket configs", "bucketType", "bucket type", (JVM,)),
-    Field("bucket configs", "bucketCapabilities[]", "text", (CXX, GO)),
-    Field("bucket configs", "bucketCapabilitiesVer", "any text", (GO,)),
-    Field("bucket configs", "uri", "text", (GO,)),
-    Field("bucket configs", "streamingUri", "text", (GO,)),
-    Field("bucket configs", "nodes[].ports{}", "integer", (CXX, GO)),
-    Field("bucket configs", "nodes[].hostname", "text", (CXX, GO)),
-    Field("bucket configs", "vBucketServerMap.numReplicas", "integer", (CXX, GO, JVM)),
-    Field("bucket configs", "vBucketServerMap.serverList[]", "text", (CXX, GO)),
-    Field("bucket configs", "vBucketServerMap.hashAlgorithm", "text", (GO,)),
-    Field("bucket configs", "vBucketServerMap.vBucketMap[][]", "index", (CXX, GO, JVM)),
-    Field("scopes", "uid", "hexadecimal", (CXX, GO)),
-    Field("scopes", "scopes[].uid", "hexadecimal", (CXX, GO)),
-    Field("scopes", "scopes[].name", "text", (CXX, GO)),
-    Field("scopes", "scopes[].collections[].uid", "hexadecimal", (CXX, GO)),
-    Field("scopes", "scopes[].collections[].name", "text", (CXX, GO)),
-    Field("scopes", "scopes[].collections[].maxTTL", "index", (CXX, GO, JVM)),
-    Field("scopes", "scopes[].collections[].history", "boolean", (CXX, GO, JVM)),
-    Field("changed scopes", "uid", "hexadecimal", (CXX,)),
-    Field("design documents", "rows[].doc.meta.rev", "text", (CXX,)),
-    Field("design documents", "rows[].doc.meta.id", "text", (CXX, GO, JVM)),
-    Field("design documents", "rows[].doc.json", "object", (JVM,)),
-    Field("design document", "views{}.map", "text", (JVM,)),
-    *(Field("user", path, kind, clients) for path, kind, clients in _USER),
-    *(Field("users", f"[].{path}", kind, clients) for path, kind, clients in _USER),
-    Field("local user", "password_change_date", "time", (CXX, GO, JVM)),
-    Field("roles", "[].role", "text", (CXX, GO, JVM)),
-    Field("roles", "[].name", "text", (CXX, GO)),
-    Field("roles", "[].desc", "text", (CXX, GO)),
-    Field("group", "id", "text", (CXX, GO, JVM)),
-    Field("group", "roles[].role", "text", (CXX, GO, JVM)),
-    Field("groups", "[].id", "text", (CXX, GO, JVM)),
-    Field("groups", "[].roles[].role", "text", (CXX, GO, JVM)),
-    Field("refusals", "errors{}", "text", (CXX, GO)),
-    Field("refused flush", "{}", "text", (GO,)),
-    Field("search indexes", "status", "text", (CXX, GO)),
-    *(
-        Field("search indexes", f"indexDefs.indexDefs{{}}.{path}", kind, clients)
-        for path, kind, clients in _SEARCH_INDEX
+_TABLE: Sequence[tuple[Mapping[str, str], Sequence[tuple[str, str, tuple[str, ...]]]]] = (
+    ({"cluster": "nodes[]."}, _NODE),
+    ({"cluster": "bucketNames[]."}, (("bucketName uuid", "text", (CXX,)),)),
+    ({"bucket": "", "buckets": "[]."}, _BUCKET),
+    ({"configs": ""}, (("rev", "integer", _ALL), ("revEpoch", "integer", (CXX, GO)))),
+    ({"configs": ""}, (("clusterCapabilities{}[]", "text", (CXX, GO)),)),
+    ({"configs": "nodesExt[]."}, (("services{}", "integer", _ALL),)),
+    (
+        {"configs": "nodesExt[].alternateAddresses{}."},
+        (("hostname", "text", (CXX, GO)), ("ports{}", "integer", (CXX, GO))),
     ),
-    Field("search index", "status", "text", (CXX, GO)),
-    *(Field("search index", f"indexDef.{path}", kind, clients) for path, kind, clients in _SEARCH_INDEX),
-    Field("query indexes", "status", "text", (CXX,)),
-    Field("query indexes", "results[].using", "text", (CXX, GO)),
-    Field("query indexes", "results[].name", "text", (CXX, GO)),
-    Field("query indexes", "results[].state", "text", (CXX, GO)),
-    Field("query indexes", "results[].index_key[]", "text", (CXX, GO, JVM)),
+    ({"bucket configs": ""}, _BUCKET_CONFIG),
+    ({"scopes": ""}, _SCOPES),
+    ({"changed scopes": ""}, (("uid", "hexadecimal", (CXX,)),)),
+    (
+        {"design documents": "rows[].doc."},
+        (("meta.rev", "text", (CXX,)), ("meta.id", "text", _ALL), ("json", "object", (JVM,))),
+    ),
+    ({"design document": ""}, (("views{}.map", "text", (JVM,)),)),
+    ({"user": "", "users": "[]."}, _USER),
+    ({"local user": ""}, (("password_change_date", "time", _ALL),)),
+    ({"roles": "[]."}, (("role", "text", _ALL), ("name desc", "text", (CXX, GO)))),
+    ({"group": "", "groups": "[]."}, (("id roles[].role", "text", _ALL),)),
+    ({"refusals": ""}, (("errors{}", "text", (CXX, GO)),)),
+    ({"refused flush": ""}, (("{}", "text", (GO,)),)),
+    ({"search indexes": "", "search index": ""}, (("status", "text", (CXX, GO)),)),
+    (
+        {"search indexes": "indexDefs.indexDefs{}.", "search index": "indexDef."},
+        (("uuid name type sourceName sourceType", "text", (CXX, GO)),),
+    ),
+    ({"query indexes": ""}, (("status", "text", (CXX,)), ("results[].index_key[]", "text", _ALL))),
+    ({"query indexes": "results[]."}, (("using name state", "text", (CXX, GO)),)),
+)
+"""Fields of several answers. An answer has the start of the paths, and a row has their ends, separated by spaces."""
+
+FIELDS: Sequence[Field] = tuple(
+    Field(answer, start + end, kind, clients)
+    for answers, table in _TABLE
+    for answer, start in answers.items()
+    for ends, kind, clients in table
+    for end in ends.split()
 )
