@@ -18,18 +18,17 @@ PAGE = "docs/reference/not_supported.md"
 
 
 class Route(NamedTuple):
-    """HTTP requests with some method; ``path`` has the decoded segments, ``*`` for any one, ``**`` for any rest."""
+    """HTTP requests with any method; ``path`` has the decoded segments, ``*`` for any one, ``**`` for any rest."""
 
-    method: str
     path: tuple[str, ...]
 
-    def matches(self, method: str, segments: tuple[str, ...]) -> bool:
-        """Return whether a request is among these requests."""
+    def matches(self, segments: tuple[str, ...]) -> bool:
+        """Return whether a request with the path ``segments`` is among these requests."""
         path, fits = self.path, len(segments) == len(self.path)
         if path[-1:] == ("**",):
             path, fits = path[:-1], len(segments) >= len(path) - 1
         pairs = zip(path, segments, strict=False)
-        return self.method in ("*", method) and fits and all(want in ("*", have) for want, have in pairs)
+        return fits and all(want in ("*", have) for want, have in pairs)
 
 
 class Response(StrEnum):
@@ -56,8 +55,8 @@ class Unsupported(NamedTuple):
     routes: tuple[Route, ...] = ()
 
 
-def _routes(method: str, *paths: str) -> tuple[Route, ...]:
-    return tuple(Route(method, tuple(path.strip("/").split("/"))) for path in paths)
+def _routes(*paths: str) -> tuple[Route, ...]:
+    return tuple(Route(tuple(path.split("/"))) for path in paths)
 
 
 # fmt: off
@@ -145,7 +144,7 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "query",
         "lists of active and completed requests, settings, and vitals",
         Response.HTTP_501,
-        routes=_routes("*", "admin/**"),
+        routes=_routes("admin/**"),
     ),
     Unsupported(
         "search-hits",
@@ -165,7 +164,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "partitions, configuration, logs, backups, and statistics of nodes",
         Response.HTTP_501,
         routes=_routes(
-            "*",
             "api/pindex/**",
             "api/cfg/**",
             "api/cfgRefresh",
@@ -196,7 +194,7 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "analytics",
         "links to other clusters and to object storage",
         Response.HTTP_501,
-        routes=_routes("*", "analytics/link/**"),
+        routes=_routes("analytics/link/**"),
     ),
     Unsupported(
         "analytics-administration",
@@ -204,7 +202,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "pending mutations, status, active requests, and configuration",
         Response.HTTP_501,
         routes=_routes(
-            "*",
             "analytics/node/**",
             "analytics/status/**",
             "analytics/cluster/**",
@@ -221,7 +218,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "adding, removing, failing over and rebalancing nodes over REST; use `FakeNodes` or the control API",
         Response.HTTP_501,
         routes=_routes(
-            "*",
             "controller/addNode",
             "controller/addNodeV2",
             "controller/rebalance",
@@ -245,7 +241,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "replication between clusters (XDCR)",
         Response.HTTP_501,
         routes=_routes(
-            "*",
             "controller/createReplication",
             "controller/cancelXDCR/**",
             "pools/default/remoteClusters/**",
@@ -258,7 +253,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "statistics, tasks, metrics and logs of the cluster",
         Response.HTTP_501,
         routes=_routes(
-            "*",
             "pools/default/tasks",
             "pools/default/stats/**",
             "pools/default/buckets/*/stats/**",
@@ -276,7 +270,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "settings of the cluster, certificates, audit, LDAP, SAML, and sample buckets",
         Response.HTTP_501,
         routes=_routes(
-            "*",
             "settings/web",
             "settings/stats",
             "settings/autoFailover/**",
@@ -308,14 +301,9 @@ _ROWS: Mapping[str, Unsupported] = {row.name: row for row in UNSUPPORTED}
 _OPCODES: Mapping[int, Unsupported] = {opcode: row for row in UNSUPPORTED for opcode in row.opcodes}
 
 
-def named(name: str) -> Unsupported:
-    """Return the row of this name; raise KeyError for an unknown name."""
-    return _ROWS[name]
-
-
 def reason(name: str) -> str:
-    """Return the sentence with which a response names an unsupported feature and the page."""
-    return f"this fake server does not support {named(name).what} ({name} in {PAGE})"
+    """Return the sentence with which a response names the feature of a row and the page; raise KeyError for no row."""
+    return f"this fake server does not support {_ROWS[name].what} ({name} in {PAGE})"
 
 
 def unsupported_command(opcode: int) -> tuple[str, str] | None:
@@ -324,9 +312,9 @@ def unsupported_command(opcode: int) -> tuple[str, str] | None:
     return None if row is None else (row.opcodes[opcode], reason(row.name))
 
 
-def unsupported_request(service: Service, method: str, segments: tuple[str, ...]) -> str | None:
+def unsupported_request(service: Service, segments: tuple[str, ...]) -> str | None:
     """Return the reason for a request; None for a request in no row."""
     for row in UNSUPPORTED:
-        if row.service == service.value and any(route.matches(method, segments) for route in row.routes):
+        if row.service == service.value and any(route.matches(segments) for route in row.routes):
             return reason(row.name)
     return None

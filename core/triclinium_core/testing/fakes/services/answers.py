@@ -148,7 +148,7 @@ def unanswered(service: Service, request: FakeRequest, words: bytes) -> ServiceR
     Args:
         words: the real service's body for an unknown path, which the reply extends.
     """
-    reason = unsupported_request(service, request.method, request.segments)
+    reason = unsupported_request(service, request.segments)
     if reason is not None:
         body = msgspec.json.encode({"status": "fail", "error": reason})
         return ServiceReply(status=501, body=body, applied=False)
