@@ -23,7 +23,7 @@ from tests.environment import missing
 from tests.live.cassandra_server import CassandraProgram, CassandraServer, find_cassandra
 from tests.live.cassandra_session import open_session
 from tests.live.couchbase_mock import CouchbaseMock, MockProgram, find_program
-from tests.live.line_process import LineProcess
+from tests.live.line_process import SERVE, LineProcess
 from tests.live.memcached import Memcached
 from tests.live.ports import quiet_ports
 from tests.live.watched_policy import WatchedPolicy
@@ -135,9 +135,6 @@ ROW_IDS = itertools.count(1)
 def row_id() -> int:
     """Return a primary key that is unique to the test."""
     return next(ROW_IDS)
-
-
-SERVE = (sys.executable, "-c", "from triclinium._cli import main; main()", "serve", "--json")
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
+
+SERVE = (sys.executable, "-c", "from triclinium._cli import main; main()", "serve", "--json")
+"""Command of ``triclinium serve``."""
 
 SAFETY_NET_SECONDS = 60.0
 """Seconds after which a silent process is killed, and its test fails."""

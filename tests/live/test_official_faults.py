@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.live.conftest import SERVE
-from tests.live.line_process import LineProcess
+from tests.live.line_process import SERVE, LineProcess
 
 pytestmark = pytest.mark.live
 

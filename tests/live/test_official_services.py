@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.line_process import LineProcess
+from tests.live.line_process import SERVE, LineProcess
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("couchbase_package")]
-
-SERVE = [sys.executable, "-c", "from triclinium._cli import main; main()", "serve", "--json", "--nodes", "2"]
 
 SCRIPT = [
     {"statement": "SELECT t.* FROM travel AS t", "rows": [{"a": 1}, {"a": 2}], "seconds_between_rows": 0.01},
@@ -31,7 +29,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineProcess]:
     script = tmp_path_factory.mktemp("script") / "answers.json"
     script.write_text(json.dumps(SCRIPT), encoding="utf-8")
     worker = str(Path(__file__).with_name("official_services_worker.py"))
-    with LineProcess([*SERVE, "--script", str(script)], end_with=signal.SIGINT) as server:
+    with LineProcess([*SERVE, "--nodes", "2", "--script", str(script)], end_with=signal.SIGINT) as server:
         served = server.hear()
         address = [served[name] for name in ("connection_string", "username", "password")]
         with LineProcess([sys.executable, worker, *address]) as found:

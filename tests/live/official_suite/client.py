@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 import venv
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +102,3 @@ def lay_out(checkout: Checkout, python: Path, folder: Path) -> None:
                 (target / entry.name).symlink_to(entry)
         shutil.copytree(checkout.path / package / "tests", target / "tests")
     shutil.copy(Path(__file__).with_name("report_plugin.py"), folder / f"{REPORT_MODULE}.py")
-
-
-SERVE = (sys.executable, "-c", "from triclinium._cli import main; main()", "serve", "--json")
-"""Command of our fake nodes."""

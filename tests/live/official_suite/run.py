@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.live.line_process import LineProcess
-from tests.live.official_suite.client import REPORT_MODULE, SERVE
+from tests.live.line_process import SERVE, LineProcess
+from tests.live.official_suite.client import REPORT_MODULE
 from tests.live.official_suite.outcomes import FileReport, read_events
 
 SCRIPT = Path(__file__).with_name("script.json")
