@@ -31,15 +31,14 @@ PROCESSES_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Client and tests that are ready to run.
-
-    ``python`` is the client's interpreter, ``folder`` has the laid-out tests, ``seconds_max`` is the time limit of one
-    file.
-    """
+    """Client and tests that are ready to run."""
 
     python: Path
+    """Interpreter that has the client."""
     folder: Path
+    """Folder with the laid-out tests."""
     seconds_max: float
+    """Time limit of one file."""
 
     def run(self, path: str) -> FileReport:
         """Run one file with new nodes, and return its results."""

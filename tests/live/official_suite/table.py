@@ -84,8 +84,10 @@ def describe(results: SuiteResults) -> str:
 
 
 def markdown_rows(results: SuiteResults) -> list[str]:
-    """Return the rows of the page's table: each file, and the total."""
-    rows = [f"| `{each.file}` | {each.passed} | {each.failed} | {each.not_applicable} |" for each in results.files]
+    """Return the rows of the page's tables: each cause of failures, each file, and the total."""
+    causes = Counter(failure.row for file in results.files for failure in file.failures)
+    rows = [f"| `{row}` | {count} |" for row, count in causes.most_common()]
+    rows += [f"| `{each.file}` | {each.passed} | {each.failed} | {each.not_applicable} |" for each in results.files]
     sums = " | ".join(str(_sum(name, results.files)) for name in ("passed", "failed", "not_applicable"))
     return [*rows, f"| total | {sums} |"]
 

@@ -77,6 +77,10 @@ def test_setup(broken):
 def test_last():
     pass
 """
+"""Test file that only the command runs, not this suite.
+
+It skips a test and expects a failure because the command must count both as not applicable, with their reasons.
+"""
 
 
 def test_file_survives_an_abort(tmp_path: Path) -> None:
@@ -186,7 +190,7 @@ def test_committed_results_are_explained() -> None:
 
 
 def test_page_shows_the_committed_results() -> None:
-    """The page has a row for each file of the committed run, the commit of the tests, and the client's version."""
+    """The page has a row for each cause and each file of the committed run, the tests' commit, and the client's version."""
     results = msgspec.json.decode(TABLE.read_bytes(), type=SuiteResults)
     page = (Path(__file__).parents[3] / PAGE).read_text(encoding="utf-8")
 
