@@ -138,8 +138,8 @@ class ServiceReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_json(document: object, status: int = 200) -> ServiceReply:
-    """Return a reply whose body is JSON."""
-    return ServiceReply(status=status, body=msgspec.json.encode(document))
+    """Return a reply whose body is JSON; with a status of 400 or above, the request was not carried out."""
+    return ServiceReply(status=status, body=msgspec.json.encode(document), applied=status < 400)
 
 
 def unanswered(service: Service, request: FakeRequest, words: bytes) -> ServiceReply:
@@ -150,8 +150,7 @@ def unanswered(service: Service, request: FakeRequest, words: bytes) -> ServiceR
     """
     reason = unsupported_request(service, request.segments)
     if reason is not None:
-        body = msgspec.json.encode({"status": "fail", "error": reason})
-        return ServiceReply(status=501, body=body, applied=False)
+        return as_json({"status": "fail", "error": reason}, 501)
     path = request.target.partition("?")[0][:PATH_SHOWN_MAX]
     shown_request = f"this fake server has no {request.method} {path}; {PAGE} lists what it does not support\n"
     return ServiceReply(

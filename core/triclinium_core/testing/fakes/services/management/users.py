@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-import msgspec
-
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
 from triclinium_core.testing.fakes.services.connection.credentials import basic_credentials
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
@@ -41,23 +39,23 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply | None:
             if domain not in DOMAINS:
                 return _missing("Unknown user domain.")
             return as_json([users.described_user(*key, buckets) for key in users.users if key[0] == domain])
-        case method, ("settings", "rbac", "users", domain, name):
-            return _about_user(node, method, request, domain, name)
+        case _, ("settings", "rbac", "users", domain, name):
+            return _about_user(node, request, domain, name)
         case "GET", ("settings", "rbac", "groups"):
             return as_json([users.described_group(name, buckets) for name in users.groups])
-        case method, ("settings", "rbac", "groups", name):
-            return _about_group(node, method, request, name)
+        case _, ("settings", "rbac", "groups", name):
+            return _about_group(node, request, name)
         case "POST", ("controller", "changePassword"):
             return _change_own_password(node, request)
         case _:
             return None
 
 
-def _about_user(node: NodeState, method: str, request: FakeRequest, domain: str, name: str) -> ServiceReply | None:
+def _about_user(node: NodeState, request: FakeRequest, domain: str, name: str) -> ServiceReply | None:
     users = node.cluster.services.users
     if domain not in DOMAINS:
-        return _missing("Unknown user domain.") if method in ("GET", "PUT", "DELETE") else None
-    match method:
+        return _missing("Unknown user domain.") if request.method in ("GET", "PUT", "DELETE") else None
+    match request.method:
         case "GET":
             if (domain, name) not in users.users:
                 return _missing("Unknown user.")
@@ -103,9 +101,9 @@ def _put_user(node: NodeState, domain: str, name: str, form: Mapping[str, str]) 
     return as_json("")
 
 
-def _about_group(node: NodeState, method: str, request: FakeRequest, name: str) -> ServiceReply | None:
+def _about_group(node: NodeState, request: FakeRequest, name: str) -> ServiceReply | None:
     groups = node.cluster.services.users.groups
-    match method:
+    match request.method:
         case "GET":
             if name not in groups:
                 return _missing("Unknown group.")
@@ -196,8 +194,8 @@ def _unsupported(form: Mapping[str, str], known: Collection[str]) -> dict[str, s
 
 
 def _missing(text: str) -> ServiceReply:
-    return ServiceReply(status=404, body=msgspec.json.encode(text), applied=False)
+    return as_json(text, 404)
 
 
 def _refused(errors: Mapping[str, str]) -> ServiceReply:
-    return ServiceReply(status=400, body=msgspec.json.encode({"errors": errors}), applied=False)
+    return as_json({"errors": errors}, 400)

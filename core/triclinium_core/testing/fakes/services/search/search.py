@@ -157,7 +157,8 @@ def _query(node: NodeState, request: FakeRequest, name: str, *, is_known: bool) 
         text = f"{name}: {HINT}" if is_known else f"index not found: {name}; {HINT}"
         return _failed(f"rest_index: Query, indexName: {name}, err: {text}")
     if scripted.errors and not scripted.rows and scripted.body is None:
-        scripted = msgspec.structs.replace(scripted, body=_failure(str(scripted.errors[0].get("msg", ""))).decode())
+        failure = _failure(str(scripted.errors[0].get("msg", "")))
+        scripted = msgspec.structs.replace(scripted, body=msgspec.json.encode(failure).decode())
     failures = {f"partition{number}": error.get("msg", "") for number, error in enumerate(scripted.errors)}
     status: dict[str, object] = {"total": 1 + len(failures), "failed": len(failures), "successful": 1}
     if failures:
@@ -177,9 +178,9 @@ def _unknown_index(name: str) -> ServiceReply:
     return _failed(f"rest_auth: preparePerms, err: index not found: {name}")
 
 
-def _failure(text: str) -> bytes:
-    return msgspec.json.encode({"error": text, "status": "fail"})
+def _failure(text: str) -> Mapping[str, object]:
+    return {"error": text, "status": "fail"}
 
 
 def _failed(text: str, *, status: int = 400) -> ServiceReply:
-    return ServiceReply(status=status, body=_failure(text), applied=False)
+    return as_json(_failure(text), status)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, with_rows
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
@@ -41,7 +39,7 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
             if document is None:
                 return _failed(400, "bad_request", "invalid UTF-8 JSON")
             node.cluster.services.design_documents.put(bucket, name, document)
-            return ServiceReply(status=201, body=msgspec.json.encode({"ok": True, "id": f"_design/{name}"}))
+            return as_json({"ok": True, "id": f"_design/{name}"}, 201)
         case ("GET" | "DELETE") as method, (bucket, "_design", name):
             if (bucket, name) not in documents:
                 return _failed(404, "not_found", "missing")
@@ -75,4 +73,4 @@ def _query(node: NodeState, request: FakeRequest, document: Mapping[str, object]
 
 
 def _failed(status: int, error: str, reason: str) -> ServiceReply:
-    return ServiceReply(status=status, body=msgspec.json.encode({"error": error, "reason": reason}), applied=False)
+    return as_json({"error": error, "reason": reason}, status)
