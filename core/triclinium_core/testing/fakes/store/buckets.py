@@ -24,13 +24,16 @@ COUCHBASE, EPHEMERAL, MEMCACHED = "membase", "ephemeral", "memcached"
 
 @unique
 class StorageMode(StrEnum):
-    """Storage of a bucket, which decides its possible settings. The first two are types of bucket with a disk."""
+    """Storage of a bucket, which decides its possible settings."""
 
     COUCHSTORE = "couchstore"
     MAGMA = "magma"
     EPHEMERAL = EPHEMERAL
     MEMCACHED = MEMCACHED
 
+
+STORAGE_BACKENDS = (StorageMode.COUCHSTORE, StorageMode.MAGMA)
+"""Storage on disk, which buckets of the type ``COUCHBASE`` have."""
 
 _FOR_DOCUMENTS: Mapping[str, str] = {
     "replicaNumber": "1",

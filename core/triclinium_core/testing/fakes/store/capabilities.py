@@ -14,10 +14,9 @@ from typing import NamedTuple
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.options import FakeNodeOptions
-from triclinium_core.testing.fakes.store.buckets import StorageMode
+from triclinium_core.testing.fakes.store.buckets import STORAGE_BACKENDS, StorageMode
 
 _DOCUMENTS = frozenset(StorageMode) - {StorageMode.MEMCACHED}
-_DISK = frozenset({StorageMode.COUCHSTORE, StorageMode.MAGMA})
 
 
 class _Row(NamedTuple):
@@ -35,14 +34,13 @@ _BUCKET_CAPABILITIES: Mapping[str, _Row] = {
     "tombstonedUserXAttrs": _Row(_DOCUMENTS, HelloFeature.SUBDOC_CREATE_AS_DELETED),
     "couchapi": _Row({StorageMode.COUCHSTORE}),
     "subdoc.ReplaceBodyWithXattr": _Row(_DOCUMENTS, HelloFeature.REPLACE_BODY_WITH_XATTR),
-    "subdoc.DocumentMacroSupport": _Row(_DOCUMENTS, HelloFeature.SUBDOC_DOCUMENT_MACRO),
     # The transactions of clients take this as the sign that a body can be replaced by an attribute.
     "subdoc.ReviveDocument": _Row(_DOCUMENTS, HelloFeature.REPLACE_BODY_WITH_XATTR),
     "nonDedupedHistory": _Row({StorageMode.MAGMA}),
     "preserveExpiry": _Row(_DOCUMENTS, HelloFeature.PRESERVE_TTL),
     "subdoc.ReplicaRead": _Row(_DOCUMENTS, HelloFeature.SUBDOC_REPLICA_READ),
     "subdoc.AccessDeleted": _Row(_DOCUMENTS, HelloFeature.XATTR),
-    "rangeScan": _Row(_DISK, HelloFeature.JSON),
+    "rangeScan": _Row(STORAGE_BACKENDS, HelloFeature.JSON),
     "cbhello": _Row(frozenset(StorageMode)),
     "touch": _Row(_DOCUMENTS),
     "cccp": _Row(_DOCUMENTS),

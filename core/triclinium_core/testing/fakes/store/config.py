@@ -14,7 +14,7 @@ import msgspec
 from triclinium_core.kv.address import Address
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.options import FakeNodeOptions
-from triclinium_core.testing.fakes.store.buckets import FakeBucket, StorageMode
+from triclinium_core.testing.fakes.store.buckets import STORAGE_BACKENDS, FakeBucket
 from triclinium_core.testing.fakes.store.capabilities import bucket_capabilities, cluster_capabilities
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, FakeMap
 
@@ -70,7 +70,7 @@ def bucket_identity(bucket: FakeBucket, vbuckets: int) -> dict[str, object]:
     """Return the names, addresses and storage of a bucket, as configs and the cluster manager report them."""
     path, mode = quote(bucket.name, safe=""), bucket.mode
     of_documents: dict[str, object] = {"nodeLocator": "vbucket", "numVBuckets": vbuckets}
-    storage = {"storageBackend": mode} if mode in (StorageMode.COUCHSTORE, StorageMode.MAGMA) else {}
+    storage = {"storageBackend": mode} if mode in STORAGE_BACKENDS else {}
     return {
         "name": bucket.name,
         "bucketType": bucket.settings["bucketType"],

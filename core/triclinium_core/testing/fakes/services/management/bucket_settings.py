@@ -17,6 +17,7 @@ from triclinium_core.testing.fakes.store.buckets import (
     COUCHBASE,
     EPHEMERAL,
     MEMCACHED,
+    STORAGE_BACKENDS,
     FakeBucket,
     StorageMode,
     storage_mode,
@@ -35,7 +36,7 @@ RAM_QUOTA_MAX = 1 << 30
 HISTORY_BYTES_MIN = 2 * 1024**3
 """Minimum size of the history of a bucket in bytes, except for 0, which keeps none."""
 EXPIRY_MAX = 2**31 - 1
-"""Maximum expiry in seconds."""
+"""Maximum ``maxTTL`` of a bucket or a collection, in seconds."""
 
 _TYPES: Mapping[str, str] = {"couchbase": COUCHBASE, COUCHBASE: COUCHBASE, EPHEMERAL: EPHEMERAL, MEMCACHED: MEMCACHED}
 """Types of buckets as clients name them, with their names in configs."""
@@ -128,7 +129,7 @@ def checked_for_new(form: Mapping[str, str], data_nodes: int) -> Checked:
     if kind is None:
         return Checked({}, {"bucketType": f"must be one of {', '.join(_TYPES)}; it is {form['bucketType']!r}"})
     backend = form.get("storageBackend", StorageMode.COUCHSTORE)
-    if kind == COUCHBASE and backend not in (StorageMode.COUCHSTORE, StorageMode.MAGMA):
+    if kind == COUCHBASE and backend not in STORAGE_BACKENDS:
         return Checked({}, {"storage_mode": f"storage backend must be couchstore or magma; it is {backend!r}"})
     identity = {"bucketType": kind, **({"storageBackend": backend} if kind == COUCHBASE else {})}
     mode = storage_mode(identity)
@@ -157,7 +158,7 @@ def checked_for_update(bucket: FakeBucket, form: Mapping[str, str], *, data_node
         vbuckets: number of vbuckets, which cannot change.
     """
     backend = form.get("storageBackend", "")
-    migrates = bucket.settings["bucketType"] == COUCHBASE and backend in (StorageMode.COUCHSTORE, StorageMode.MAGMA)
+    migrates = bucket.settings["bucketType"] == COUCHBASE and backend in STORAGE_BACKENDS
     mode = StorageMode(backend) if migrates else bucket.mode
     # Of settings that are fixed when the bucket is created, the server ignores this one.
     given, errors = _checked({name: value for name, value in form.items() if name != "replicaIndex"}, mode)

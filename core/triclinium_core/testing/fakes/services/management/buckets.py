@@ -9,20 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.management import collections
 from triclinium_core.testing.fakes.services.management.bucket_settings import checked_for_new, checked_for_update
-from triclinium_core.testing.fakes.services.management.pools import nodes_of
-from triclinium_core.testing.fakes.store.buckets import FakeBucket, StorageMode
+from triclinium_core.testing.fakes.services.management.pools import MIB, nodes_of
+from triclinium_core.testing.fakes.store.buckets import STORAGE_BACKENDS, FakeBucket, StorageMode
 from triclinium_core.testing.fakes.store.capabilities import bucket_capabilities
 from triclinium_core.testing.fakes.store.config import bucket_identity, vbucket_server_map
 from triclinium_core.testing.fakes.store.state import NodeState
-
-MIB = 1024 * 1024
 
 NAME_SIZE_MAX = 100
 
@@ -77,12 +73,12 @@ def answer(node: NodeState, request: FakeRequest, segments: tuple[str, ...]) -> 
             return ServiceReply()
         case "POST", ("controller", "doFlush"):
             if bucket.settings["flushEnabled"] != "1":
-                return _refused({"_": "Flush is disabled for the bucket"})
+                return as_json({"_": "Flush is disabled for the bucket"}, 400)
             buckets.flush(name)
             return ServiceReply()
         case "GET", ("ddocs",):
             if bucket.mode is not StorageMode.COUCHSTORE:
-                return _refused({"error": "no_ddocs_service"})
+                return as_json({"error": "no_ddocs_service"}, 400)
             return as_json({"rows": node.cluster.services.design_documents.rows_of(name)})
         case _, ("scopes", *of_scopes):
             return collections.answer(bucket, request, tuple(of_scopes))
@@ -100,7 +96,6 @@ def _described(node: NodeState, bucket: FakeBucket, request: FakeRequest) -> Map
     settings, mode = bucket.settings, bucket.mode
     identity = bucket_identity(bucket, len(node.map.owners))
     path, quota = identity["uri"], int(settings["ramQuotaMB"]) * MIB
-    has_views = mode is StorageMode.COUCHSTORE
     controllers = {"compactAll": f"{path}/controller/compactBucket"}
     if settings["flushEnabled"] == "1":
         controllers["flush"] = f"{path}/controller/doFlush"
@@ -113,9 +108,9 @@ def _described(node: NodeState, bucket: FakeBucket, request: FakeRequest) -> Map
         "authType": "sasl",
         "quota": {"ram": quota * len(node.map.members), "rawRAM": quota},
     }
-    if has_views:
+    if mode is StorageMode.COUCHSTORE:
         described |= {"ddocs": {"uri": f"{path}/ddocs"}, "replicaIndex": settings["replicaIndex"] == "1"}
-    if mode in (StorageMode.COUCHSTORE, StorageMode.MAGMA):
+    if mode in STORAGE_BACKENDS:
         described["autoCompactionSettings"] = False
     if mode is not StorageMode.MEMCACHED:
         described["collectionsManifestUid"] = f"{bucket.collections.uid:x}"
@@ -134,7 +129,7 @@ def _create(node: NodeState, form: Mapping[str, str]) -> ServiceReply:
     if wrong_name is not None:
         errors = {"name": wrong_name, **errors}
     if errors:
-        return _refused({"errors": errors, "summaries": {}})
+        return as_json({"errors": errors, "summaries": {}}, 400)
     node.cluster.buckets.create(name, settings)
     return ServiceReply(status=202, headers={"Location": f"/pools/default/buckets/{name}"})
 
@@ -142,7 +137,7 @@ def _create(node: NodeState, form: Mapping[str, str]) -> ServiceReply:
 def _update(node: NodeState, bucket: FakeBucket, form: Mapping[str, str]) -> ServiceReply:
     settings, errors = checked_for_update(bucket, form, data_nodes=_data_nodes(node), vbuckets=len(node.map.owners))
     if errors:
-        return _refused({"errors": errors, "summaries": {}})
+        return as_json({"errors": errors, "summaries": {}}, 400)
     if bucket.mode is StorageMode.MAGMA and settings.get("storageBackend") == StorageMode.COUCHSTORE:
         keeping = {"bucket": bucket.keeps_history, "collections": bucket.collections.any_history}
         place = next((place for place, keeps in keeping.items() if keeps), None)
@@ -173,7 +168,3 @@ def _wrong_name(name: str, taken: Sequence[str]) -> str | None:
 
 def _data_nodes(node: NodeState) -> int:
     return sum(Service.KV in node.cluster.nodes[member].services for member in node.map.members)
-
-
-def _refused(document: Mapping[str, object]) -> ServiceReply:
-    return ServiceReply(status=400, body=msgspec.json.encode(document), applied=False)

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-import msgspec
-
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest, integer_of
+from triclinium_core.testing.fakes.services.management.bucket_settings import EXPIRY_MAX
 from triclinium_core.testing.fakes.store.buckets import FakeBucket, StorageMode
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 
@@ -23,9 +22,6 @@ _NAME = re.compile(r"[A-Za-z0-9-][A-Za-z0-9_%-]{0,250}")
 
 _UID = re.compile(r"[0-9A-Fa-f]{1,16}")
 """UID of a manifest: 64 bits in hexadecimal."""
-
-MAX_EXPIRY_MAX = 2_147_483_647
-"""Maximum ``maxTTL`` in seconds."""
 
 
 def answer(bucket: FakeBucket, request: FakeRequest, segments: tuple[str, ...]) -> ServiceReply | None:
@@ -141,9 +137,9 @@ def _missing(collections: FakeCollections, scope: str, name: str) -> ServiceRepl
 def _read_settings(form: Mapping[str, str]) -> dict[str, int | bool] | ServiceReply:
     settings: dict[str, int | bool] = {}
     if "maxTTL" in form:
-        seconds = integer_of(form["maxTTL"], -1, MAX_EXPIRY_MAX)
+        seconds = integer_of(form["maxTTL"], -1, EXPIRY_MAX)
         if seconds is None:
-            return _wrong("maxTTL", f"The value must be in range from -1 to {MAX_EXPIRY_MAX}")
+            return _wrong("maxTTL", f"The value must be in range from -1 to {EXPIRY_MAX}")
         settings["maxTTL"] = seconds
     if "history" in form:
         if form["history"] not in ("true", "false"):
@@ -175,4 +171,4 @@ def _wrong(field: str, text: str) -> ServiceReply:
 
 
 def _refused(status: int, field: str, text: str) -> ServiceReply:
-    return ServiceReply(status=status, body=msgspec.json.encode({"errors": {field: text}}), applied=False)
+    return as_json({"errors": {field: text}}, status)

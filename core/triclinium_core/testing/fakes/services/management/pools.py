@@ -30,6 +30,7 @@ MEMORY_SIZE = 16 * 1024**3
 """Memory in bytes that each node reports."""
 
 MIB = 1024 * 1024
+"""Bytes in a mebibyte."""
 
 
 def all_pools(node: NodeState) -> Mapping[str, object]:
