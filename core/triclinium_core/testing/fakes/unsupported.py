@@ -1,7 +1,7 @@
 """Features of a server that a fake cluster does not support, as a table.
 
-The page ``docs/reference/not_supported.md`` has the same rows. A request for such a feature gets a response that names
-the row and the page.
+The page ``docs/reference/not_supported.md`` has the same rows. The refusal of a request for such a feature names the
+page.
 """
 
 from __future__ import annotations

@@ -11,8 +11,12 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, with_rows
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.store.state import NodeState
+from triclinium_core.testing.fakes.unsupported import PAGE
 
-HINT = "this fake cluster does not run views; script the rows: nodes.script.answer('DESIGN_DOCUMENT/VIEW', FakeAnswer(rows=[...]), service=Service.VIEWS)"
+HINT = (
+    "this fake cluster does not run views; script the rows: nodes.script.answer('DESIGN_DOCUMENT/VIEW', "
+    f"FakeAnswer(rows=[...]), service=Service.VIEWS) (view-functions in {PAGE})"
+)
 
 
 def script_key(node: NodeState, request: FakeRequest) -> str | None:
@@ -48,7 +52,7 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
             del documents[bucket, name]
             return as_json({"ok": True, "id": f"_design/{name}"})
         case _:
-            return _failed(404, "not_found", "no such path")
+            return _failed(404, "not_found", f"no such path; {PAGE} lists what this fake cluster does not support")
 
 
 def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:

@@ -8,6 +8,7 @@ from tests.core.testing.http_client import HttpClient
 from tests.rows import rows
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeAnswer, FakeNode
+from triclinium_core.testing.fakes.unsupported import PAGE
 
 DESIGN = "/default/_design/people"
 
@@ -43,7 +44,8 @@ def test_design_document_is_created_and_dropped(client: HttpClient) -> None:
 
     assert (201, document) == (put.status, found.body)
     assert ["_design/people"] == [row["doc"]["meta"]["id"] for row in listed["rows"]]  # type: ignore[attr-defined]
-    assert b"nodes.script.answer" in view.body
+    assert "nodes.script.answer" in view.body.decode()
+    assert f"view-functions in {PAGE}" in view.body.decode()
     assert [200, 404] == dropped
 
 
@@ -53,7 +55,7 @@ def test_design_document_is_created_and_dropped(client: HttpClient) -> None:
         ("GET", DESIGN, 404, "missing"),
         ("GET", f"{DESIGN}/_view/by_name", 404, "missing"),
         ("GET", "/gone/_design/people/_view/by_name", 404, "no_db_file"),
-        ("GET", "/default/elsewhere", 404, "no such path"),
+        ("GET", "/default/elsewhere", 404, f"no such path; {PAGE}"),
         ("PUT", DESIGN, 400, "JSON"),
         ("GET", "/", 200, ""),
     ],
