@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import NamedTuple
 
 WORD = re.compile("\\w+(?:['.\u2019]\\w+)*")
 """A word: letters and digits, with apostrophes and full stops between them."""
@@ -28,8 +30,22 @@ same so than too very
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Words that the analyzer omits, in lower case."""
 
-Field = tuple[str, tuple[int, ...], str, bool]
-"""Dotted path, positions in arrays, text, and whether the text is one term, as of a boolean."""
+_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?| \d\d:\d\d:\d\d(?: [+-]\d{4})?)?", re.ASCII
+)
+"""Text that a dynamic mapping reads as a date if its numbers are in range."""
+
+
+class Field(NamedTuple):
+    """A field of a document."""
+
+    path: str
+    """Names, joined by dots."""
+    positions: tuple[int, ...]
+    """Positions in the arrays that contain the field."""
+    text: str
+    is_term: bool = False
+    """Whether the text is one term, as of a boolean."""
 
 
 class NotAnalyzed(Exception):
@@ -60,7 +76,7 @@ def analyze(document: Mapping[str, object]) -> list[Mapping[str, object]]:
     """Return the tokens of each field of a document, by term, in the form of the service.
 
     Raises:
-        NotAnalyzed: a field is a number.
+        NotAnalyzed: a field is a number or a date.
     """
     return [_tokens_of(field) for field in _fields("", (), document)]
 
@@ -74,39 +90,55 @@ def _fields(path: str, positions: tuple[int, ...], value: object) -> Iterator[Fi
             for position, each in enumerate(value):
                 yield from _fields(path, (*positions, position), each)
         case bool():
-            yield path, positions, "T" if value else "F", True
+            yield Field(path, positions, "T" if value else "F", is_term=True)
+        case str() if _is_date(value):
+            raise NotAnalyzed(f"the date in {path}")
         case str():
-            yield path, positions, value, False
+            yield Field(path, positions, value)
         case None:
             pass
         case _:
             raise NotAnalyzed(f"the number in {path}")
 
 
+def _is_date(text: str) -> bool:
+    """Return whether a dynamic mapping reads a text as a date.
+
+    Source: bleve ``analysis/datetime/optional/optional.go``.
+    """
+    if _DATE.fullmatch(text) is None:
+        return False
+    try:
+        datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
+    except ValueError:
+        return False
+    return True
+
+
 def _tokens_of(field: Field) -> Mapping[str, object]:
-    path, positions, text, is_whole = field
-    tokens: dict[str, dict[str, object]] = {}
     places: dict[str, list[Mapping[str, object]]] = {}
-    seen, end = 0, 0
+    text, seen, end = field.text, 0, 0
     for position, found in enumerate(WORD.finditer(text), 1):
         # Encode each part of the text once: the offsets are in bytes.
         start = end + _size_of(text[seen : found.start()])
         seen, end = found.end(), start + _size_of(found[0])
-        term = found[0] if is_whole else found[0].lower()
+        term = found[0] if field.is_term else found[0].lower()
         if term in STOP_WORDS:
             continue
         places.setdefault(term, []).append(
             {
-                "Field": path,
-                "ArrayPositions": list(positions),
+                "Field": field.path,
+                "ArrayPositions": list(field.positions),
                 "Start": start,
                 "End": end,
                 "Position": position,
             }
         )
-        encoded = base64.b64encode(term.encode("utf-8", "surrogatepass")).decode()
-        tokens[term] = {"Term": encoded, "Locations": places[term]}
-    return tokens
+    return {term: {"Term": _encoded(term), "Locations": found} for term, found in places.items()}
+
+
+def _encoded(term: str) -> str:
+    return base64.b64encode(term.encode("utf-8", "surrogatepass")).decode()
 
 
 def _size_of(text: str) -> int:

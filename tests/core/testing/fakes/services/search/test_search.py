@@ -181,8 +181,9 @@ def test_analysis_reads_a_text_once() -> None:
 def test_documents_are_analyzed(client: HttpClient) -> None:
     """An index with a dynamic mapping returns the terms of each field, with the place of each."""
     client.ask("PUT", f"{SCOPED}/it", b'{"params": {"mapping": {"default_analyzer": "standard"}}}')
-    document = {"a": "The Inn, an inn", "b": {"c": [True, "\u00e9t\u00e9"]}, "d": None}
+    document = {"a": "The Inn, an inn", "b": {"c": [True, "\u00e9t\u00e9"]}, "d": None, "e": "2026-02-30"}
     answered = client.ask("POST", f"{SCOPED}/it/analyzeDoc", json.dumps(document).encode()).document
+    *fields, no_date = list(answered["analyzed"])  # type: ignore[call-overload]
     inn = {"Field": "a", "ArrayPositions": []}
 
     assert "ok" == answered["status"]
@@ -208,7 +209,8 @@ def test_documents_are_analyzed(client: HttpClient) -> None:
                 "Locations": [{"Field": "b.c", "ArrayPositions": [1], "Start": 0, "End": 5, "Position": 1}],
             }
         },
-    ] == answered["analyzed"]
+    ] == fields
+    assert ["2026", "02", "30"] == list(no_date)
 
 
 @rows(
@@ -221,6 +223,7 @@ def test_documents_are_analyzed(client: HttpClient) -> None:
         ({"default_mapping": {"dynamic": False}}, {}),
         ({"default_mapping": {"enabled": False}}, {}),
         ({}, {"a": [1]}),
+        *(({}, {"a": date}) for date in ("2026-02-28", "2026-02-28T10:00:00.5Z", "2026-02-28 10:00:00 +0100")),
     ],
 )
 def test_other_mappings_are_not_analyzed(client: HttpClient, mapping: object, document: object) -> None:
