@@ -192,6 +192,17 @@ class ScramClient:
             raise ScramError(f"{name}: wrong server signature; the server lacks the password, so do not trust it")
 
 
+def username_in(client_first: bytes) -> str:
+    """Return the user name in a client-first-message, before SASLprep.
+
+    Raises:
+        ScramError: ``client_first`` is malformed, lacks an attribute or has one twice.
+    """
+    name = "client-first-message"
+    _, _, bare = _gs2_parts(name, _text(name, client_first))
+    return _unescape(name, _attributes(name, bare, "n", "r")["n"])
+
+
 class ScramServer:
     """Server side of an exchange for one user, for the fake nodes of tests.
 

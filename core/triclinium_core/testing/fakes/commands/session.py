@@ -5,21 +5,18 @@ Source: kv_engine docs/BinaryProtocol.md; RFC 4616 (PLAIN), RFC 5802 (SCRAM), RF
 
 from __future__ import annotations
 
-import re
 import struct
 
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.options import OAUTHBEARER
 from triclinium_core.retry.couchbase import Status
-from triclinium_core.runtime.kv.connection.scram import MECHANISMS as SCRAM_MECHANISMS, ScramError
+from triclinium_core.runtime.kv.connection.scram import MECHANISMS as SCRAM_MECHANISMS, ScramError, username_in
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.read_request import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 NO_BUCKET = b"@no bucket@"
 """Name that a client selects to deselect its bucket."""
-
-_SCRAM_NAME = re.compile(rb",n=([^,]*)")
 
 _NEEDS_DUPLEX = (HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
 
@@ -77,7 +74,7 @@ def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) 
     if mechanism not in SCRAM_MECHANISMS:
         return _authenticate_plain(node, connection, request.value)
     try:
-        exchange = node.new_exchange(mechanism, _scram_user(request.value))
+        exchange = node.new_exchange(mechanism, username_in(request.value))
         challenge = exchange.first(request.value)
     except ScramError as error:
         raise CommandRefused(Status.AUTH_ERROR, str(error)) from error
@@ -97,16 +94,6 @@ def _authenticate_plain(node: NodeState, connection: ClientConnection, message: 
         raise CommandRefused(Status.AUTH_ERROR, "unknown user or wrong password")
     connection.is_authenticated = True
     return CommandAnswer()
-
-
-def _scram_user(message: bytes) -> str:
-    """Return the user name in the first message of a client, unchecked; empty if it has none.
-
-    Source: RFC 5802 §5.1, "n": a comma and an equals sign in the name are written as ``=2C`` and ``=3D``.
-    """
-    found = _SCRAM_NAME.search(message)
-    name = b"" if found is None else found[1].replace(b"=2C", b",").replace(b"=3D", b"=")
-    return name.decode("utf-8", "replace")
 
 
 def _authenticate_bearer(node: NodeState, connection: ClientConnection, message: bytes) -> CommandAnswer:
