@@ -115,6 +115,11 @@ def test_settings_of_new_buckets(manager: Manager, form: dict[str, object], expe
 @rows(
     ("form", "field"),
     [
+        *(({"name": name}, "name") for name in ("default", "", "DEFAULT", ".beer", "b" * 101, "a b")),
+        ({"ramQuotaMB": None}, "ramQuota"),
+        ({"ramQuotaMB": 99}, "ramQuota"),
+        ({"ramQuotaMB": "much"}, "ramQuota"),
+        ({"bucketType": "sofa"}, "bucketType"),
         ({"evictionPolicy": "noEviction"}, "evictionPolicy"),
         ({"evictionPolicy": "nruEviction"}, "evictionPolicy"),
         ({**EPHEMERAL, "evictionPolicy": "valueOnly"}, "evictionPolicy"),
@@ -137,6 +142,7 @@ def test_settings_of_new_buckets(manager: Manager, form: dict[str, object], expe
         ({"durabilityMinLevel": "majority", "replicaNumber": 3}, "durability_min_level"),
         ({"durabilityMinLevel": "sometimes"}, "durability_min_level"),
         ({"replicaNumber": -1}, "replicaNumber"),
+        ({"replicaNumber": 4}, "replicaNumber"),
         ({"flushEnabled": "true"}, "flushEnabled"),
         ({"maxTTL": 2**31}, "maxTTL"),
         ({"compressionMode": "zip"}, "compressionMode"),
@@ -148,20 +154,24 @@ def test_settings_of_new_buckets(manager: Manager, form: dict[str, object], expe
     ],
 )
 def test_refused_settings_of_new_buckets(manager: Manager, form: dict[str, object], field: str) -> None:
-    """A setting that a bucket of this storage cannot have is refused by name, and no bucket is created."""
-    answered = manager.submit("POST", BUCKETS, **{"name": "beer", "ramQuotaMB": 100, **form})
+    """A name or setting that a bucket of this storage cannot have is refused, and no bucket is created."""
+    given = {"name": "beer", "ramQuotaMB": 100, **form}
+    answered = manager.submit("POST", BUCKETS, **{name: value for name, value in given.items() if value is not None})
 
     assert (400, [field]) == (answered.status, list(answered.document["errors"]))  # type: ignore[call-overload]
-    assert 404 == manager.ask("GET", f"{BUCKETS}/beer").status
+    assert not manager.node.request_log[-1].applied
+    assert ["default"] == [each["name"] for each in json.loads(manager.ask("GET", BUCKETS).body)]
 
 
 def test_durability_needs_two_data_nodes() -> None:
-    """A minimum durability is refused if the cluster has one data node for a bucket with replicas."""
-    lone = Manager()
-    refused = [create(lone, {"durabilityMinLevel": "majority"}), create(lone, {"durabilityMinLevel": "none"})]
-    accepted = create(lone, {"durabilityMinLevel": "majority", "replicaNumber": 0}, "ale")
+    """A minimum durability is refused if only one node has key-value, unless the bucket has no replicas."""
+    nodes = FakeNodes(nodes=2)
+    nodes.set_services(1, {Service.MANAGEMENT})
+    manager = Manager(nodes[0])
+    with_replica = [create(manager, {"durabilityMinLevel": level}, level) for level in ("majority", "none")]
+    without = create(manager, {"durabilityMinLevel": "majority", "replicaNumber": 0}, "ale")
 
-    assert ([400, 202], 202) == (refused, accepted)
+    assert ([400, 202], 202) == (with_replica, without)
 
 
 @rows(
@@ -307,11 +317,3 @@ def test_memcached_bucket_has_no_scopes(manager: Manager) -> None:
     create(manager, MEMCACHED)
 
     assert 400 == manager.ask("GET", f"{BUCKETS}/beer/scopes").status
-
-
-def test_nodes_without_data_do_not_count() -> None:
-    """Only nodes with the key-value service count for a minimum durability."""
-    nodes = FakeNodes(nodes=2)
-    nodes.set_services(1, {Service.MANAGEMENT})
-
-    assert 400 == create(Manager(nodes[0]), {"durabilityMinLevel": "majority"})

@@ -91,31 +91,6 @@ def test_bucket_is_created_and_dropped(manager: Manager) -> None:
     assert ["default"] == [each["name"] for each in json.loads(manager.ask("GET", BUCKETS).body)]
 
 
-@rows(
-    ("form", "field"),
-    [
-        ({"name": "default", "ramQuotaMB": 100}, "name"),
-        ({"name": "", "ramQuotaMB": 100}, "name"),
-        ({"name": "DEFAULT", "ramQuotaMB": 100}, "name"),
-        ({"name": ".beer", "ramQuotaMB": 100}, "name"),
-        ({"name": "b" * 101, "ramQuotaMB": 100}, "name"),
-        ({"name": "a b", "ramQuotaMB": 100}, "name"),
-        ({"name": "beer"}, "ramQuota"),
-        ({"name": "beer", "ramQuotaMB": 99}, "ramQuota"),
-        ({"name": "beer", "ramQuotaMB": "much"}, "ramQuota"),
-        ({"name": "beer", "ramQuotaMB": 100, "replicaNumber": 4}, "replicaNumber"),
-        ({"name": "beer", "ramQuotaMB": 100, "bucketType": "sofa"}, "bucketType"),
-    ],
-)
-def test_invalid_buckets_are_refused(manager: Manager, form: dict[str, object], field: str) -> None:
-    """An invalid setting is refused with its name, and no bucket is created."""
-    answered = manager.submit("POST", BUCKETS, **form)
-
-    assert (400, [field]) == (answered.status, list(answered.document["errors"]))  # type: ignore[call-overload]
-    assert not manager.node.request_log[-1].applied
-    assert 404 == manager.ask("GET", f"{BUCKETS}/beer").status
-
-
 def test_buckets_are_updated_and_flushed(manager: Manager) -> None:
     """A bucket can be flushed only if its settings permit it. An update keeps the settings that it omits."""
     manager.node.documents.put("default", "ada", b"1")
