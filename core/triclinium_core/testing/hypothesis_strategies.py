@@ -1,4 +1,4 @@
-"""Hypothesis strategies for histories of a key-value client: operations, faults, retry strategies, cuts.
+"""Hypothesis strategies for histories of a key-value client: operations, faults, retry strategies.
 
 The module needs the extra ``testing``. Drawn values are small, so that a failing example is readable.
 """
@@ -141,8 +141,3 @@ RETRY_STRATEGY_NAMES: tuple[str, ...] = ("default",) * 5 + tuple(RETRY_STRATEGIE
 def retry_strategies() -> st.SearchStrategy[str]:
     """Return a strategy for names in ``RETRY_STRATEGIES`` and ``token_strategies``, most often ``default``."""
     return st.sampled_from(RETRY_STRATEGY_NAMES)
-
-
-def cuts() -> st.SearchStrategy[int | None]:
-    """Return a strategy for the number of bytes to move in one step; None moves all available bytes."""
-    return st.one_of(st.none(), st.integers(1, 120))

@@ -55,8 +55,6 @@ _KEYS = ("ada", "bob")
 _COUNTERS = ("hits",)
 _LISTS = ("basket",)
 
-_positions = st.integers(0, 3)
-
 
 class KVStateMachine(RuleBasedStateMachine):
     """One client, one node, and everything that may happen between them.
@@ -81,8 +79,8 @@ class KVStateMachine(RuleBasedStateMachine):
         TestLockedDocuments = LockedDocuments.TestCase
 
     ``keys`` draws keys of documents of bytes, ``counters`` keys of counters, ``lists`` keys of documents with a list.
-    Rules must write unique values, so that every document identifies its writer: submit writes with ``submit_document``,
-    ``submit_count``, ``submit_list`` and ``submit_query``, and reads with ``submit``.
+    Rules must write unique values, so that every document identifies its writer: submit writes with
+    ``submit_document``, ``submit_count``, ``submit_list`` and ``submit_query``, and reads with ``submit``.
 
     Most steps of the machine itself are arguments of one rule, ``step``. A step that cannot apply, such as ``abandon``
     without a waiting caller, does nothing.

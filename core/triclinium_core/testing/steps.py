@@ -1,14 +1,15 @@
 """Steps of a key-value state machine, and the Hypothesis strategy that draws them.
 
 Every step is drawn as one number: from the lowest bits, its name, its operation, and all further arguments. Hypothesis
-shrinks a history by deleting and lowering the numbers in it. If each rule drew its parts separately, a step would take two to twenty
-numbers. Most deletions would then end within a step and shift the numbers of all later steps, which turns them into
-other steps. A lower number is a simpler step, and 0 the simplest one.
+shrinks a history by deleting and lowering the numbers in it. If each rule drew its parts separately, a step would take
+two to twenty numbers. Most deletions would then end within a step and shift the numbers of all later steps, which turns
+them into other steps. A lower number is a simpler step, and 0 the simplest one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from triclinium_core.testing.operation_templates import (
     DURABLE_KINDS,
     TEXT_KINDS,
     OperationTemplate,
-    choices_of,
+    draw_template,
 )
 from triclinium_core.testing.oracle.submissions import Place
 
@@ -132,11 +133,8 @@ def _strike(choices: Choices) -> Strike:
 
 def _filled(kind: str, place: Place, choices: Choices) -> OperationTemplate:
     """Return a template whose further fields are drawn."""
-    fields = {parameter: choices.choose(elements) for parameter, elements in choices_of(kind).items()}
-    if kind in DURABLE_KINDS:
-        fields["durability"] = choices.choose(DURABILITY_LEVELS)
-    build: Callable[..., OperationTemplate] = OperationTemplate
-    return build(kind, place, **fields)
+    template = draw_template(kind, place, choices.choose)
+    return replace(template, durability=choices.choose(DURABILITY_LEVELS)) if kind in DURABLE_KINDS else template
 
 
 def _rank(kind: str) -> int:

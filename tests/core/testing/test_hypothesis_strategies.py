@@ -134,11 +134,3 @@ def test_defective_retry_strategies() -> None:
     assert is_async(asks)
     with pytest.raises(AssertionError, match="the state machine answers "):
         asks.retry_after(a_request(), RetryReason.UNKNOWN).send(None)
-
-
-def test_cuts() -> None:
-    """A cut is between 1 and 120 bytes, or None for all bytes."""
-    drawn = set(draws(hypothesis_strategies.cuts()))
-
-    assert {None, 1, 120} <= drawn <= {None, *range(1, 121)}
-    assert len(drawn) > 60

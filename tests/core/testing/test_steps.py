@@ -1,4 +1,4 @@
-"""Steps of the state machine, which two numbers encode."""
+"""Steps of the state machine, each encoded as one number."""
 
 from __future__ import annotations
 
@@ -46,6 +46,11 @@ def test_every_operation_has_a_number() -> None:
 def test_every_fault_strikes_an_exchange() -> None:
     """The numbers of a struck exchange reach each fault of the catalogue."""
     assert {*chain(*DATA_FAULTS)} == {step.arguments["fault"] for step in all_steps("struck_exchange")}
+
+
+def test_a_move_has_any_size() -> None:
+    """The numbers of a move reach each size between 1 and 120 bytes, and None for all bytes."""
+    assert {None, *range(1, 121)} == {step.arguments["size"] for step in all_steps("move")}
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES}))
