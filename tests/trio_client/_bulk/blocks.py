@@ -18,15 +18,20 @@ def pairs(count: int) -> list[tuple[str, int]]:
     return [(f"k{number}", number) for number in range(count)]
 
 
+def keys(count: int) -> list[str]:
+    """Return the keys of ``pairs``."""
+    return [key for key, _ in pairs(count)]
+
+
 def stored(pair: Pair) -> list[str]:
     """Return the keys of ``pairs`` whose documents exist, in order."""
     documents = pair.fake.nodes.documents
-    return [key for key, _ in pairs(300) if documents.get("travel", key) is not None]
+    return [key for key in keys(300) if documents.get("travel", key) is not None]
 
 
-def sent(pair: Pair) -> list[bytes]:
-    """Return the keys of all changes that the node received."""
-    return [command.key for command in pair.fake.node.command_log if command.opcode == Opcode.SET]
+def sent(pair: Pair, opcode: Opcode = Opcode.SET) -> list[bytes]:
+    """Return the keys of the commands of one kind that the node received."""
+    return [command.key for command in pair.fake.node.command_log if command.opcode == opcode]
 
 
 def totals(outcomes: BulkWrites[MutationResult]) -> tuple[int, int, int, int]:

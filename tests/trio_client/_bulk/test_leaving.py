@@ -13,12 +13,10 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.rows import rows
-from tests.trio_client._bulk.blocks import SLOW, MineError, broken, pairs, run, sent, totals
+from tests.trio_client._bulk.blocks import SLOW, MineError, broken, keys, pairs, run, sent, totals
 from tests.trio_client.cancelling import Ending, Moments, at_every_moment, end_of
 from tests.trio_client.pair import open_pair
 from triclinium import errors, fail_after
-from triclinium._bulk.outcomes import BulkOutcomes
-from triclinium.bulk import BulkWrites
 from triclinium.testing import Opcode, delay, temporary_failure
 
 # -- Leaving by an exception or a cancellation.
@@ -94,17 +92,17 @@ async def test_a_scope_inside_the_body(autojump_clock: MockClock) -> None:
     async with open_pair() as pair:
         pair.fake.node.faults.always(Opcode.SET, delay(SLOW))
         waits = 0
-        keys: list[str] = []
+        found: list[str] = []
         async with pair.people.upsert_many(pairs(20), concurrency=4) as block:
-            while len(keys) < 20:
+            while len(found) < 20:
                 with trio.move_on_after(SLOW / 8) as scope:
-                    keys.append((await anext(block))[0])
+                    found.append((await anext(block))[0])
                 waits += scope.cancelled_caught
             with pytest.raises(StopAsyncIteration):
                 await anext(block)
 
         assert waits > 20
-        assert sorted(key for key, _ in pairs(20)) == sorted(keys)
+        assert sorted(keys(20)) == sorted(found)
         assert (20, 20, 0, 0) == totals(block)
 
 
@@ -131,11 +129,11 @@ async def test_a_source_that_raises(error: Exception, autojump_clock: MockClock)
             await pair.people.upsert(key, value)
         block = pair.people.insert_many(broken(5, error))
         caught: list[BaseException] = []
-        keys: list[str] = []
+        found: list[str] = []
 
         async def read() -> None:
             async for key, _ in block:
-                keys.append(key)  # the iteration raises
+                found.append(key)  # the iteration raises
 
         try:
             await run(block, read)
@@ -143,7 +141,7 @@ async def test_a_source_that_raises(error: Exception, autojump_clock: MockClock)
             caught.append(raised)
 
         assert [id(error)] == [id(each) for each in caught]
-        assert ["k0", "k1", "k2", "k3", "k4"] == sorted(keys)
+        assert ["k0", "k1", "k2", "k3", "k4"] == sorted(found)
         assert (5, 2, 3, 0) == totals(block)
 
 
@@ -261,11 +259,6 @@ def test_control_c_at_every_line() -> None:
     assert number > 20
 
 
-def test_a_block_has_the_documented_base() -> None:
-    """Both kinds of blocks are BulkOutcomes."""
-    assert issubclass(BulkWrites, BulkOutcomes)
-
-
 # -- Cancellation at every moment.
 
 
@@ -333,13 +326,13 @@ async def test_a_source_that_waits_for_the_body(autojump_clock: MockClock) -> No
     """A source that waits until the body has taken one outcome of several goes on: each taken outcome makes room."""
     send, receive = trio.open_memory_channel[str](0)
 
-    async def keys() -> AsyncIterator[str]:
+    async def source() -> AsyncIterator[str]:
         for number in range(4):
             yield f"k{number}"
         async for key in receive:
             yield key
 
-    async with open_pair() as pair, pair.people.exists_many(keys(), concurrency=4) as outcomes:
+    async with open_pair() as pair, pair.people.exists_many(source(), concurrency=4) as outcomes:
         async for key, outcome in outcomes:
             assert not outcome.result().exists
             if key.startswith("k"):

@@ -111,36 +111,6 @@ def test_lists_are_bounded() -> None:
     assert ([f"a{number}" for number in range(1000)], 1200) == (into.ambiguous.keys, into.ambiguous.count)
 
 
-def test_the_failure_of_a_block() -> None:
-    """The exception has the first 20 unused failures in order, the count and the classes of all."""
-    into = record()
-    fail(into, 25, MISSING)
-    timeout = errors.AmbiguousTimeoutException("late")
-    fail(into, 5, timeout)
-    failure = into.failure()
-
-    assert failure is not None
-    assert LISTED_MAX == 20
-    assert [(f"k{number}", MISSING) for number in range(20)] == [*failure.failures]
-    assert 30 == failure.count
-    assert {errors.DocumentNotFoundException: 25, errors.AmbiguousTimeoutException: 5} == failure.counts
-    assert "30 of 30" in str(failure)
-
-
-def test_used_failures_leave_the_list() -> None:
-    """If a body uses the first of many failures only after it has taken all, the list has the next ones."""
-    into = record(concurrency=100)
-    outcomes = fail(into, 100)
-    for outcome in outcomes[:70]:
-        assert outcome.error is MISSING
-        assert outcome.error is MISSING
-    failure = into.failure()
-
-    assert failure is not None
-    assert 30 == failure.count
-    assert [f"k{number}" for number in range(70, 90)] == [key for key, _ in failure.failures]
-
-
 def test_kept_failures_are_bounded() -> None:
     """A block that is not iterated keeps only as many failures as its body could still use, and the counts of all."""
     into = record(concurrency=3)

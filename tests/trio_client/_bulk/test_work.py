@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
 from enum import StrEnum
@@ -14,6 +15,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.rows import rows
 from tests.trio_client import doubles
+from tests.trio_client._bulk.blocks import SLOW, keys, sent, totals
 from tests.trio_client.pair import Never, Pair, open_pair
 from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingMeter, RecordingTracer
 from triclinium import JsonTranscoder, client_context, errors, retrying, watching_retries
@@ -22,19 +24,6 @@ from triclinium.testing import Opcode, delay, hang_up, temporary_failure
 from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, FailOperation, OperationSubmitted
 from triclinium_core.kv.operation.results import Cas, ExistsResult
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
-
-SLOW = 1.0
-"""Seconds by which a delayed response is late; shorter than the timeout of an operation."""
-
-
-def keys(count: int) -> list[str]:
-    """Return keys."""
-    return [f"k{number}" for number in range(count)]
-
-
-def sent(pair: Pair, opcode: Opcode = Opcode.SET) -> list[bytes]:
-    """Return the keys of the commands of one kind that the node received."""
-    return [command.key for command in pair.fake.node.command_log if command.opcode == opcode]
 
 
 def value_of(pair: Pair, key: str) -> bytes | None:
@@ -188,6 +177,16 @@ async def asynchronously(items: Iterable[Any]) -> AsyncGenerator[Any, None]:
         yield item
 
 
+class Both:
+    """Source of "a" and "b" that can be iterated in both ways."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return asynchronously("ab")
+
+
 class WithoutMapping(NamedTuple):
     """Pair with names."""
 
@@ -201,14 +200,14 @@ class WithoutMapping(NamedTuple):
         {"a": 1, "b": 2},
         {"a": 1, "b": 2}.items(),
         [("a", 1), ("b", 2)],
-        (["a", 1], ("b", 2)),
+        (["a", 1], deque(["b", 2])),
         [WithoutMapping("a", 1), WithoutMapping("b", 2)],
         frozenset({("a", 1), ("b", 2)}),
     ],
 )
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_sources_of_pairs(items: Any, is_async: bool, autojump_clock: MockClock) -> None:
-    """A source is a mapping, or an iterable or asynchronous iterable of pairs."""
+    """A source is a mapping, or an iterable or asynchronous iterable of pairs, which are sequences of two values."""
     given = asynchronously(list(items.items() if isinstance(items, Mapping) else items)) if is_async else items
     async with open_pair() as pair:
         async with pair.people.upsert_many(given) as block:
@@ -227,9 +226,9 @@ async def test_long_asynchronous_sources(autojump_clock: MockClock) -> None:
 
 
 async def test_sources_of_keys(autojump_clock: MockClock) -> None:
-    """A source of keys may be a mapping, whose keys are used, and any iterable of them."""
+    """A source of keys is a mapping, whose keys are used, or any iterable; one of both kinds is read asynchronously."""
     async with open_pair() as (_, _, people):
-        for source in ({"a": 1, "b": 2}, {"a", "b"}, iter("ab"), asynchronously("ab")):
+        for source in ({"a": 1, "b": 2}, {"a", "b"}, iter("ab"), asynchronously("ab"), Both()):
             async with people.exists_many(source) as block:
                 assert ["a", "b"] == sorted([key async for key, _ in block])
 
@@ -248,20 +247,26 @@ async def test_sources_that_cannot_be_iterated(source: Any, autojump_clock: Mock
             people.touch_many(source, 10)
 
 
-@rows("item", ["ab", b"ab", bytearray(b"ab"), ("a",), ("a", 1, 2), 7, None, {"a": 1, "b": 2}, {"a", "b"}, iter("ab")])
+MAPPING = {"a": 1, "b": 2}
+
+
+@rows(
+    "item",
+    ["ab", b"ab", bytearray(b"ab"), (), ("a",), ("a", 1, 2), 7, None, MAPPING, MAPPING.items(), {"a", "b"}, iter("ab")],
+)
 async def test_items_that_are_no_pairs(item: Any, autojump_clock: MockClock) -> None:
-    """An item that is no pair raises TypeError with its number, like a source; it is not taken, and sends nothing."""
+    """An item that is no pair raises TypeError with its number and type; it is not taken, and sends nothing."""
     async with open_pair() as pair:
         for is_async in (False, True):
             items = [("x", 1), ("y", 2), item, ("z", 3)]
-            with pytest.raises(TypeError, match="item 3 "):
+            with pytest.raises(TypeError, match=f"item 3 .* a {type(item).__name__} "):
                 async with (
                     aclosing(asynchronously(items)) as source,
                     pair.people.upsert_many(source if is_async else items) as block,
                 ):
                     assert ["x", "y"] == sorted([key async for key, _ in block])
 
-            assert (2, 2, 0, 0) == (block.taken, block.succeeded, block.not_applied_count, block.ambiguous_count)
+            assert (2, 2, 0, 0) == totals(block)
         assert {b"x", b"y"} == set(sent(pair))
 
 
@@ -417,7 +422,7 @@ class AskingAsync(Asking):
 async def test_blocks_around_the_block(
     make: Callable[[], Asking], is_argument: bool, autojump_clock: MockClock
 ) -> None:
-    """Blocks of a strategy, a context and hooks apply to each operation; strategies and hooks see the task's context."""
+    """Blocks of a strategy, a context and hooks apply to each operation, in the context of the task."""
     reports: list[tuple[str, RetryReport]] = []
     strategy = make()
     async with open_pair() as pair:

@@ -154,19 +154,6 @@ async def test_abandoned_submissions() -> None:
     assert [] == box.calls
 
 
-async def test_submissions_of_a_closed_driver() -> None:
-    """Closing the driver ends open operations with trio.ClosedResourceError, and refuses later ones."""
-    box = Box()
-    async with doubles.open_driver(ScriptedClusterMachine()) as driver:
-        submit(driver, box, "ab")
-    submit(driver, box, "c")
-
-    assert [["a", "b"]] == [[waiter.asked.key for waiter in call] for call in box.calls]
-    assert all(isinstance(waiter.error, trio.ClosedResourceError) for waiter in box.calls[0])
-    assert [("c",)] == [item for item, _ in box.refused]
-    assert isinstance(box.refused[0][1], trio.ClosedResourceError)
-
-
 async def test_a_defect_ends_submissions() -> None:
     """After a defect of the machine, open operations end with InternalError."""
 

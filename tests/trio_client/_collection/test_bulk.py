@@ -108,44 +108,6 @@ async def test_results_of_reads(autojump_clock: MockClock) -> None:
     assert {"ada": True, "bob": False} == exists
 
 
-@rows("name", ["insert_many", "upsert_many", "replace_many"])
-async def test_options_of_writes(name: str, autojump_clock: MockClock) -> None:
-    """``expiry`` and ``transcoder`` of a write apply to each document."""
-    async with open_pair() as pair:
-        if name == "replace_many":
-            await pair.people.upsert("ada", 1)
-        async with getattr(pair.people, name)([("ada", b"raw")], expiry=HOUR, transcoder=RAW) as block:
-            pass
-        document = pair.fake.nodes.documents.get("travel", "ada")
-
-        assert 1 == block.succeeded
-        assert document is not None
-        assert b"raw" == document.value
-        assert 3600 == pytest.approx(document.expires_at, abs=2)
-
-
-async def test_an_expiry_is_kept(autojump_clock: MockClock) -> None:
-    """``preserve_expiry`` keeps the expiry of each document, and ``touch_many`` with None removes it."""
-    async with open_pair() as pair:
-
-        def expires_at() -> float:
-            document = pair.fake.nodes.documents.get("travel", "ada")
-            assert document is not None
-            return document.expires_at
-
-        await pair.people.upsert("ada", 1, expiry=HOUR)
-        expiries = [expires_at()]
-        for call in (pair.people.upsert_many, pair.people.replace_many):
-            async with call({"ada": 2}, preserve_expiry=True):
-                pass
-            expiries.append(expires_at())
-        async with pair.people.touch_many(["ada"], None):
-            pass
-
-        assert expiries[0] == expiries[1] == expiries[2]
-        assert expires_at() != expiries[0]
-
-
 def refuse(event: Event) -> Sequence[Action]:
     """Fail each operation."""
     if isinstance(event, OperationSubmitted):
@@ -160,9 +122,12 @@ def refuse(event: Event) -> Sequence[Action]:
         ("exists_many", "ada", {}),
         ("insert_many", ("ada", b"1"), {"transcoder": RAW, "durability": MAJORITY, "expiry": HOUR}),
         ("upsert_many", ("ada", b"1"), {"transcoder": RAW, "durability": MAJORITY, "preserve_expiry": True}),
+        ("upsert_many", ("ada", 1), {"expiry": HOUR}),
         ("replace_many", ("ada", b"1"), {"transcoder": RAW, "durability": MAJORITY, "preserve_expiry": True}),
+        ("replace_many", ("ada", 1), {"expiry": HOUR}),
         ("remove_many", "ada", {"durability": MAJORITY}),
         ("touch_many", "ada", {"expiry": HOUR}),
+        ("touch_many", "ada", {"expiry": None}),
     ],
 )
 async def test_operations_are_those_of_single_calls(name: str, item: Any, options: dict[str, Any]) -> None:
