@@ -74,11 +74,6 @@ def test_functions_in_the_table_exist(name: str) -> None:
     assert callable(getattr(triclinium, name))
 
 
-def arguments_of(*functions: object) -> set[str]:
-    """Return the names of the arguments of functions."""
-    return {name for function in functions if callable(function) for name in inspect.signature(function).parameters}
-
-
 @rows("name", sorted(set(re.findall(r"\b(\w+)=", HERE))))
 def test_arguments_in_the_table_exist(name: str) -> None:
     """Every argument in the right column is one of ``open_cluster``, of a timeout, or of a method of collections."""

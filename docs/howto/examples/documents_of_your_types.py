@@ -42,8 +42,12 @@ class PydanticTranscoder:
             if as_type not in self._adapters:
                 self._adapters[as_type] = pydantic.TypeAdapter(as_type)
             found: T = self._adapters[as_type].validate_json(data)
-        except (pydantic.ValidationError, pydantic.PydanticSchemaGenerationError) as error:
-            raise DecodingFailureException(f"pydantic cannot read the document as {as_type!r}: {error}") from error
+        except pydantic.ValidationError as error:
+            # The text of the error itself quotes the input, and has a link for each problem.
+            problems = [": ".join([*map(str, each["loc"]), each["msg"]]) for each in error.errors()]
+            raise DecodingFailureException(f"the document is not {as_type!r}: {'; '.join(problems)}") from error
+        except pydantic.PydanticSchemaGenerationError as error:
+            raise DecodingFailureException(f"pydantic does not support {as_type!r}: {error.message}") from error
         return found
 
 
@@ -107,7 +111,7 @@ async def pydantic_models(people: Collection) -> None:
     try:
         (await people.get("bob", transcoder=models)).content_as(Person)
     except DecodingFailureException as error:
-        print(str(error).splitlines()[0])
+        print(error)
 
 
 async def attrs_classes(things: Collection) -> None:

@@ -23,7 +23,6 @@ T = TypeVar("T")
 BYTES, INTEGER, TEXT = 0, 2, 16
 """Flags of ``pymemcache.serde``. aiomcache stores only bytes, with the flags 0."""
 
-
 READERS: Mapping[int, Callable[[bytes], object]] = {BYTES: bytes, INTEGER: int, TEXT: bytes.decode}
 """Function that reads a stored value, by its flags."""
 
@@ -90,15 +89,10 @@ async def append_word(cache: Collection, key: str, word: str) -> None:
 async def get_many(cache: Collection, keys: list[str]) -> dict[str, GetResult]:
     """Return the values that exist, as ``get_many`` and ``multi_get`` do."""
     found: dict[str, GetResult] = {}
-
-    async def get(key: str) -> None:
-        result = await cache.get_or_none(key, transcoder=SHARED)
-        if result is not None:
-            found[key] = result
-
-    async with trio.open_nursery() as nursery:
-        for key in keys:
-            nursery.start_soon(get, key)
+    async with cache.get_many(keys, transcoder=SHARED) as outcomes:
+        async for key, outcome in outcomes:
+            if not isinstance(outcome.error, DocumentNotFoundException):
+                found[key] = outcome.result()
     return found
 
 
