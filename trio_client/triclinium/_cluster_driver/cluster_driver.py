@@ -267,7 +267,8 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             task: task whose blocks report an operation that is abandoned.
 
         Raises:
-            BaseException: ``make`` raised it, and it is no ``Exception``. The operations of earlier items are submitted.
+            BaseException: the iterator raised it, or ``make`` raised it and it is no ``Exception``. The operations of
+                earlier items are submitted.
         """
         is_observed = self.telemetry is not None or parent is not None
         build = make if not self._is_ended else self._not_sent(make)
@@ -285,7 +286,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
                 waiter = CollectedWaiter(token, operation, task, self, False, None, None, collector)  # type: ignore[misc]  # generic
                 waiters[token] = in_flight[operation.key] = waiter
                 submissions.append(OperationSubmitted(token, operation, strategy, values, traces))
-        finally:  # Also if an item raises SystemExit: the earlier ones wait for their outcomes.
+        finally:  # Also after an exception: the earlier items wait for their outcomes.
             if submissions:
                 self.feed(OperationsSubmitted(tuple(submissions)))
 
