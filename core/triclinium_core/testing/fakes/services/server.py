@@ -26,6 +26,15 @@ from triclinium_core.testing.fakes.store.state import NodeState
 
 Answering = Callable[[NodeState, FakeRequest], ServiceReply]
 
+NO_TUNNEL = ServiceReply(
+    status=501,
+    body=b"this fake server does not support CONNECT\n",
+    content_type="text/plain",
+    headers={"Connection": "close"},
+    applied=False,
+)
+"""Reply to every CONNECT (RFC 9110 §9.3.6). No fault or script replaces it: a status 2xx would begin a tunnel."""
+
 
 class ServiceRole(NamedTuple):
     """Functions that implement one service of a node."""
@@ -163,7 +172,9 @@ class ServiceServer:
         self._node.cluster.schedule.request_arrived()
         role = ROLES[connection.service]
         reply = ServiceReply(applied=False)
-        if not isinstance(fault, ServiceFaultBeforeApplying):
+        if request.method == "CONNECT":
+            fault, reply = None, NO_TUNNEL
+        elif not isinstance(fault, ServiceFaultBeforeApplying):
             reply = self._reply(connection, role, request)
             fault = reply.fault if fault is None else fault
         connection.logged = logged = LoggedRequest(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -74,6 +75,20 @@ def test_certificates(names: list[str], status: int) -> None:
     client.node.certificate_shown(1, names)
 
     assert status == client.query("SELECT 1").status
+
+
+@rows("fault", [None, testing.http_status(200, b"{}"), testing.close_announced(), testing.endless_body()])
+def test_connect_is_refused(fault: testing.Fault | None) -> None:
+    """CONNECT gets 501 and a closed connection, even if a fault or a script has a response with status 200."""
+    client = HttpClient(testing.FakeNode(), Service.MANAGEMENT)
+    client.node.script.answer(re.compile("CONNECT"), testing.FakeAnswer(body="{}"), service=Service.MANAGEMENT)
+    if fault is not None:
+        client.node.faults.next(Service.MANAGEMENT, fault)
+    status = client.ask("CONNECT", "fake:80").status
+    (request,) = client.node.request_log
+
+    assert (501, True) == (status, client.is_hung_up)
+    assert (501, None, False) == (request.status, request.fault, request.applied)
 
 
 def test_requests_are_logged() -> None:
