@@ -108,6 +108,9 @@ HttpFault = HttpFaultBeforeApplying | HttpFaultAfterApplying
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """A token of RFC 9110, section 5.6.2."""
 
+_FRAMING: Mapping[str, str] = {"content-length": "wrong_content_length", "transfer-encoding": "wrong_chunk_size"}
+"""Headers that h11 sets, and the fault that damages each."""
+
 
 def http_status(
     code: int, body: bytes = b"", *, content_type: str = "application/json", headers: Mapping[str, str] | None = None
@@ -132,9 +135,13 @@ def check_headers(headers: Mapping[str, str]) -> None:
     check_type(headers, "headers", Mapping)
     for name, value in headers.items():
         check_type(name, "headers", str)
-        if not _HEADER_NAME.fullmatch(name) or name.lower() == "content-length":
+        if not _HEADER_NAME.fullmatch(name):
             raise errors.InvalidArgumentException(
-                f"headers has {shown(name)}; a name has letters, digits and dashes; for Content-Length use wrong_content_length",
+                f"headers has {shown(name)}; a name has letters, digits and dashes", parameter="headers"
+            )
+        if name.lower() in _FRAMING:
+            raise errors.InvalidArgumentException(
+                f"headers has {name}, which the server sets itself; use {_FRAMING[name.lower()]} to damage it",
                 parameter="headers",
             )
         check_header_value(value, "headers")

@@ -26,6 +26,8 @@ from triclinium_core.testing.fakes.services.faults import http_status
         (lambda: faults.redirect("http://a/", 304), "code"),
         (lambda: faults.redirect("http://a/\n"), "headers"),
         (lambda: http_status(200, headers={"content-length": "5"}), "headers"),
+        (lambda: http_status(200, headers={"Transfer-Encoding": "gzip"}), "headers"),
+        (lambda: http_status(200, headers={"a b": "c"}), "headers"),
         (lambda: http_status(200, content_type="a\r\nb: c"), "content_type"),
         (lambda: faults.proxy_page("\ud800"), "code"),  # type: ignore[arg-type]
         (lambda: faults.raw_answer("text"), "data"),  # type: ignore[arg-type]
