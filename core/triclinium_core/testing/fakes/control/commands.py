@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto, unique
 from typing import Any, Protocol
 
 from triclinium_core import errors
@@ -43,6 +44,20 @@ def _outsiders(nodes: FakeNodes) -> Sequence[int]:
     return [index for index in range(len(nodes)) if index not in nodes.map.members]
 
 
+@unique
+class Reach(Enum):
+    """Nodes to which a command applies."""
+
+    NODE = auto()
+    """The named node; a command without one is invalid."""
+    EACH_NODE = auto()
+    """The named node, or each node separately."""
+    NODE_OR_CLUSTER = auto()
+    """The named node, or the whole cluster."""
+    CLUSTER = auto()
+    """The whole cluster; a command with a node is invalid."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommandKind:
     """One row of the table of commands."""
@@ -52,9 +67,7 @@ class CommandKind:
     fields: Sequence[Field]
     possible: Callable[[FakeNodes], Sequence[int]] = _all_nodes
     """Function that returns the nodes to which the command can apply now."""
-    needs_node: bool | None = True
-    """Whether the command takes one node: True if it must be named, False if the command applies to every node without
-    one, None if it applies to the cluster."""
+    reach: Reach = Reach.EACH_NODE
 
     @property
     def name(self) -> str:
@@ -64,28 +77,28 @@ class CommandKind:
     @property
     def all_fields(self) -> Sequence[Field]:
         """All fields, with that of the node."""
-        return self.fields if self.needs_node is None else (fields.NODE, *self.fields)
+        return self.fields if self.reach is Reach.CLUSTER else (fields.NODE, *self.fields)
 
 
 COMMAND_KINDS: Mapping[str, CommandKind] = {
     kind.name: kind
     for kind in (
-        CommandKind(FakeNodes.kill, fields.SPAN, needs_node=False),
-        CommandKind(FakeNodes.revive, fields.START, needs_node=False),
-        CommandKind(FakeNodes.restart, (fields.KEEP_DATA, *fields.SPAN), needs_node=False),
-        CommandKind(FakeNodes.slow_down, (fields.SECONDS, *fields.SPAN), needs_node=False),
-        CommandKind(FakeNodes.cut_off, fields.SPAN, needs_node=False),
-        CommandKind(FakeNodes.rejoin, fields.START, needs_node=False),
-        CommandKind(FakeNodes.fail_over, fields.START, _members),
-        CommandKind(FakeNodes.add_node, fields.START, _outsiders),
-        CommandKind(FakeNodes.remove_node, fields.START, _members),
-        CommandKind(FakeNodes.rebalance, fields.START, needs_node=None),
-        CommandKind(FakeNodes.learn_late, (fields.SECONDS, *fields.SPAN), needs_node=False),
-        CommandKind(FakeNodes.hold_replication, fields.SPAN, needs_node=False),
-        CommandKind(FakeNodes.release_replication, fields.START, needs_node=False),
-        CommandKind(FakeNodes.hold_config, fields.SPAN, needs_node=False),
-        CommandKind(FakeNodes.release_config, fields.START, needs_node=False),
-        CommandKind(FakeNodes.clear_faults, (), needs_node=False),
+        CommandKind(FakeNodes.kill, fields.SPAN),
+        CommandKind(FakeNodes.revive, fields.START),
+        CommandKind(FakeNodes.restart, (fields.KEEP_DATA, *fields.SPAN)),
+        CommandKind(FakeNodes.slow_down, (fields.SECONDS, *fields.SPAN)),
+        CommandKind(FakeNodes.cut_off, fields.SPAN),
+        CommandKind(FakeNodes.rejoin, fields.START),
+        CommandKind(FakeNodes.fail_over, fields.START, _members, Reach.NODE),
+        CommandKind(FakeNodes.add_node, fields.START, _outsiders, Reach.NODE),
+        CommandKind(FakeNodes.remove_node, fields.START, _members, Reach.NODE),
+        CommandKind(FakeNodes.rebalance, fields.START, reach=Reach.CLUSTER),
+        CommandKind(FakeNodes.learn_late, (fields.SECONDS, *fields.SPAN)),
+        CommandKind(FakeNodes.hold_replication, fields.SPAN),
+        CommandKind(FakeNodes.release_replication, fields.START),
+        CommandKind(FakeNodes.hold_config, fields.SPAN),
+        CommandKind(FakeNodes.release_config, fields.START),
+        CommandKind(FakeNodes.clear_faults, (), reach=Reach.NODE_OR_CLUSTER),
     )
 }
 """Commands for nodes and the cluster, by name."""
@@ -103,7 +116,7 @@ class NodeCommand:
 
     name: str
     node: int | None = None
-    """Index of the node; None for every node, or for the cluster."""
+    """Index of the node; None for each node or the whole cluster, depending on the ``Reach`` of the command."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def apply(self, nodes: FakeNodes) -> None:
@@ -113,14 +126,13 @@ class NodeCommand:
             InvalidCommand: the node does not exist, or the command is impossible.
         """
         kind = COMMAND_KINDS[self.name]
+        if self.node is None and kind.reach is not Reach.EACH_NODE:
+            targets: Sequence[Sequence[int]] = [()]
+        else:
+            targets = [(index,) for index in fields.indexes_of(len(nodes), self.node)]
         try:
-            if kind.needs_node is None:
-                kind.method(nodes, **self.arguments)
-                return
-            for index in fields.indexes_of(len(nodes), self.node):
-                kind.method(nodes, index, **self.arguments)
-        except InvalidCommand:
-            raise
+            for target in targets:
+                kind.method(nodes, *target, **self.arguments)
         except errors.InvalidArgumentException as error:
             if error.parameter != "index":
                 raise InvalidCommand(error.message, field=error.parameter) from error
@@ -152,7 +164,7 @@ def read_command(given: object) -> Command:
     fields.check_names(values, known.values(), kind.name)
     read: dict[str, Any] = {key: known[key].read(value) for key, value in values.items()}
     node = read.pop(fields.NODE.name, None)
-    if kind.needs_node and node is None:
+    if kind.reach is Reach.NODE and node is None:
         raise InvalidCommand(
             f"{kind.name} requires a node; write @0 before it, or the field node",
             field=fields.NODE.name,

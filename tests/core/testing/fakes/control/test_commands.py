@@ -17,6 +17,7 @@ from triclinium_core.testing.fakes.control.commands import (
     COMMAND_KINDS,
     COMMAND_NAMES,
     NodeCommand,
+    Reach,
     fields_of,
     read_command,
 )
@@ -33,7 +34,7 @@ def test_table_has_methods_of_the_nodes() -> None:
         named = {field.name for field in kind.fields} - conditions
 
         assert named == set(own) - {"index", "when", "connections"}
-        assert (kind.needs_node is None) == ("index" not in own)
+        assert (kind.reach is Reach.CLUSTER) == ("index" not in own)
 
 
 def test_each_argument_of_a_fault_has_allowed_values() -> None:
@@ -231,6 +232,16 @@ def test_command_changes_one_node_or_all(text: str, is_changed: Any) -> None:
     apply_command(nodes, text)
 
     assert is_changed(nodes)
+
+
+def test_clearing_all_nodes_forgets_plans_of_the_cluster() -> None:
+    """Clearing without a node removes the faults of all nodes, and the planned commands for nodes and the cluster."""
+    nodes = FakeNodes(nodes=2)
+    for text in ("hang_up", "@1: kill at 5 seconds", "rebalance at 5 seconds", "clear_faults"):
+        apply_command(nodes, text)
+
+    assert [] == nodes.schedule.planned
+    assert not any(node.faults.entries for node in nodes)
 
 
 @rows("undo", ["revive", "rejoin", "slow_down(0)", "release_replication", "release_config", "learn_late(0)"])
