@@ -6,7 +6,7 @@ import json
 import signal
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import httpx
@@ -17,6 +17,7 @@ from click.testing import CliRunner
 import triclinium
 from tests.trio_client._cli.serve.test_serve_command import COMMAND, PATIENT, Process, running
 from triclinium._cli import main
+from triclinium._cli.serve import serve_command
 
 
 @pytest.fixture
@@ -168,6 +169,22 @@ async def test_same_seed_draws_the_same_faults(safety_net: None) -> None:
     assert runs[0] == runs[1]
     assert {200, 503} == set(runs[0])
     assert [11, 11] == seeds
+
+
+def test_line_that_arrives_with_the_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that is carried out when the command is already interrupted is still reported, and the status is 0."""
+
+    async def follow(_: object, print_line: Callable[[str], None], *, as_json: bool) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        try:
+            await trio.sleep_forever()
+        finally:
+            print_line("done: kill")
+
+    monkeypatch.setattr(serve_command, "follow_standard_input", follow)
+    result = CliRunner().invoke(main, ["serve", "--json"])
+
+    assert (0, "done: kill") == (result.exit_code, result.output.splitlines()[-1])
 
 
 @pytest.mark.parametrize(

@@ -291,13 +291,14 @@ async def _serve(nodes: FakeNodes, ssl_context: ssl.SSLContext | None, options: 
                 describe(fake, seed, control)
             nodes.start_clock()
             log = ServeLog(nodes, as_json=options.as_json, failures_only=not options.log)
-            async with trio.open_nursery() as log_nursery, trio.open_nursery() as nursery:
+            async with trio.open_nursery() as log_nursery:
                 log_nursery.start_soon(log.print_lines)
-                if options.stdin:
-                    follow = partial(follow_standard_input, nodes, log.print_line, as_json=options.as_json)
-                    nursery.start_soon(follow)
-                await anext(signals)
-                nursery.cancel_scope.cancel()
+                async with trio.open_nursery() as nursery:
+                    if options.stdin:
+                        follow = partial(follow_standard_input, nodes, log.print_line, as_json=options.as_json)
+                        nursery.start_soon(follow)
+                    await anext(signals)
+                    nursery.cancel_scope.cancel()
                 log.end()
                 log_nursery.cancel_scope.deadline = trio.current_time() + LAST_LINES_SECONDS
 
