@@ -50,18 +50,9 @@ class Conditions:
     for_seconds: float = math.inf
     probability: float = 1.0
 
-    def given(self) -> FaultConditions:
-        """Return the conditions as the arguments of ``check_conditions``."""
-        return FaultConditions(
-            after_requests=self.after_requests,
-            at_seconds=self.at_seconds,
-            for_seconds=self.for_seconds,
-            probability=self.probability,
-        )
-
 
 IMMEDIATELY = Conditions()
-"""Conditions of a fault without conditions."""
+"""Default of all conditions: immediately, without an end, every request."""
 
 
 def check_conditions(**given: Unpack[FaultConditions]) -> Conditions:

@@ -79,7 +79,7 @@ def spelled_call(name: str) -> str:
     return f"{name}({', '.join(arguments)})" if arguments else name
 
 
-def make_fault(name: str, *given: object, **named: object) -> Fault:
+def make_fault(name: str, /, **arguments: object) -> Fault:
     """Return the fault that the function ``name`` of ``FAULTS`` creates; bytes arguments may be strings.
 
     Raises:
@@ -88,7 +88,7 @@ def make_fault(name: str, *given: object, **named: object) -> Fault:
     make = FAULTS[name]
     shape = signature(make)
     try:
-        bound = shape.bind(*given, **named)
+        bound = shape.bind(**arguments)
     except TypeError as error:
         raise errors.InvalidArgumentException(
             f"{name}: {error}; write {spelled_call(name)}", parameter="fault"
@@ -121,7 +121,7 @@ def described(fault: Fault) -> dict[str, object]:
 
 
 def spelled(fault: Fault) -> str:
-    """Return a fault in the syntax of ``read_fault``: ``delay(seconds=0.4)``."""
+    """Return a fault in the syntax of a command as text: ``delay(seconds=0.4)``."""
     arguments = described(fault)
     kind = arguments.pop("kind")
     written = ", ".join(f"{name}={value!r}" for name, value in arguments.items())

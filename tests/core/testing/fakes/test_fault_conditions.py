@@ -14,7 +14,7 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import Fault, FaultConditions, Faults, delay, garble, hang_up, locked, refuse_connection
 from triclinium_core.testing.fakes import fault_table
-from triclinium_core.testing.fakes.fault_conditions import FaultClock, check_conditions
+from triclinium_core.testing.fakes.fault_conditions import FaultClock
 
 GET, SET = Opcode.GET, Opcode.SET
 
@@ -225,13 +225,3 @@ def test_number_of_faults_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     clock.now = 1.0
     faults.next(GET, locked())
     assert [hang_up(), locked(), None] == [faults.take(GET) for _ in range(3)]
-
-
-def test_conditions_are_given_back() -> None:
-    """The checked conditions are arguments again, with their defaults."""
-    given = FaultConditions(at_seconds=2, probability=0.5)
-
-    assert (
-        FaultConditions(after_requests=0, at_seconds=2, for_seconds=float("inf"), probability=0.5)
-        == check_conditions(**check_conditions(**given).given()).given()
-    )

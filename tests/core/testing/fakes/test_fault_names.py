@@ -51,24 +51,25 @@ def test_spelled_fault() -> None:
 
 
 def test_made_by_name() -> None:
-    """A fault is made from its name with positional or named arguments; a string is accepted for bytes."""
-    assert testing.raw_answer(b"HTTP/1.1 2") == fault_names.make_fault("raw_answer", "HTTP/1.1 2")
-    assert testing.raw_answer(b"\xff") == fault_names.make_fault("raw_answer", b"\xff")
+    """A fault is made from its name and named arguments; a string is accepted for bytes."""
+    assert testing.raw_answer(b"HTTP/1.1 2") == fault_names.make_fault("raw_answer", data="HTTP/1.1 2")
+    assert testing.raw_answer(b"\xff") == fault_names.make_fault("raw_answer", data=b"\xff")
     assert testing.cut_body(bytes_sent=7) == fault_names.make_fault("cut_body", bytes_sent=7)
 
 
 @rows(
-    ("name", "given", "word"), [("cut_body", (7,), "bytes_sent"), ("delay", (), "seconds"), ("garble", (1,), "garble")]
+    ("name", "arguments", "word"),
+    [("delay", {}, "seconds"), ("garble", {"size": 1}, "garble"), ("garble", {"name": 1}, "name")],
 )
-def test_arguments_that_a_fault_does_not_have(name: str, given: tuple[object, ...], word: str) -> None:
+def test_arguments_that_a_fault_does_not_have(name: str, arguments: dict[str, object], word: str) -> None:
     """The error for a wrong argument names the argument or the fault."""
     with pytest.raises(errors.InvalidArgumentException, match=word):
-        fault_names.make_fault(name, *given)
+        fault_names.make_fault(name, **arguments)
 
 
 def test_text_with_a_lone_surrogate_is_refused() -> None:
     """The error for text that UTF-8 cannot encode names the argument."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
-        fault_names.make_fault("http_status", 503, body="\ud800")
+        fault_names.make_fault("http_status", code=503, body="\ud800")
 
     assert "body" == caught.value.parameter

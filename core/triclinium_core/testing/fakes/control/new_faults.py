@@ -6,10 +6,9 @@ A fault is an object with its ``kind``, the name of the function that creates it
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
 
@@ -25,7 +24,6 @@ from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.control import fields
 from triclinium_core.testing.fakes.control.fields import Field
 from triclinium_core.testing.fakes.control.invalid_command import InvalidCommand
-from triclinium_core.testing.fakes.fault_conditions import IMMEDIATELY, Conditions
 from triclinium_core.testing.fakes.fault_names import COMMAND_FAULTS, FAULTS, REFUSAL, SERVICE_FAULTS, make_fault
 from triclinium_core.testing.fakes.fault_table import Target
 from triclinium_core.testing.fakes.faults import Fault
@@ -75,6 +73,8 @@ def _check_times(value: object, name: str) -> int | None:
     return None if value == ALWAYS else check_integer(value, name, 1, UINT32_MAX)
 
 
+_CONDITIONS = (*fields.SPAN, fields.PROBABILITY)
+
 FAULT_FIELDS: Sequence[Field] = (
     Field(
         "fault", "The fault: an object with its kind and its arguments.", tuple(FAULTS), lambda value, _: value, True
@@ -92,8 +92,7 @@ FAULT_FIELDS: Sequence[Field] = (
         (f"a whole number from 1 to {UINT32_MAX}", ALWAYS),
         _check_times,
     ),
-    *fields.SPAN,
-    fields.PROBABILITY,
+    *_CONDITIONS,
 )
 """Fields of the command."""
 
@@ -108,7 +107,8 @@ class AddFault:
     """Index of the node; None for every node, each of which counts separately."""
     times: int | None = 1
     """Number of times; None for always."""
-    conditions: Conditions = IMMEDIATELY
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    """Values of ``FaultConditions``, by name."""
 
     def apply(self, nodes: FakeNodes) -> None:
         """Add the fault to its node, or to all nodes.
@@ -116,13 +116,12 @@ class AddFault:
         Raises:
             InvalidCommand: the node does not exist, or has too many faults; or a probability needs randomness.
         """
-        conditions = self.conditions
         for node in [nodes[index] for index in fields.indexes_of(len(nodes), self.node)]:
             try:
                 if self.times is None:
-                    node.faults.always(self.target, self.fault, **conditions.given())
+                    node.faults.always(self.target, self.fault, **self.conditions)
                 else:
-                    node.faults.next(self.target, self.fault, self.times, **conditions.given())
+                    node.faults.next(self.target, self.fault, self.times, **self.conditions)
             except errors.InvalidArgumentException as error:
                 raise InvalidCommand(error.message, field=error.parameter) from error
 
@@ -134,12 +133,10 @@ def read_fault(given: Mapping[object, object]) -> AddFault:
         InvalidCommand: a field is invalid.
     """
     fields.check_names(given, FAULT_FIELDS, "add_fault")
-    read: dict[str, Any] = {field.name: field.read(given[field.name]) for field in FAULT_FIELDS if field.name in given}
+    read: dict[str, Any] = {each.name: each.read(given[each.name]) for each in FAULT_FIELDS if each.name in given}
     target: Target = read.get("target")
-    conditions = Conditions(
-        **{name: read[name] for name in ("after_requests", "at_seconds", "for_seconds", "probability") if name in read}
-    )
-    lasts = conditions.for_seconds < math.inf or "probability" in read
+    conditions = {each.name: read[each.name] for each in _CONDITIONS if each.name in read}
+    lasts = fields.FOR_SECONDS.name in read or fields.PROBABILITY.name in read
     times = read.get("times", None if lasts else 1)
     return AddFault(_fault(read["fault"], target, target is not None), target, read.get("node"), times, conditions)
 

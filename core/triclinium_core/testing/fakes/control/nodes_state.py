@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from triclinium_core.kv.address import Address
 from triclinium_core.testing.fakes.cluster.node import FakeNode
@@ -66,5 +67,5 @@ def _target(target: Target | str) -> str:
 
 def _conditions(conditions: Conditions) -> Mapping[str, object]:
     """Return the conditions that differ from the defaults."""
-    usual = IMMEDIATELY.given()
-    return {name: value for name, value in conditions.given().items() if value != usual.get(name)}
+    usual = asdict(IMMEDIATELY)
+    return {name: value for name, value in asdict(conditions).items() if value != usual[name]}

@@ -22,7 +22,6 @@ from triclinium_core.testing.fakes.control.commands import (
     read_command,
 )
 from triclinium_core.testing.fakes.control.new_faults import AddFault, allowed_argument
-from triclinium_core.testing.fakes.fault_conditions import Conditions
 from triclinium_core.testing.fakes.fault_names import FAULTS
 
 
@@ -85,7 +84,7 @@ def test_each_argument_of_a_fault_has_allowed_values() -> None:
                 "times": 2,
                 "at_seconds": 5,
             },
-            AddFault(delay(0.4), Opcode.GET, 1, 2, Conditions(at_seconds=5)),
+            AddFault(delay(0.4), Opcode.GET, 1, 2, {"at_seconds": 5}),
         ),
         # A duration or a probability makes a fault strike always, unless it has a number of times.
         (
@@ -96,12 +95,12 @@ def test_each_argument_of_a_fault_has_allowed_values() -> None:
                 "target": "query",
                 "for_seconds": 2,
             },
-            AddFault(http_status(503, b"busy"), Service.QUERY, None, None, Conditions(for_seconds=2)),
+            AddFault(http_status(503, b"busy"), Service.QUERY, None, None, {"for_seconds": 2}),
         ),
         (
             "hang_up with probability 1e-1",
             {"command": "add_fault", "fault": {"kind": "hang_up"}, "probability": 0.1},
-            AddFault(hang_up(), times=None, conditions=Conditions(probability=0.1)),
+            AddFault(hang_up(), times=None, conditions={"probability": 0.1}),
         ),
         (
             "hang_up x1 with probability 0.1 after 10 requests",
@@ -112,7 +111,7 @@ def test_each_argument_of_a_fault_has_allowed_values() -> None:
                 "probability": 0.1,
                 "after_requests": 10,
             },
-            AddFault(hang_up(), conditions=Conditions(probability=0.1, after_requests=10)),
+            AddFault(hang_up(), conditions={"probability": 0.1, "after_requests": 10}),
         ),
         (
             "any: hang_up always after 10 requests",
@@ -123,7 +122,7 @@ def test_each_argument_of_a_fault_has_allowed_values() -> None:
                 "times": "always",
                 "after_requests": 10,
             },
-            AddFault(hang_up(), times=None, conditions=Conditions(after_requests=10)),
+            AddFault(hang_up(), times=None, conditions={"after_requests": 10}),
         ),
     ],
 )
