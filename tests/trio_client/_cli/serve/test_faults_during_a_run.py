@@ -62,19 +62,6 @@ async def test_standard_input_controls_nodes(safety_net: None) -> None:
     assert 0 == ended
 
 
-async def test_a_long_line_is_refused(safety_net: None) -> None:
-    """A line above the maximum is refused as a whole, and the next line is read."""
-    async with running("--json") as server:
-        await server.read_until(b"\n")
-        await server.write(b"@0: kill " + 300 * 1024 * b"x" + b"\nkill")
-        await server.write(None)
-        first, second = [await event_of(server, event="input") for _ in range(2)]
-        ended, _ = await server.end(signal.SIGTERM)
-
-    assert ["at most 262144 bytes"] == first["error"]["allowed"]
-    assert ("kill", None, 0) == (second["text"], second["error"], ended)
-
-
 async def test_text_output_reports_lines(safety_net: None) -> None:
     """Without ``--json``, a valid line is confirmed on standard output, and an invalid one is not."""
     async with running() as server:

@@ -55,7 +55,8 @@ async def _write(writing: int, data: bytes) -> None:
         (b"kill for 0 seconds", "for_seconds"),
         (b"gett: hang_up", "target"),
         (b"\xff", "command"),
-        (b"kill " + LINE_SIZE_MAX * b" ", "command"),
+        (b"kill" + (LINE_SIZE_MAX - 4) * b" ", None),
+        (b"kill" + (LINE_SIZE_MAX - 3) * b" ", "command"),
     ],
 )
 def test_report_of_a_line(line: bytes, field: str | None) -> None:
@@ -73,10 +74,14 @@ def test_report_of_a_line(line: bytes, field: str | None) -> None:
 
 
 async def test_lines_take_effect_in_order(pipe: int) -> None:
-    """Each valid line changes the nodes, in order, and an invalid one changes nothing."""
+    """Each valid line changes the nodes, in order, and one that is invalid or too long is refused as a whole."""
     nodes = FakeNodes(nodes=2)
-    await follow(pipe, b"@1: kill\nnonsense\n@1: revive\n@0: kill", nodes, as_json=False)
+    long = b"@0: kill " + 300 * 1024 * b"x"
+    lines = await follow(pipe, b"@1: kill\nnonsense\n" + long + b"\n@1: revive\n@0: kill", nodes, as_json=True)
+    reports = list(map(json.loads, lines))
 
+    assert [None, "fault", "command", None, None] == [each["error"] and each["error"]["field"] for each in reports]
+    assert ["at most 262144 bytes"] == reports[2]["error"]["allowed"]
     assert [("kill", 1), ("revive", 1), ("kill", 0)] == [(change.name, change.node) for change in nodes.changes]
 
 

@@ -11,7 +11,6 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import delay
 from triclinium_core.testing.fakes.control.command_text import TEXT_SIZE_MAX, read_command_text
-from triclinium_core.testing.fakes.control.commands import NodeCommand
 from triclinium_core.testing.fakes.control.new_faults import TARGETS, AddFault
 from triclinium_core.testing.fakes.fault_names import spelled
 from triclinium_core.testing.fault_catalogue import DATA_FAULTS, SERVICE_FAULTS
@@ -41,12 +40,9 @@ from triclinium_core.testing.fault_catalogue import DATA_FAULTS, SERVICE_FAULTS
             AddFault(testing.http_status(500, b"x2 always"), Service.SEARCH),
         ),
         ("refuse_connection x3", AddFault(testing.refuse_connection(), times=3)),
-        ("learn_late(3)", NodeCommand("learn_late", arguments={"seconds": 3.0})),
-        ("@1: learn_late(seconds=0.5)", NodeCommand("learn_late", node=1, arguments={"seconds": 0.5})),
-        ("@2: kill", NodeCommand("kill", node=2)),
     ],
 )
-def test_read_command_text(text: str, expected: AddFault | NodeCommand) -> None:
+def test_read_command_text(text: str, expected: AddFault) -> None:
     """The text gives the fault, its target, its node and its number."""
     assert expected == read_command_text(text)
 
@@ -137,9 +133,3 @@ def test_placed_at_one_node_or_at_each() -> None:
     assert [testing.locked(), testing.locked()] == [nodes[0].faults.take(Opcode.TOUCH) for _ in range(2)]
     assert testing.garble() == nodes[1].faults.take(Opcode.GET)
     assert nodes[0].faults.take(Opcode.GET) is None
-
-
-def test_unknown_node_is_refused() -> None:
-    """The error gives the range of the node numbers."""
-    with pytest.raises(errors.InvalidArgumentException, match="from 0 to 2"):
-        read_command_text("get@3: garble").apply(testing.FakeNodes(nodes=3))
