@@ -14,8 +14,9 @@ import trio
 
 from tests.rows import rows
 from triclinium._cli.serve import standard_input
-from triclinium._cli.serve.standard_input import LINE_SIZE_MAX, follow_standard_input, reading_in_background
+from triclinium._cli.serve.standard_input import follow_standard_input, reading_in_background
 from triclinium.testing import FakeNodes
+from triclinium_core.testing.fakes.control.command_text import COMMAND_SIZE_MAX
 
 
 @pytest.fixture
@@ -55,8 +56,8 @@ async def _write(writing: int, data: bytes) -> None:
         (b"kill for 0 seconds", "for_seconds"),
         (b"gett: hang_up", "target"),
         (b"\xff", "command"),
-        (b"kill" + (LINE_SIZE_MAX - 4) * b" ", None),
-        (b"kill" + (LINE_SIZE_MAX - 3) * b" ", "command"),
+        (b"kill" + (COMMAND_SIZE_MAX - 4) * b" ", None),
+        (b"kill" + (COMMAND_SIZE_MAX - 3) * b" ", "command"),
     ],
 )
 def test_report_of_a_line(line: bytes, field: str | None) -> None:

@@ -15,11 +15,10 @@ import trio
 from triclinium_core.shown import json_text
 from triclinium_core.testing import FakeNodes, InvalidCommand, apply_command
 from triclinium_core.testing.fakes.control.api import describe_error
+from triclinium_core.testing.fakes.control.command_text import COMMAND_SIZE_MAX
 
 STANDARD_INPUT = 0
 """File descriptor of standard input."""
-LINE_SIZE_MAX = 256 * 1024
-"""Maximum size of a line in bytes, as of the body of a request to the control API."""
 READ_SIZE = 64 * 1024
 RETRY_SECONDS = 0.1
 """Time in seconds between two reads of a non-blocking standard input that has no data."""
@@ -57,8 +56,8 @@ async def follow_standard_input(nodes: FakeNodes, print_line: Callable[[str], No
 
 def _carry_out(nodes: FakeNodes, line: bytes) -> InvalidCommand | None:
     """Carry out a command, or return why not."""
-    if len(line) > LINE_SIZE_MAX:
-        limit = f"at most {LINE_SIZE_MAX} bytes"
+    if len(line) > COMMAND_SIZE_MAX:
+        limit = f"at most {COMMAND_SIZE_MAX} bytes"
         return InvalidCommand(f"the line is too long; write {limit}", field="command", allowed=[limit])
     try:
         apply_command(nodes, line.decode().strip())
@@ -89,8 +88,8 @@ async def _lines() -> AsyncIterator[bytes]:
         unread += data
         *complete, rest = unread.split(b"\n")
         for line in complete:
-            yield bytes(line[: LINE_SIZE_MAX + 1])
-        unread = bytearray(rest[: LINE_SIZE_MAX + 1])
+            yield bytes(line[: COMMAND_SIZE_MAX + 1])
+        unread = bytearray(rest[: COMMAND_SIZE_MAX + 1])
     if unread:
         yield bytes(unread)
 

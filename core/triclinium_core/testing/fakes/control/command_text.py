@@ -31,8 +31,11 @@ COMMAND_GRAMMAR = "[TARGET[@NODE]:] FAULT [xTIMES | always] [CONDITION ...]"
 CONDITION_GRAMMAR = "after N requests, at T seconds, for T seconds, with probability P"
 """Human-readable syntax of the conditions."""
 
-TEXT_SIZE_MAX = 256 * 1024
-"""Maximum number of characters of a command, as of the body of a request to the control API."""
+COMMAND_SIZE_MAX = 256 * 1024
+"""Maximum size of a command: characters of text, bytes of a line or of the body of a request.
+
+The largest commands contain the body of a response.
+"""
 
 # The quantifiers are possessive: backtracking would take cubic time for a long text without a colon.
 _FRONT = re.compile(r"\s*+(?P<target>[\w-]*+)\s*+(?:@\s*+(?P<node>\w++))?+\s*+:(?P<rest>.*)", re.DOTALL)
@@ -54,8 +57,8 @@ def read_command_text(text: str) -> Command:
     Raises:
         InvalidCommand: the text is invalid; the error has the invalid field and its allowed values.
     """
-    if len(text) > TEXT_SIZE_MAX:
-        limit = f"at most {TEXT_SIZE_MAX} characters"
+    if len(text) > COMMAND_SIZE_MAX:
+        limit = f"at most {COMMAND_SIZE_MAX} characters"
         raise InvalidCommand(f"the command has {len(text)} characters; write {limit}", field="command", allowed=[limit])
     front = _FRONT.fullmatch(text)
     word, node_word, rest = ("", None, text) if front is None else front.group("target", "node", "rest")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import h11
 
 from triclinium_core.testing.fakes.control.api import ControlApi, ControlRequest, ControlResponse, refused
+from triclinium_core.testing.fakes.control.command_text import COMMAND_SIZE_MAX
 
 HEAD_SIZE_MAX = 16 * 1024
 """Maximum size in bytes of the head of a request."""
-BODY_SIZE_MAX = 256 * 1024
-"""Maximum size in bytes of a body. The largest commands contain the body of a response."""
 
 _HEAD_TOO_LARGE = 431
 
@@ -51,9 +50,9 @@ class ControlConnection:
                     return self._end(_too_large())
             elif isinstance(event, h11.Data):
                 self._body += event.data
-                if len(self._body) > BODY_SIZE_MAX:
-                    text = f"the body exceeds {BODY_SIZE_MAX} bytes"
-                    return self._end(refused(413, "body", text, [f"at most {BODY_SIZE_MAX} bytes"]))
+                if len(self._body) > COMMAND_SIZE_MAX:
+                    text = f"the body exceeds {COMMAND_SIZE_MAX} bytes"
+                    return self._end(refused(413, "body", text, [f"at most {COMMAND_SIZE_MAX} bytes"]))
             elif isinstance(event, h11.EndOfMessage):
                 return self._end(self._api.respond(self._request()))
             elif isinstance(event, h11.ConnectionClosed):

@@ -11,8 +11,9 @@ import pytest
 from tests.rows import rows
 from triclinium_core.testing import FakeNodes, hang_up
 from triclinium_core.testing.fakes.control.api import ControlApi
+from triclinium_core.testing.fakes.control.command_text import COMMAND_SIZE_MAX
 from triclinium_core.testing.fakes.control.commands import COMMAND_NAMES
-from triclinium_core.testing.fakes.control.connection import BODY_SIZE_MAX, HEAD_SIZE_MAX, ControlConnection
+from triclinium_core.testing.fakes.control.connection import HEAD_SIZE_MAX, ControlConnection
 
 TOKEN = "a-secret"
 HOST = "127.0.0.1:8080"
@@ -239,7 +240,7 @@ def test_request_in_pieces() -> None:
         (b"GET /state HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n", 400),
         (b"GET /state HTTP/1.1\r\nx: " + HEAD_SIZE_MAX * b"x", 431),
         (b"GET /state HTTP/1.1\r\nhost: a\r\nx: " + HEAD_SIZE_MAX * b"x" + b"\r\n\r\n", 431),
-        (request("POST", "/commands", (BODY_SIZE_MAX + 1) * b" "), 413),
+        (request("POST", "/commands", (COMMAND_SIZE_MAX + 1) * b" "), 413),
     ],
 )
 def test_invalid_or_large_requests(data: bytes, status: int) -> None:

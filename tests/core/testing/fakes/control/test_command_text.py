@@ -10,7 +10,7 @@ from triclinium_core import errors, testing
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import delay
-from triclinium_core.testing.fakes.control.command_text import TEXT_SIZE_MAX, read_command_text
+from triclinium_core.testing.fakes.control.command_text import COMMAND_SIZE_MAX, read_command_text
 from triclinium_core.testing.fakes.control.new_faults import TARGETS, AddFault
 from triclinium_core.testing.fakes.fault_names import spelled
 from triclinium_core.testing.fault_catalogue import DATA_FAULTS, SERVICE_FAULTS
@@ -66,7 +66,7 @@ def test_read_command_text(text: str, expected: AddFault) -> None:
         ("delay(", "the form is"),
         ("(" * 10_000, "the form is"),
         (" " * 20_000 + "x y", "the form is"),
-        ("kill" + " " * TEXT_SIZE_MAX, f"at most {TEXT_SIZE_MAX}"),
+        ("kill" + " " * COMMAND_SIZE_MAX, f"at most {COMMAND_SIZE_MAX}"),
         ("get: delay(0.4)x2", "the form is"),
         ("a.b()", "the form is"),
         ("gett: garble", "did you mean get?"),
