@@ -17,7 +17,7 @@ from tests.rows import rows
 from tests.trio_client.test_end_to_end_tls import has_ipv6
 from tests.trio_client.testing.raw_client import get, open_raw_client
 from triclinium import TimeoutOptions, errors
-from triclinium.testing import FakeCluster, _node_port, _node_server, open_tcp_cluster, serve_tcp
+from triclinium.testing import FakeCluster, _node_server, _tcp_port, open_tcp_cluster, serve_tcp
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import FakeNode, FakeNodes, hang_up_mid_reply, refuse_connection
 
@@ -212,7 +212,7 @@ async def test_node_without_its_port_stays_dead(
     """If a port cannot be opened again, the command fails, its node stays dead, and the other nodes continue."""
     async with open_tcp_cluster(nodes=2) as fake:
         with monkeypatch.context() as patch:
-            patch.setattr(_node_port, "_bound", _port_is_taken)
+            patch.setattr(_tcp_port, "_bound", _port_is_taken)
             if is_planned:
                 ended = trio.Event()
                 fake.nodes.set_change_listener(lambda change: ended.set() if change.is_end else None)

@@ -12,8 +12,8 @@ import trio
 
 from triclinium._driver.connector import TcpConnector
 from triclinium.testing._fake_cluster import FakeCluster, fake_cluster, with_buckets
-from triclinium.testing._node_port import NodePort
 from triclinium.testing._node_server import serving
+from triclinium.testing._tcp_port import TcpPort
 from triclinium_core import errors
 from triclinium_core.checks import check_integer, check_type
 from triclinium_core.retry.couchbase import Service
@@ -73,7 +73,7 @@ async def open_tcp_cluster(
     check_integer(tls_port, "tls_port", 0, most)
     check_type(ssl_context, "ssl_context", ssl.SSLContext, NoneType)
     async with AsyncExitStack() as stack:
-        ports: list[NodePort] = []
+        ports: list[TcpPort] = []
         for number, place in enumerate(cluster):
             plain = await _listen_for(place, stack, host, port and port + PORT_STRIDE * number, None)
             secure = []
@@ -151,17 +151,17 @@ def _cluster_of(
 
 async def _listen_for(
     node: FakeNode, stack: AsyncExitStack, host: str, kv_port: int, ssl_context: ssl.SSLContext | None
-) -> list[NodePort]:
+) -> list[TcpPort]:
     """Listen on a port for each service: KV on ``kv_port``, other services on free ports; 0 is a free port."""
     ports = []
     for service in (service for service in Service if service in node.options.services):
         (listener,) = await trio.open_tcp_listeners(kv_port if service is Service.KV else 0, host=host)
-        ports.append(NodePort(node, service, listener, ssl_context))
+        ports.append(TcpPort(node, service, listener, ssl_context))
         stack.callback(ports[-1].close)
     return ports
 
 
-def _set_ports(node: FakeNode, plain: Sequence[NodePort], secure: Sequence[NodePort]) -> None:
+def _set_ports(node: FakeNode, plain: Sequence[TcpPort], secure: Sequence[TcpPort]) -> None:
     """Put the ports of a node into its configs."""
     ports, tls_ports = ({each.service: each.port for each in those} for those in (plain, secure))
     # A node without KV keeps its configured port.

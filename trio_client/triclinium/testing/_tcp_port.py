@@ -21,7 +21,7 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """Value of ``SO_LINGER``: on, with zero seconds."""
 
 
-class NodePort:
+class TcpPort:
     """Port of one service of a node.
 
     A closed port refuses connections, as that of a process that has died does. Meanwhile a socket that does not listen
