@@ -89,18 +89,6 @@ async def test_planned_kill_closes_ports(safety_net: None) -> None:
     assert killed["seconds"] >= 0.1
 
 
-async def test_restart_on_the_command_line(safety_net: None) -> None:
-    """A restart of the command line starts at its time and ends after its duration; then a client can work."""
-    fault = "@0: restart(keep_data=True) at 0.1 seconds for 0.1 seconds"
-    async with running("--json", "--log", "--fault", fault) as server:
-        served = json.loads(await server.read_until(b"\n"))
-        changes = [await event_of(server, event="change") for _ in range(2)]
-        await write(served)
-
-    assert [("restart", False), ("restart", True)] == [(each["command"], each["is_end"]) for each in changes]
-    assert changes[1]["seconds"] >= 0.2
-
-
 async def test_control_api_of_a_process(safety_net: None) -> None:
     """The printed address and token control the process; planned failures are printed without ``--log``."""
     async with running("--json", "--nodes", "2", "--seed", "5") as server:
