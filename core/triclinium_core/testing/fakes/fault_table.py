@@ -8,7 +8,7 @@ At most one fault strikes a request. If several match, the first one of this lis
 
 A fault matches a request if it names the request's target, has started, has not ended, and is drawn. The numbers of a
 probability are drawn in the same order, only for faults that could strike, and only until one strikes. A request counts
-for ``after_requests`` of every fault of its target, also if another fault strikes it.
+for ``after_requests`` of every fault of its target, even if another fault strikes it.
 """
 
 from __future__ import annotations

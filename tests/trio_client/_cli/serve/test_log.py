@@ -121,16 +121,19 @@ def test_a_line_of_json() -> None:
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-async def test_lines_are_in_order_of_responses(
+async def test_lines_are_in_order_of_processing(
     as_json: bool, autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The log has each command once, in the order of the responses, and no command after its end."""
+    """The log has each command once, even before a delayed response, and no command after the end of the log."""
     async with open_fake_cluster() as fake:
         log = ServeLog(fake.nodes, as_json=as_json)
         async with open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector) as cluster:
             people = cluster.bucket(fake.node.options.buckets[0]).default_collection()
-            await people.upsert("ada", {})
-            await people.get("ada")
+            fake.node.faults.next(Opcode.SET, delay(1))
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(people.upsert, "ada", {})
+                await trio.sleep(0.5)
+                nursery.start_soon(people.get, "ada")
             log.end()
             await people.remove("ada")
         await log.print_lines()

@@ -29,7 +29,7 @@ Logged = LoggedCommand | LoggedRequest
 
 
 class ServeLog:
-    """Log of the commands and requests that the nodes receive after its creation, in the order of the responses.
+    """Log of the commands and requests that the nodes process after its creation, in that order.
 
     It also has the changes of the nodes, and the lines of ``print_line``.
 

@@ -10,7 +10,7 @@ from triclinium_core import errors
 class InvalidCommand(errors.InvalidArgumentException):
     """A command for fake nodes has an invalid field, or is impossible now.
 
-    Nothing was changed, unless a command for all nodes reached the maximum number of faults or plans at one of them.
+    Nothing was changed, unless a command for all nodes failed at one of them: the nodes before it were changed.
 
     Args:
         message: text of the error.
