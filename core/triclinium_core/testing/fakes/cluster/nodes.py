@@ -503,7 +503,7 @@ class FakeNodes:
     @property
     def now(self) -> float:
         """Newest time that the nodes have seen: at an event, or when a command or a reader needed the time."""
-        return max(self.documents.now, self._cluster.fault_clock.now)
+        return self._cluster.fault_clock.now
 
     @property
     def schedule(self) -> Schedule:

@@ -77,7 +77,7 @@ def read_command_text(text: str) -> Command:
         return read_command({"command": name, **given})
     if name not in FAULTS:
         # A command is a possible word only where no target is named.
-        possible = (*faults_of(target, bool(word)), *(() if word else COMMAND_KINDS))
+        possible = (*faults_of(target), *(() if word else COMMAND_KINDS))
         raise InvalidCommand(f"unknown fault: {name!r}{fields.hint(name, possible)}", field="fault", allowed=possible)
     if word:
         given["target"] = word

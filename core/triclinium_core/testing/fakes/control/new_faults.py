@@ -138,7 +138,7 @@ def read_fault(given: Mapping[object, object]) -> AddFault:
     conditions = {each.name: read[each.name] for each in _CONDITIONS if each.name in read}
     lasts = fields.FOR_SECONDS.name in read or fields.PROBABILITY.name in read
     times = read.get("times", None if lasts else 1)
-    return AddFault(_fault(read["fault"], target, target is not None), target, read.get("node"), times, conditions)
+    return AddFault(_fault(read["fault"], target), target, read.get("node"), times, conditions)
 
 
 def read_target(word: object) -> Target:
@@ -161,8 +161,8 @@ def read_target(word: object) -> Target:
     )
 
 
-def _fault(given: object, target: Target, names_target: bool) -> Fault:
-    possible = faults_of(target, names_target)
+def _fault(given: object, target: Target) -> Fault:
+    possible = faults_of(target)
     if not isinstance(given, Mapping) or not isinstance(given.get("kind"), str):
         raise InvalidCommand('a fault is a JSON object with the field "kind"', field="fault.kind", allowed=possible)
     kind = given["kind"]
@@ -170,7 +170,7 @@ def _fault(given: object, target: Target, names_target: bool) -> Fault:
         raise InvalidCommand(
             f"unknown fault: {shown(kind)}{fields.hint(kind, possible)}", field="fault.kind", allowed=possible
         )
-    if kind == REFUSAL and names_target:
+    if kind == REFUSAL and target is not None:
         raise InvalidCommand(
             f"{REFUSAL} applies to connections, not to commands: omit the target, or write {ANY}",
             field="target",
@@ -210,8 +210,8 @@ def allowed_argument(kind: str, argument: str) -> str:
     return FAULT_ARGUMENTS.get(f"{kind}.{argument}") or FAULT_ARGUMENTS[argument]
 
 
-def faults_of(target: Target, names_target: bool = True) -> Sequence[str]:
-    """Return the names of the faults that can strike a target; without a named target, also those of connections."""
+def faults_of(target: Target) -> Sequence[str]:
+    """Return the names of the faults that can strike a target; for None, including the fault of connections."""
     if isinstance(target, str):
         return SERVICE_FAULTS
-    return COMMAND_FAULTS if names_target else (*COMMAND_FAULTS, REFUSAL)
+    return COMMAND_FAULTS if target is not None else (*COMMAND_FAULTS, REFUSAL)

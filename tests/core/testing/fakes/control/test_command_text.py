@@ -82,6 +82,7 @@ def test_read_command_text(text: str, expected: AddFault) -> None:
         ("get: http_status(503)", "analytics, "),
         ("query: locked", "a request to query"),
         ("get: refuse_connection", "omit the target"),
+        ("any: refuse_connectio", "did you mean refuse_connection?"),
         ("garble x0", "from 1 to"),
         ("garble x9999999999999", "from 1 to"),
         ("get@one: garble", "@one"),
