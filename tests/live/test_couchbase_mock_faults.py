@@ -72,7 +72,7 @@ OPERATIONS: dict[str, Operated] = {
 
 
 async def persist(call: Callable[[], Awaitable[R]]) -> R:
-    """Return the result of a call that only a busy machine can delay, after any number of timeouts."""
+    """Repeat a call until it does not time out, and return its result. Only a busy machine may cause the timeouts."""
     while True:
         try:
             return await call()

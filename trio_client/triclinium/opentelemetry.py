@@ -125,7 +125,7 @@ class OpenTelemetryRequestTracer:
             context = trace.set_span_in_context(parent)
         else:
             raise errors.InvalidArgumentException(
-                f"parent={shown(parent)} must be a span of OpenTelemetry, or an OpenTelemetryRequestSpan",
+                f"parent={shown(parent)} must be an OpenTelemetry span or an OpenTelemetryRequestSpan",
                 parameter="parent",
             )
         span = self._tracer.start_span(name, context, trace.SpanKind.CLIENT, attributes)

@@ -236,7 +236,7 @@ async def test_a_strategys_error_is_constructed_once(autojump_clock: MockClock) 
 
 
 async def test_page_limits_set_the_number_of_requests(autojump_clock: MockClock) -> None:
-    """A limit of items or bytes per page determines the number of requests, and a limit of 0 means no limit."""
+    """With a limit of one item or one byte per page, each document takes a request; with the limit 0, far fewer do."""
     async with open_scanned(60, nodes=1) as cluster:
         asked = []
         limits: list[dict[str, Any]] = [

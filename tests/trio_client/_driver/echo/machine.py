@@ -132,7 +132,8 @@ class EchoMachine:
         line = b"%d %s\n" % (token, text.encode())
         if "\n" in text or len(line) > LINE_SIZE_MAX:
             raise ArgumentError(
-                f"text={text[:20]!r} must be one line of at most {LINE_SIZE_MAX} bytes", parameter="text"
+                f"text={text[:20]!r} must be one line, of at most {LINE_SIZE_MAX} bytes with its token",
+                parameter="text",
             )
         self._open[token] = _Open(line, self._timers.schedule(deadline, EchoTimer.DEADLINE, token))
         return self._unsent() if self._is_ready else ()

@@ -25,7 +25,7 @@ class Says:
         self.asked: list[tuple[Hashable, int]] = []
 
     def next_execution(self, *, node: Hashable, running: int) -> float | None:
-        """Return the delay, or raise it."""
+        """Return ``answer``, or raise it if it is an exception."""
         self.asked.append((node, running))
         if isinstance(self.answer, Exception):
             raise self.answer
