@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum, unique
 from typing import assert_never, cast, get_args
 
 from triclinium_core.checks import check_integer, check_number, check_type
@@ -46,31 +45,16 @@ from triclinium_core.retry.couchbase import (
     status_name,
     unsent_reasons,
 )
+from triclinium_core.retry.couchbase.deciders import (
+    CAPPING_CLAUSE,
+    DECISION_CLAUSES,
+    ERROR_MAP_CLAUSE,
+    SENT_CLAUSE,
+    UNSENT_CLAUSE,
+    DecidedBy,
+    decided_by,
+)
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
-
-
-@unique
-class DecidedBy(StrEnum):
-    """Rule or object that determined the outcome."""
-
-    RESPONSE = "response"
-    DEADLINE = "deadline"
-    TERMINAL_REASON = "terminal reason"
-    CONTROLLED_BACKOFF = "controlled backoff"
-    STRATEGY = "strategy"
-    ORCHESTRATOR = "orchestrator"
-
-
-DECISION_CLAUSES: dict[DecidedBy, str] = {
-    DecidedBy.RESPONSE: "RFC 0049 Response Received: a response without a retry reason is final",
-    DecidedBy.DEADLINE: "RFC 0049 Best Effort Retry vs. Fail Fast: retried until the timeout (decision C23)",
-    DecidedBy.TERMINAL_REASON: "RFC 0049 Fail Fast (Terminal Errors); decision T1",
-    DecidedBy.CONTROLLED_BACKOFF: "RFC 0049 Controlled Backoff for Always Retry",
-    DecidedBy.STRATEGY: "RFC 0049 Retry Orchestration: the strategy of the request decides",
-    DecidedBy.ORCHESTRATOR: "RFC 0049 Network Time: all non-idempotent operations must be failed to avoid data loss",
-}
-ERROR_MAP_CLAUSE = "RFC 0049 KV Error Map Handling"
-CAPPING_CLAUSE = "RFC 0049 Capping the Retry Duration; RFC 0013 Retry Intervals, max-duration"
 
 _SHARES: dict[HandedOver, str] = {HandedOver.NOTHING: "none", HandedOver.PART: "part", HandedOver.ALL: "all"}
 """Words for the share of a request that was written."""
@@ -168,7 +152,7 @@ def explain(case: CouchbaseCase) -> Explanation:
     reason, retry, error = reaction.machine.last_reason, reaction.retry, reaction.error
     reason_clause = _reason_clause(case, reason)
     error_map_has_a_say = _error_map_has_a_say(case)
-    decided_by = _decided_by(reason, reaction.outcome, error, recorded, recorder)
+    decider = _decider(reason, reaction.outcome, error, recorded, recorder)
     is_asked = recorder is None or recorder.shown is not None
     dispatches = None if retry is None else retry.dispatches
     facts: dict[str, object] = {
@@ -184,7 +168,7 @@ def explain(case: CouchbaseCase) -> Explanation:
         "strategy": type(case.strategy.strategy if isinstance(case.strategy, TokenScope) else case.strategy).__name__,
         "strategy_answer": recorded.words() if is_asked else None,
         "token": None if recorder is None else recorder.facts(),
-        "decided_by": str(decided_by),
+        "decided_by": str(decider),
         "action": str(reaction.outcome),
         "delay_ms": None if retry is None else milliseconds(retry.delay),
         "dispatches": dispatches,
@@ -209,7 +193,7 @@ def explain(case: CouchbaseCase) -> Explanation:
             Sentence(_sentence_on_reason(reason, reason_clause, error_map_has_a_say)),
             *(() if failed is None else (Sentence(_sentence_on_error(failed)),)),
             *(() if recorder is None or recorder.shown is None else (Sentence(recorder.words()),)),
-            Sentence(_sentence_on_decision(facts, decided_by)),
+            Sentence(_sentence_on_decision(facts, decider)),
             Sentence(_sentence_on_outcome(facts, reaction.outcome), reaction.outcome),
             *(Sentence(f"The client will also {order}.") for order in cast(list[str], facts["orders"])),
         ),
@@ -219,7 +203,7 @@ def explain(case: CouchbaseCase) -> Explanation:
             *error_clause,
             *_shown(recorder),
             *mapping,
-            DECISION_CLAUSES[decided_by],
+            DECISION_CLAUSES[decider],
             *capping,
         ),
     )
@@ -315,7 +299,7 @@ def _error_map_has_a_say(case: CouchbaseCase) -> bool | None:
             return None
 
 
-def _decided_by(
+def _decider(
     reason: RetryReason | None,
     outcome: Outcome,
     error: CouchbaseException | None,
@@ -323,16 +307,15 @@ def _decided_by(
     recorder: RecordedTokens | None,
 ) -> DecidedBy:
     """Return the rule or object that determined the outcome, from the recorded calls and the machine's actions."""
-    if reason is None:
-        return DecidedBy.RESPONSE
-    if recorded.was_asked and recorder is not None and recorder.shown is None:
+    if reason is not None and recorded.was_asked and recorder is not None and recorder.shown is None:
         return DecidedBy.TERMINAL_REASON if reason in couchbase.TERMINAL_ERRORS else DecidedBy.ORCHESTRATOR
-    if recorded.was_asked or outcome is Outcome.CONSULT:
-        overruled = recorded.would_retry and outcome is Outcome.FAIL
-        return DecidedBy.ORCHESTRATOR if overruled else DecidedBy.STRATEGY
-    if outcome is Outcome.RETRY:
-        return DecidedBy.CONTROLLED_BACKOFF
-    return DecidedBy.DEADLINE if isinstance(error, TimeoutException) else DecidedBy.ORCHESTRATOR
+    return decided_by(
+        reason,
+        retries=outcome is Outcome.RETRY,
+        was_consulted=recorded.was_asked or outcome is Outcome.CONSULT,
+        would_retry=recorded.would_retry,
+        times_out=isinstance(error, TimeoutException),
+    )
 
 
 def _reason_clause(case: CouchbaseCase, reason: RetryReason | None) -> str:
@@ -341,9 +324,9 @@ def _reason_clause(case: CouchbaseCase, reason: RetryReason | None) -> str:
         return verdict.clause
     match case.happened:
         case SocketClosed(reason=unsent) if reason is not unsent:
-            return "RFC 0049 Network Time: it may have been applied (decision C24)"
+            return SENT_CLAUSE
         case _:
-            return "RFC 0049 Client Dispatch: nothing was sent, so nothing was changed"
+            return UNSENT_CLAUSE
 
 
 def _failed_answer(case: CouchbaseCase) -> ServiceVerdict | None:
@@ -405,9 +388,9 @@ def _sentence_on_reason(reason: RetryReason | None, clause: str, error_map_has_a
     return f"The retry reason is {reason}: {reason.meaning} ({clause}).{mapped} This reason permits a retry of {whom}."
 
 
-def _sentence_on_decision(facts: Mapping[str, object], decided_by: DecidedBy) -> str:
+def _sentence_on_decision(facts: Mapping[str, object], decider: DecidedBy) -> str:
     strategy, answer = facts["strategy"], facts["strategy_answer"]
-    match decided_by:
+    match decider:
         case DecidedBy.RESPONSE:
             decision = "The response is final, so no strategy is consulted"
         case DecidedBy.DEADLINE:
@@ -423,7 +406,7 @@ def _sentence_on_decision(facts: Mapping[str, object], decided_by: DecidedBy) ->
             decision = f"{asked} strategy may send it again, because an attempt may have been applied"
         case unexpected:
             assert_never(unexpected)
-    return f"{decision} ({DECISION_CLAUSES[decided_by]})."
+    return f"{decision} ({DECISION_CLAUSES[decider]})."
 
 
 def _sentence_on_outcome(facts: Mapping[str, object], outcome: Outcome) -> str:

@@ -24,6 +24,8 @@ class Dispatched:
     opaque: int | None = None
     sender: str | None = None
     """Local address of the connection; None if it is unknown."""
+    stream: int | None = None
+    """Id of the connection's stream; None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

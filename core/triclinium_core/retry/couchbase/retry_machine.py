@@ -148,6 +148,16 @@ class RetryMachine:
         """
         return self._unanswered and not self.annotation.idempotent
 
+    @property
+    def response_entry(self) -> ErrorMapEntry | None:
+        """Entry in the node's error map for the status of the newest key-value response; None without one."""
+        return None if self._kv_answer is None else self._kv_answer[1]
+
+    @property
+    def service_verdict(self) -> service_responses.ServiceVerdict | None:
+        """Classification of the newest response; None unless an HTTP service sent it."""
+        return None if self._service_answer is None else self._service_answer[1]
+
     def handle(self, event: events.RequestEvent, now: float) -> Sequence[RequestAction]:
         """Process ``event`` and return the actions, in order.
 
@@ -297,10 +307,14 @@ class RetryMachine:
                     self._is_async = is_async(strategy)
                 if self._is_async:
                     return Ruling.CONSULT, [AskStrategy(cast(AsyncRetryStrategy, strategy), request, reason)]
-                verdict = judge(request, reason, strategy.retry_after(request, reason))
+                verdict = judge(request, reason, self._consult(request, reason))
             except Exception as raised:
                 return self._refuse(reason, now, None, raised)
         return self._carry_out(verdict, reason, request, now)
+
+    def _consult(self, request: RetryRequest, reason: RetryReason) -> object:
+        """Return the answer of the synchronous strategy."""
+        return self.annotation.strategy.retry_after(request, reason)
 
     def _note_failure(
         self, reason: RetryReason, error: ErrorClass | None, entry: ErrorMapEntry | None, now: float

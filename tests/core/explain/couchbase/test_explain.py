@@ -9,19 +9,13 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core import errors
-from triclinium_core.explain.couchbase.explain import (
-    CAPPING_CLAUSE,
-    DECISION_CLAUSES,
-    ERROR_MAP_CLAUSE,
-    CouchbaseCase,
-    DecidedBy,
-    explain,
-)
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
 from triclinium_core.explain.couchbase.happenings import ErrorCode, Happening, HttpAnswer, KvAnswer
 from triclinium_core.explain.explanation import Explanation, Outcome
 from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.couchbase import DispatchFailed
+from triclinium_core.retry.couchbase.deciders import CAPPING_CLAUSE, DECISION_CLAUSES, ERROR_MAP_CLAUSE, DecidedBy
 from triclinium_core.tools.vectors.couchbase import STRATEGIES
 from triclinium_core.tools.vectors.questions import answer
 
