@@ -46,6 +46,8 @@ class ErrorContext:
     scope: str | None = None
     collection: str | None = None
     key: str | None = None
+    key_pseudonym: str | None = None
+    """Pseudonym of ``key`` on the client's decision tape; None without a tape that has pseudonyms."""
     opaque: int | None = None
     """Opaque of the newest attempt. An opaque identifies one attempt on one connection."""
     status: int | None = None

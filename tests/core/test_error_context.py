@@ -29,6 +29,7 @@ FULL = ErrorContext(
     scope="inventory",
     collection="airline",
     key="airline_10",
+    key_pseudonym="14195f69",
     opaque=17,
     status=0x86,
     status_name="TEMPORARY_FAILURE",
@@ -116,7 +117,7 @@ def test_full() -> None:
     """The JSON has all fields in the order of declaration; a set becomes a sorted list."""
     expected = (
         '{"service": "kv", "operation": "upsert", "idempotent": false, "bucket": "travel-sample", '
-        '"scope": "inventory", "collection": "airline", "key": "airline_10", "opaque": 17, "status": 134, '
+        '"scope": "inventory", "collection": "airline", "key": "airline_10", "key_pseudonym": "14195f69", "opaque": 17, "status": 134, '
         '"status_name": "TEMPORARY_FAILURE", "status_text": "try again", "server_context": "no memory", '
         '"server_ref": "4f-1", "server_duration": 0.0001, "path": "address.city", "path_index": 0, "path_status": 192, '
         '"http_status": 400, "error_code": 3000, "error_message": "syntax error", "more_error_codes": [4040, 5000], '

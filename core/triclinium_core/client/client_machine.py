@@ -58,6 +58,7 @@ from triclinium_core.contract.neutral import (
     TimePassed,
     Token,
 )
+from triclinium_core.decision_tape.recorder import DecisionRecorder, RecordedCall, settled
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.document_operations import Noop, Operation
@@ -97,6 +98,7 @@ class ClientMachine:
     Args:
         options: options of the client.
         rng: randomness for jitter, such as ``random.Random``.
+        recorder: recorder of a decision tape. None, the default, records nothing.
 
     Raises:
         InvalidArgumentException: the connection string or another option is invalid.
@@ -105,7 +107,7 @@ class ClientMachine:
     work: int = 0
     """Units of work on received bytes so far (``triclinium_core.work``)."""
 
-    def __init__(self, options: ClientOptions, *, rng: Random) -> None:
+    def __init__(self, options: ClientOptions, *, rng: Random, recorder: DecisionRecorder | None = None) -> None:
         check_type(options, "options", ClientOptions)
         if not callable(getattr(rng, "random", None)):
             raise InvalidArgumentException(
@@ -123,10 +125,11 @@ class ClientMachine:
         The time may be earlier than necessary, because the operation that needed the wakeup may be settled already.
         """
         self._actions: list[Action] = []
-        tools = toolkit_of(options, rng=rng, emit=self._actions.append)
+        tools = toolkit_of(options, rng=rng, emit=self._actions.append, recorder=recorder)
         cluster = KnownCluster()
         parts = wired(connection_string, cluster, tools)
         self._options = options
+        self._recorder = recorder
         self._timers = tools.timers
         self._gathering = tools.gathering
         self._configs = cluster.configs
@@ -174,6 +177,8 @@ class ClientMachine:
                 f"{self._now!r}",
                 parameter="now",
             )
+        if self._recorder is not None:
+            self._recorder.now = now
         handler(self, event, now)
         while self._connections.losses:
             self._conclusions.lost(self._connections.losses.popleft(), now)
@@ -215,6 +220,10 @@ class ClientMachine:
         """
         found = self._lifecycle.error_context(token, now)
         return found if found is not None else self._inquiries.error_context(token)
+
+    def open_calls(self) -> Sequence[RecordedCall]:
+        """Return the facts about all open operations and requests of users, for a decision tape that is saved."""
+        return [settled(live.recorded()) for live in self._lifecycle.open.values() if not live.is_own]
 
     def check_authenticator(self, authenticator: Authenticator) -> None:
         """Check the authenticator of a future ``AuthenticatorChanged``, without replacing the current one.
@@ -429,6 +438,8 @@ class ClientMachine:
             self._operations.resume_waiting(connection, now)
 
     def _on_stream_lost(self, event: StreamLost, now: float) -> None:
+        if self._recorder is not None:
+            self._recorder.stream_lost(event)
         for owner, handed_over, detail in self._connections.stream_lost(event, now):
             if isinstance(owner, LiveOperation):
                 self._operations.socket_closed(owner, handed_over, detail, now)

@@ -8,6 +8,7 @@ from itertools import count
 
 from triclinium_core.contract.couchbase import Action, Gathering, TimerKind
 from triclinium_core.contract.neutral import StreamId, Timers
+from triclinium_core.decision_tape.recorder import DecisionRecorder
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
 
@@ -25,9 +26,17 @@ class Toolkit:
     """Collector of the samples for the default telemetry."""
     emit: Callable[[Action], None]
     """Function to which the parts pass each action, in order."""
+    recorder: DecisionRecorder | None = None
+    """Recorder of the decision tape; None without one."""
 
 
-def toolkit_of(options: ClientOptions, *, rng: Random, emit: Callable[[Action], None]) -> Toolkit:
+def toolkit_of(
+    options: ClientOptions,
+    *,
+    rng: Random,
+    emit: Callable[[Action], None],
+    recorder: DecisionRecorder | None = None,
+) -> Toolkit:
     """Return the toolkit of a new client."""
     timers: Timers[TimerKind] = Timers()
     return Toolkit(
@@ -37,4 +46,5 @@ def toolkit_of(options: ClientOptions, *, rng: Random, emit: Callable[[Action], 
         map(StreamId, count(1)).__next__,
         Gathering(options.tracer, options.meter, options.orphans, timers=timers, emit=emit),
         emit,
+        recorder,
     )

@@ -106,6 +106,7 @@ class KeyValueCarrier:
         self._follower = follower
         self._timers = tools.timers
         self._emit = tools.emit
+        self._recorder = tools.recorder
         self._gathering = gathering
         self._slow_after = gathering.thresholds[Service.KV] if gathering.thresholds is not None else math.inf
         """Seconds from which an operation counts as slow; ``inf`` if slow operations are not logged."""
@@ -202,6 +203,8 @@ class KeyValueCarrier:
             if page is None:
                 return
             result = page
+        if self._recorder is not None:
+            self._recorder.add(operation.recorded(now))
         took = now - operation.submitted_at + request.encode_seconds
         is_slow = took >= self._slow_after
         if is_slow or operation.is_traced:
@@ -430,6 +433,7 @@ class KeyValueCarrier:
 
     def fail(self, live: LiveOperation, error: CouchbaseException, now: float) -> None:
         """Settle an operation, and report the error to its caller."""
+        self._lifecycle.record(live, now, error)
         self._lifecycle.forget(live)
         self._emit(FailOperation(Token(live.token), error))
 

@@ -55,6 +55,7 @@ class ConfigFollower:
         self._cluster = cluster
         self._configs = cluster.configs
         self._emit = tools.emit
+        self._recorder = tools.recorder
         self._reaches_all_nodes = False
         """Whether the client keeps a connection to every node of the cluster, not only to the nodes of its buckets."""
         self._global_source: tuple[Connection, Address] | None = None
@@ -88,7 +89,10 @@ class ConfigFollower:
             self._configs.compare(connection.bucket, config, now, spacing=self._keep_alive.config_spacing)
         if self._configs.is_lost(connection.bucket):
             self._network.choose_again()
+        known = self._configs.get(connection.bucket)
         if self._configs.take(connection.bucket, config):
+            if self._recorder is not None:
+                self._recorder.cluster_map(connection.bucket, known, config)
             self._cluster.destinations.forget(connection.bucket)
             self._publish(connection, config)
             if connection.bucket is not None:

@@ -150,7 +150,8 @@ class KeyValueDispatcher:
         if operation.is_traced:
             self._emit(dispatch_report(operation.token, connection, opaque, self._own_addresses))
         if operation.retry is not None:
-            operation.retry.handle(Dispatched(connection.node, opaque, connection.link.local_address), now)
+            link = connection.link
+            operation.retry.handle(Dispatched(connection.node, opaque, link.local_address, link.stream), now)
         return None
 
     def lost(

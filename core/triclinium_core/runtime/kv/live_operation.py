@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from triclinium_core.contract.couchbase import AbandonReason
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
-from triclinium_core.kv.operation.document_operations import Operation
+from triclinium_core.kv.operation.document_operations import Keyspace, Operation
 from triclinium_core.kv.operation.operation import context_of
 from triclinium_core.kv.operation.results import ScanPage, ScanResult
 from triclinium_core.kv.operation.scan.scan_requests import RangeScanContinue
@@ -53,6 +53,21 @@ class LiveOperation(Live[Operation], eq=False):
         """Stream of the attempt in flight; None without one."""
         return self.link.stream if self.link is not None and self.opaque is not None else None
 
+    @property
+    def key(self) -> str:
+        """Key of the document; empty without one."""
+        return self.request.key
+
+    @property
+    def place(self) -> Keyspace:
+        """Bucket, scope and collection of the operation."""
+        return self.request.keyspace
+
+    @property
+    def newest_opaque(self) -> int | None:
+        """Opaque of the newest attempt; None without an attempt."""
+        return self.opaque if self.opaque is not None else self.last_opaque
+
     def is_measured_if_left(self, reason: AbandonReason) -> bool:
         """Return whether the user's call ends with this operation.
 
@@ -84,10 +99,7 @@ class LiveOperation(Live[Operation], eq=False):
 
     def measured(self) -> Measured:
         """Return the measurements so far."""
-        opaque, encode_seconds = (
-            self.opaque if self.opaque is not None else self.last_opaque,
-            self.request.encode_seconds,
-        )
+        opaque, encode_seconds = self.newest_opaque, self.request.encode_seconds
         return Measured(
             service=self.request.service,
             name=self.request.name,

@@ -47,6 +47,7 @@ class Lifecycle:
         self._error_maps = error_maps
         self._gathering = tools.gathering
         self._emit = tools.emit
+        self._recorder = tools.recorder
         self.open: dict[int, Live[Any]] = {}
         """Open operations and requests in the order of submission. Deadlines without a timer are in the same order."""
         self.carriers: dict[type[Live[Any]], Carrier[Any, Any]] = {}
@@ -161,7 +162,9 @@ class Lifecycle:
 
     def machine_of(self, live: Live[Any]) -> couchbase.RetryMachine:
         """Return the retry machine of an operation. A new machine records the facts of the current attempt."""
-        return live.retry or live.make_retry_machine(rng=self._rng, error_maps=self._error_maps)
+        return live.retry or live.make_retry_machine(
+            rng=self._rng, error_maps=self._error_maps, recorder=self._recorder
+        )
 
     def feed(self, live: Live[Any], event: events.RequestEvent, now: float, origin: object = None) -> None:
         """Feed the retry machine of an operation, and execute its orders.
@@ -234,8 +237,21 @@ class Lifecycle:
             self.measure(live, now, abandoned=reason if is_needed else None)
         # If the caller has received rows, the server has responded, so the operation counts as a success.
         self.end_permit(live, succeeded=live.has_given_rows)
+        self.record(live, now, abandoned=reason)
         self.carriers[type(live)].leave(live, Departure.CALLER_LEFT if is_needed else Departure.NOT_NEEDED, now)
         self.forget(live)
+
+    def record(
+        self, live: Live[Any], now: float, outcome: object = None, *, abandoned: AbandonReason | None = None
+    ) -> None:
+        """Add an operation that ends now to the decision tape, if there is one.
+
+        Args:
+            outcome: result or error for the caller; None for an abandoned operation.
+        """
+        if self._recorder is not None and not live.is_own:
+            error = type(outcome) if isinstance(outcome, errors.CouchbaseException) else None
+            self._recorder.add(live.recorded(now, error, abandoned))
 
     def measure(self, live: Live[Any], now: float, *, abandoned: AbandonReason | None = None) -> None:
         """Record the duration of an operation that ends now. Its caller may still have rows to read."""

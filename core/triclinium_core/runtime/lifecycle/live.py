@@ -13,7 +13,9 @@ import msgspec
 
 from triclinium_core.contract.couchbase import AbandonReason
 from triclinium_core.contract.neutral import TimerId, Token
+from triclinium_core.decision_tape.recorder import DecisionRecorder, Place, RecordedCall
 from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.permits import AnyPermit
@@ -55,6 +57,8 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     """Stream of the newest attempt; None before the first."""
     dispatched_at: float | None = None
     """Time at which the attempt in flight was sent; None without an attempt in flight."""
+    ended_dispatched_at: float | None = None
+    """Time at which the newest ended attempt was sent; None without one."""
     past: PastAttempts | None = None
     """Completed attempts; None without any."""
     is_part: bool = False
@@ -110,11 +114,59 @@ class Live(msgspec.Struct, Generic[R], eq=False):
             return False
         self.past = self.past or PastAttempts()
         self.past.add(now - self.dispatched_at, server_seconds)
-        self.dispatched_at = None
+        self.ended_dispatched_at, self.dispatched_at = self.dispatched_at, None
         return True
 
-    def make_retry_machine(self, *, rng: Random, error_maps: ErrorMapStore) -> RetryMachine:
-        """Create and return the retry machine of the request."""
+    @property
+    def key(self) -> str:
+        """Key of the document; empty without one."""
+        return ""
+
+    @property
+    def place(self) -> Keyspace | Place:
+        """Names of the bucket, scope, collection and index that the request names."""
+        raise NotImplementedError
+
+    @property
+    def newest_opaque(self) -> int | None:
+        """Opaque of the newest attempt; None without an attempt, or for a request over HTTP."""
+        return None
+
+    def recorded(
+        self, ended_at: float | None = None, error: type | None = None, abandoned: AbandonReason | None = None
+    ) -> RecordedCall:
+        """Return the facts for a decision tape.
+
+        Args:
+            ended_at: time of the end in monotonic seconds; None for an open operation or request.
+            error: class of the exception; None without one.
+            abandoned: reason why the caller abandoned it; None if the caller did not.
+        """
+        link, request = self.link, self.request
+        return RecordedCall(
+            self.token,
+            request.name,
+            request.service,
+            request.idempotent,
+            self.place,
+            self.key,
+            self.permit.strategy if self.permit is not None else self.strategy,
+            self.submitted_at,
+            self.deadline,
+            self.dispatched_at if self.dispatched_at is not None else self.ended_dispatched_at,
+            link.node if link is not None else None,
+            link.stream if link is not None else None,
+            self.newest_opaque,
+            self.retry,
+            ended_at,
+            error,
+            abandoned,
+        )
+
+    def make_retry_machine(
+        self, *, rng: Random, error_maps: ErrorMapStore, recorder: DecisionRecorder | None = None
+    ) -> RetryMachine:
+        """Create and return the retry machine of the request. With a recorder, the machine records its decisions."""
         annotation = RequestAnnotation(
             operation=self.request.name,
             idempotent=self.request.idempotent,
@@ -127,5 +179,10 @@ class Live(msgspec.Struct, Generic[R], eq=False):
             error_context=self.first_context(),
         )
         state = RetryState.IN_FLIGHT if self.stage is Stage.IN_FLIGHT else RetryState.PENDING
-        self.retry = RetryMachine(annotation, rng=rng, error_maps=error_maps, state=state)
+        if recorder is None or self.is_own:
+            self.retry = RetryMachine(annotation, rng=rng, error_maps=error_maps, state=state)
+        else:
+            self.retry = recorder.retry_machine(
+                annotation, rng=rng, error_maps=error_maps, state=state, call=self.recorded()
+            )
         return self.retry

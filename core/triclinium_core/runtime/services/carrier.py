@@ -214,7 +214,7 @@ class HttpCarrier:
     def _take_body(self, live: LiveRequest, stream: neutral.StreamId, piece: bytes, now: float) -> None:
         try:
             live.answer.receive(piece)
-            self._give(live)
+            self._give(live, now)
             if live.answer.pauses():
                 self._emit(neutral.PauseReading(stream))
         except ForeignAnswer as error:
@@ -231,13 +231,13 @@ class HttpCarrier:
         live = self._lifecycle.open.get(token)
         if not isinstance(live, LiveRequest) or not live.answer.want():
             return
-        if not self._give(live):
+        if not self._give(live, now):
             self._timers.cancel(live.deadline_timer)
             live.deadline_timer = self._timers.schedule(now + live.timeout, TimerKind.DEADLINE, live)
         if live.stream is not None and live.answer.resumes():
             self._emit(neutral.ResumeReading(live.stream))
 
-    def _give(self, live: LiveRequest) -> bool:
+    def _give(self, live: LiveRequest, now: float) -> bool:
         """Deliver the received rows, or else the outcome, if the reader waits. Return whether it received anything."""
         given, token = live.answer.take(), neutral.Token(live.token)
         if given is None:
@@ -246,6 +246,7 @@ class HttpCarrier:
             self._timers.cancel(live.deadline_timer)
             self._emit(actions.RowsReceived(token, given))
             return True
+        self._lifecycle.record(live, now, given)
         self._lifecycle.forget(live)
         if live.is_own:
             seconds = live.past.last if live.past is not None else None
@@ -463,13 +464,13 @@ class HttpCarrier:
         self._lifecycle.end_permit(live, succeeded=True)
         if not live.is_own:
             self._lifecycle.measure(live, now)
-        self._deliver(live, result)
+        self._deliver(live, result, now)
 
     def fail(self, live: LiveRequest, error: errors.CouchbaseException, now: float) -> None:
         """Deliver an error after the received rows."""
-        self._deliver(live, error)
+        self._deliver(live, error, now)
 
-    def _deliver(self, live: LiveRequest, outcome: Outcome) -> None:
+    def _deliver(self, live: LiveRequest, outcome: Outcome, now: float) -> None:
         """Deliver the outcome of a request after the rows that the caller has yet to take."""
         if not live.is_own and live.traced_as is not None:
             self._emit(
@@ -477,7 +478,7 @@ class HttpCarrier:
             )
         live.stage = Stage.DELIVERING
         live.answer.outcome = outcome
-        self._give(live)
+        self._give(live, now)
 
     def _end_attempt(self, live: LiveRequest, now: float) -> None:
         """Record the duration of an attempt that has ended, and report its end to a tracer.

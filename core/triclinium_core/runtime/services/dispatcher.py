@@ -198,4 +198,4 @@ class HttpDispatcher:
         if live.permit is not None:
             live.permit.begin()
         if live.retry is not None and live.retry.state is couchbase.RetryState.PENDING:
-            live.retry.handle(couchbase.Dispatched(endpoint.node, sender=connection.local_address), now)
+            live.retry.handle(couchbase.Dispatched(endpoint.node, None, connection.local_address, stream), now)

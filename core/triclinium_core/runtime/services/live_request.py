@@ -9,6 +9,7 @@ import msgspec
 from triclinium_core.concealment import NO_SECRETS, Secrets
 from triclinium_core.contract.couchbase import AbandonReason
 from triclinium_core.contract.neutral import StreamId, Token
+from triclinium_core.decision_tape.recorder import Place
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.address import Address
 from triclinium_core.runtime.lifecycle.live import Live
@@ -75,6 +76,12 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
         """Whether the request, if abandoned now, may have been or may still be applied."""
         # The service has applied a request whose rows have arrived, whatever follows the rows.
         return super().is_ambiguous or (self.has_given_rows and not self.request.idempotent)
+
+    @property
+    def place(self) -> Place:
+        """Names in the request."""
+        context = self.request.error_context()
+        return Place(context.bucket, context.scope, context.collection, context.index)
 
     def is_measured_if_left(self, reason: AbandonReason) -> bool:
         """Return whether this is a user's request with an unknown outcome.

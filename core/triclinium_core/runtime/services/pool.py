@@ -136,6 +136,7 @@ class Pool:
         self._stream_ids = tools.stream_ids
         self._timers = tools.timers
         self._emit = tools.emit
+        self._recorder = tools.recorder
         self._headers = headers_of(options.authenticator, options.user_agent)
         self._endpoints: dict[tuple[Service, Address], Endpoint] = {}
         self.endpoint_of: dict[neutral.StreamId, Endpoint] = {}
@@ -202,6 +203,8 @@ class Pool:
             endpoint.newest_stream = stream
             endpoint.opening[stream] = self._timers.schedule(given_up_at, TimerKind.HTTP_CONNECT, stream)
             self.endpoint_of[stream] = endpoint
+            if self._recorder is not None:
+                self._recorder.connection("opening", stream, endpoint.node, None)
             self._emit(neutral.OpenStream(stream, endpoint.address.host, endpoint.address.port, self._tls))
 
     def opened(self, event: neutral.StreamOpened, now: float) -> Endpoint | None:
@@ -213,6 +216,8 @@ class Pool:
             ends = event.local_address or None, event.remote_address or None
             connection = HttpConnection(endpoint.node, self._headers, *ends)
             endpoint.connections[event.stream] = connection
+            if self._recorder is not None:
+                self._recorder.connection("opened", event.stream, endpoint.node, None)
             self.release(event.stream, now)
         return endpoint
 
@@ -299,7 +304,10 @@ class Pool:
 
     def feed_breaker(self, endpoint: Endpoint, event: BreakerEvent, now: float) -> bool:
         """Pass an event to an endpoint's breaker. Return whether the client must send the canary of the breaker now."""
+        before = endpoint.breaker.state
         sends_canary = endpoint.breaker.handle(event, now)
+        if self._recorder is not None and endpoint.breaker.state is not before:
+            self._recorder.breaker(endpoint.breaker.state, endpoint.node, None)
         self._timers.cancel(endpoint.breaker_timer)
         endpoint.breaker_timer = self._timers.schedule(endpoint.breaker.wakeup, TimerKind.HTTP_BREAKER, endpoint)
         return sends_canary

@@ -11,6 +11,7 @@ from dataclasses import replace
 import msgspec
 
 from triclinium_core import decoder_faults
+from triclinium_core.decision_tape.recorder import DecisionRecorder
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.codec_parts import Dialect
@@ -73,6 +74,7 @@ class Connection:
         sending: list to which ``in_flight`` is added when the first frame of an event is ordered; shared by the
             connections of a client.
         earlier_failures: number of failed attempts to open the bucket before the client forgot it.
+        recorder: recorder of the decision tape; None without one.
     """
 
     _frames_came: bool = False
@@ -91,6 +93,7 @@ class Connection:
         circuit_breaker: CircuitBreakerOptions,
         sending: list[InFlightTable],
         earlier_failures: int = 0,
+        recorder: DecisionRecorder | None = None,
     ) -> None:
         self.bucket: str | None = bucket
         self.addresses: AddressCycle = addresses
@@ -113,6 +116,7 @@ class Connection:
         self.own_requests: OwnRequests = OwnRequests()
         self.received: Received = Received()
         self._first_dialect = dialect
+        self._recorder = recorder
         self._nonces = ExchangeNonces(0)
         """Nonces of the current stream."""
         self._bootstrap: Bootstrap | None = None
@@ -379,12 +383,23 @@ class Connection:
 
     def _become_ready(self, now: float) -> BecameReady:
         self._bootstrap = None
-        self.breaker.handle(BreakerEvent.RECONNECTED, now)
+        self.feed_breaker(BreakerEvent.RECONNECTED, now)
         return BecameReady(self.history.became_ready())
+
+    def feed_breaker(self, event: BreakerEvent, now: float) -> bool:
+        """Pass an event to the circuit breaker. Return whether the client must send a canary now."""
+        before = self.breaker.state
+        sends_canary = self.breaker.handle(event, now)
+        if self._recorder is not None and self.breaker.state is not before:
+            self._recorder.breaker(self.breaker.state, self.node, self.bucket)
+        return sends_canary
 
     def _move(self, event: ConnectionEvent) -> None:
         """Change the state as the table prescribes. Connection and bootstrap change the state only with this method."""
         self.state = CONNECTION_TRANSITIONS[self.state][event]
+        if self._recorder is not None and event is not ConnectionEvent.BACKOFF_OVER:
+            # ``Streams.open`` records the opening, when the address is chosen.
+            self._recorder.connection(self.state.value, self.stream_number, self.node, self.bucket)
 
 
 def _inflated(frame: Frame) -> tuple[Frame, str | None]:

@@ -107,7 +107,8 @@ class Connections:
         self.routes: Routes = Routes(cluster.destinations)
         self.seeds: Seeds = Seeds(options, connection_string, self.routes, tools.timers, emit)
         self._openings = Openings(tools.timers)
-        self.streams: Streams = Streams(emit, tools.stream_ids, tls=connection_string.tls)
+        self._recorder = tools.recorder
+        self.streams: Streams = Streams(emit, tools.stream_ids, tls=connection_string.tls, recorder=tools.recorder)
         self.sending: list[InFlightTable] = []
         """Request tables of the connections on which the current event has ordered frames."""
         self._idle_until: dict[Connection, float] = {}
@@ -181,6 +182,7 @@ class Connections:
             circuit_breaker=self._options.circuit_breaker,
             sending=self.sending,
             earlier_failures=self._failures.get(bucket, 0) if bucket is not None else 0,
+            recorder=self._recorder,
         )
         self.routes.add(route, connection)
         self._connect(connection, now)

@@ -131,7 +131,7 @@ class KeepAlive:
 
     def feed_breaker(self, connection: Connection, event: BreakerEvent, now: float) -> None:
         """Pass an event to the connection's breaker, and send a canary if the breaker requests it."""
-        if connection.breaker.handle(event, now) and connection.is_in_use:
+        if connection.feed_breaker(event, now) and connection.is_in_use:
             self._send_own(connection, Purpose.CANARY, Opcode.NOOP)
             self._timers.schedule(connection, TimerKind.CANARY, now + connection.breaker.canary_timeout)
         self._timers.schedule(connection, TimerKind.CIRCUIT_BREAKER, connection.breaker.wakeup)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from triclinium_core.contract.couchbase import Action
 from triclinium_core.contract.neutral import OpenStream, StreamId
+from triclinium_core.decision_tape.recorder import DecisionRecorder
 from triclinium_core.retry.couchbase import HandedOver
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.in_flight import InFlightRequest, Owner
@@ -41,8 +42,16 @@ class ClosedStream:
 class Streams:
     """Current stream of each connection. Stream ids are unique in the client."""
 
-    def __init__(self, emit: Callable[[Action], None], stream_ids: Callable[[], StreamId], *, tls: bool) -> None:
+    def __init__(
+        self,
+        emit: Callable[[Action], None],
+        stream_ids: Callable[[], StreamId],
+        *,
+        tls: bool,
+        recorder: DecisionRecorder | None = None,
+    ) -> None:
         self._emit = emit
+        self._recorder = recorder
         self._stream_ids = stream_ids
         self._tls = tls
         self.connections: dict[StreamId, Connection] = {}
@@ -64,6 +73,8 @@ class Streams:
         connection.in_flight.begin(stream)
         self.connections[stream] = connection
         self._present[connection] = stream
+        if self._recorder is not None:
+            self._recorder.connection("opening", stream, connection.node, connection.bucket)
         self._emit(OpenStream(stream, connection.address.host, connection.address.port, self._tls))
         return stream
 

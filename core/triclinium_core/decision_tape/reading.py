@@ -1,0 +1,104 @@
+"""Reader of a decision tape: bytes in, checked lines out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from triclinium_core.decision_tape import lines
+from triclinium_core.shown import one_line
+
+T = TypeVar("T")
+
+
+class TapeError(ValueError):
+    """A tape cannot be read. The message names the line, counted from 1, and what was expected there."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(f"line {line}: {problem}")
+        self.line: int = line
+
+
+def numbered_lines(chunks: Iterable[bytes], size_max: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the bytes of each line, with its line break. The last one may lack it.
+
+    Raises:
+        TapeError: a line has more than ``size_max`` bytes.
+    """
+    number, rest = 1, b""
+    for chunk in chunks:
+        *complete, rest = (rest + chunk).split(b"\n")
+        for line in complete:
+            yield number, line + b"\n"
+            number += 1
+        if len(rest) > size_max:
+            raise TapeError(number, f"it has more than {size_max} bytes; a tape has shorter lines")
+    if rest:
+        yield number, rest
+
+
+class TapeReader:
+    """Reader of one tape. Iterate over it once for the facts, each with the number of its line.
+
+    Args:
+        chunks: contents of the file, in pieces of any size. The reader keeps one line at a time.
+
+    Raises:
+        TapeError: the first line is not the header of a decision tape, or has a newer format. While iterating: a line is
+            not valid, or the lines are not in the order of their times.
+    """
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._lines = numbered_lines(chunks, lines.LINE_SIZE_MAX)
+        number, line = next(self._lines, (1, b""))
+        self.header: lines.Header = _decoded(_HEADER, number, line, "the header of a decision tape")
+        if self.header.version > lines.FORMAT:
+            raise TapeError(
+                number,
+                f"the tape has format {self.header.version}, and this version reads up to {lines.FORMAT}; use the "
+                f"version that wrote it, {self.header.core}, or a newer one",
+            )
+        self.end: lines.End | None = None
+        """Last line; None before it was read, and at the end of a tape that was cut off."""
+
+    def __iter__(self) -> Iterator[tuple[int, lines.Fact]]:
+        newest = -math.inf
+        for number, line in self._lines:
+            if self.end is not None:
+                if line.strip():
+                    raise TapeError(number, "nothing follows the line of the end")
+                continue
+            if not line.strip():
+                # The reserved line of a tape that was cut off.
+                continue
+            try:
+                fact = _decoded(_FACT, number, line, "an operation, a connection, a breaker, a map or the end")
+            except TapeError:
+                if line.endswith(b"\n"):
+                    raise
+                # The tape was cut off while this line was written.
+                return
+            at = fact.ended_at if isinstance(fact, lines.Operation) else fact.at
+            if at is not None:
+                if at < newest:
+                    raise TapeError(number, f"its time {at!r} is before that of an earlier line, {newest!r}")
+                newest = at
+            if isinstance(fact, lines.End):
+                self.end = fact
+            yield number, fact
+
+
+_HEADER = msgspec.json.Decoder(lines.Header)
+_FACT = msgspec.json.Decoder(lines.Fact)
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], number: int, line: bytes, wanted: str) -> T:
+    if len(line) > lines.LINE_SIZE_MAX + 1:
+        raise TapeError(number, f"it has {len(line)} bytes; a tape has at most {lines.LINE_SIZE_MAX} in a line")
+    try:
+        return decoder.decode(line)
+    except (ValueError, RecursionError) as error:
+        raise TapeError(number, f"it must be {wanted}, but {one_line(str(error))[:200]}") from None
