@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import random
+import shutil
 import sys
+import tempfile
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 
 from tests.soak.figures import FIGURES
 from tests.soak.soak import Soak, SoakReport
@@ -38,15 +41,25 @@ def main() -> int:
         "--pause", type=float, default=0.05, help="seconds between two operations of a task, on average"
     )
     parser.add_argument("--interval", type=float, default=2.0, help="seconds between two samples")
+    parser.add_argument(
+        "--no-tape",
+        action="store_true",
+        help="record no event tape; by default a soak in which something is wrong leaves one in a temporary folder",
+    )
     drawn = argparse.Namespace(seed=random.SystemRandom().randrange(2**31))
-    arguments = parser.parse_args(namespace=drawn)
-    print(f"seed {arguments.seed}, {arguments.tasks} tasks, {arguments.seconds:g} s", flush=True)
-    report = Soak(**vars(arguments)).run()
+    arguments = vars(parser.parse_args(namespace=drawn))
+    tape = None if arguments.pop("no_tape") else Path(tempfile.mkdtemp(prefix="triclinium-soak-"), "tape.jsonl")
+    print(f"seed {arguments['seed']}, {arguments['tasks']} tasks, {arguments['seconds']:g} s", flush=True)
+    report = Soak(**arguments, tape=tape).run()
     show(report)
     complaints = report.complaints()
     for complaint in complaints:
         print(f"WRONG: {complaint}")
     print("something is wrong" if complaints else "all is well")
+    if complaints and tape is not None:
+        print(f"to replay the client: triclinium replay {tape}")
+    elif tape is not None:
+        shutil.rmtree(tape.parent)
     return 1 if complaints else 0
 
 

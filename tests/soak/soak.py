@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import trio
@@ -15,6 +16,7 @@ from tests.soak.figures import MEMORY, Samples, living_tasks, open_files, own_fi
 from tests.soak.work import COUNTER_START, OPCODES, READS, Known, Work
 from triclinium import Cluster, Collection, PasswordAuthenticator, errors, open_cluster
 from triclinium.health import ClientStatistics
+from triclinium.tapes import EventTape
 from triclinium_core.contract.couchbase import TimerKind
 
 MEMORY_SECONDS_MIN = 120.0
@@ -116,14 +118,18 @@ class Soak:
         tasks: number of concurrent tasks.
         pause: average seconds between two operations of a task.
         interval: seconds between two samples.
+        tape: path of the client's event tape, which grows by about 80 MB a minute; None for no tape.
     """
 
-    def __init__(self, *, seconds: float, tasks: int, seed: int, pause: float, interval: float) -> None:
+    def __init__(
+        self, *, seconds: float, tasks: int, seed: int, pause: float, interval: float, tape: Path | None = None
+    ) -> None:
         self._seconds = seconds
         self._tasks = tasks
         self._seed = seed
         self._pause = pause
         self._interval = interval
+        self._tape = None if tape is None else EventTape(tape)
         self._process = LineProcess([sys.executable, "-m", "tests.soak.nodes", str(seed)])
 
     def run(self) -> SoakReport:
@@ -136,7 +142,7 @@ class Soak:
         # Call the nodes once before counting, because the first call opens resources that stay open, such as a thread.
         await self._ask("tally")
         tasks, files = living_tasks(), open_files()
-        async with open_cluster(place["connection_string"], authenticator) as cluster:
+        async with open_cluster(place["connection_string"], authenticator, tape=self._tape) as cluster:
             work = Work(cluster, seed=self._seed, pause=self._pause)
             report = SoakReport(self._seconds, work.known)
             await work.prepare()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,17 +13,21 @@ from tests.soak.nodes import FAULTS
 from tests.soak.soak import Soak, SoakReport
 from tests.soak.work import COUNTER_START, OPCODES, READS, Counted, Known, Own, Reported
 from triclinium.health import ClientStatistics
+from triclinium_core.testing import replayed
 
-SECONDS = 10.0
+SECONDS = 12.0
 MINUTES = 600.0
 
 
 @pytest.mark.soak
-def test_ten_seconds() -> None:
-    """After a soak of ten seconds, no task or timer is left, and the results of callers agree with the nodes."""
-    report = Soak(seconds=SECONDS, tasks=64, seed=1, pause=0.02, interval=1.0).run()
+def test_twelve_seconds(tmp_path: Path) -> None:
+    """After twelve seconds, no task or timer is left, the results of callers agree with the nodes, and the tape replays."""
+    tape = tmp_path / "tape.jsonl"
+    report = Soak(seconds=SECONDS, tasks=64, seed=1, pause=0.02, interval=1.0, tape=tape).run()
 
-    assert [] == report.complaints()
+    assert [] == report.complaints(), f"triclinium replay {tape}"
+    assert replayed(str(tape)).calls > 1000
+    tape.unlink()
     assert report.known.begun > 100
     assert report.known.failures
     assert report.nodes["events"].keys() & FAULTS.keys()

@@ -63,6 +63,7 @@ from triclinium_core.testing.fakes.services.statements.plans import FakePlan, Fa
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, ConfigVersion, FakeMap
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, Document, FakeDocuments
+from triclinium_core.testing.replayed import replayed
 
 __all__ = [
     "DATA_OPCODES",
@@ -128,6 +129,7 @@ __all__ = [
     "raw_answer",
     "redirect",
     "refuse_connection",
+    "replayed",
     "status",
     "temporary_failure",
     "wrong_chunk_size",

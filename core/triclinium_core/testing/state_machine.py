@@ -11,9 +11,11 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-from hypothesis import strategies as st
+from hypothesis import currently_in_test_context, strategies as st
+from hypothesis.control import current_build_context
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.neutral import LossCause, StrategyDecided, StreamId, Token
 from triclinium_core.kv.operation.document_operations import (
     Concatenate,
@@ -49,6 +51,7 @@ from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, DEFAULT, NODE_OPTIONS, SERVICE_TIMEOUTS
 from triclinium_core.testing.simulation.simulation import MIDPOINT, client_options
 from triclinium_core.testing.steps import Step, Steps, beginnings
+from triclinium_core.testing.tapes import MakeMachine, Tapes
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS
 
 _KEYS = ("ada", "bob")
@@ -91,6 +94,9 @@ class KVStateMachine(RuleBasedStateMachine):
     lists: ClassVar[st.SearchStrategy[str]] = st.sampled_from(_LISTS)
     keyspace: ClassVar[Keyspace] = DEFAULT
     keyspaces: ClassVar[Sequence[Keyspace]] = tuple(COLLECTION_IDS)
+    keep_tape: ClassVar[Callable[[str, bytes], object] | None] = None
+    """Function that receives the event tape of the minimal failing example, after the name of the machine. None records
+    no tape. The pytest plugin of triclinium sets it, and names the file in the report of the test."""
 
     _steps = Steps(
         [Place(keyspace, key) for keyspace in COLLECTION_IDS for key in _KEYS],
@@ -99,6 +105,9 @@ class KVStateMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        self._tapes = Tapes() if type(self).keep_tape is not None and _is_final() else None
+        self.make_machine: MakeMachine = ClientMachine if self._tapes is None else self._tapes.make_machine
+        """Makes the machine of the client, which records its events in the run that shows the failure."""
         self.simulation: CheckedSimulation = self.make_simulation()
         self._queries = 0
         self._strategies: Mapping[str, AnyRetryStrategy | None] = {
@@ -107,13 +116,16 @@ class KVStateMachine(RuleBasedStateMachine):
         }
 
     def make_simulation(self) -> CheckedSimulation:
-        """Return a client and a node that are not connected yet. Override this method to use other options."""
+        """Return a client and a node that are not connected yet. Override this method to use other options.
+
+        Pass ``make_machine`` on, or no event tape is kept.
+        """
         node = FakeNode(NODE_OPTIONS)
         # The threshold is low enough that a short history opens the breaker.
         breaker = CircuitBreakerOptions(volume_threshold=3)
         # A query without a response must end before ``recover`` gives up.
         options = replace(client_options(FakeNodes.around(node)), circuit_breaker=breaker, timeouts=SERVICE_TIMEOUTS)
-        return CheckedSimulation(node, options, COLLECTION_IDS)
+        return CheckedSimulation(node, options, COLLECTION_IDS, make_machine=self.make_machine)
 
     # Interface for rules and laws.
 
@@ -380,9 +392,15 @@ class KVStateMachine(RuleBasedStateMachine):
         self.simulation.flow_for(self.simulation.options.timeouts.kv)
 
     def teardown(self) -> None:
-        """Recover, unless the run has failed already."""
-        if sys.exc_info()[0] is None:
-            self.recover(is_busy=True)
+        """Recover, unless the run has failed already. Pass the event tape of the minimal failing example on."""
+        try:
+            if sys.exc_info()[0] is None:
+                self.recover(is_busy=True)
+        finally:
+            keep = type(self).keep_tape
+            if keep is not None and self._tapes is not None and sys.exc_info()[0] is not None:
+                for tape in self._tapes.contents():
+                    keep(type(self).__name__, tape)
 
     def _moves(self) -> list[Callable[[int | None], None]]:
         """Return the possible next steps of the network, for each stream and direction."""
@@ -409,7 +427,12 @@ class TokenStateMachine(KVStateMachine):
         other = super().make_simulation()
         own = CheckedStrategy(other.loans, StandardRetryStrategy(rng=MIDPOINT, quota_capacity=self.quota_capacity))
         options = replace(other.options, retry_strategy=own)
-        return CheckedSimulation(other.node, options, COLLECTION_IDS, loans=other.loans)
+        return CheckedSimulation(other.node, options, COLLECTION_IDS, loans=other.loans, make_machine=self.make_machine)
+
+
+def _is_final() -> bool:
+    """Return whether Hypothesis has found the minimal failing example and runs it for the report."""
+    return currently_in_test_context() and current_build_context().is_final
 
 
 def _open(simulation: CheckedSimulation, stream: StreamId, size: int | None) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 
 from triclinium_core.testing.simulation.history import SeedResult
-from triclinium_core.testing.simulation.simulation_command import Spread, main
+from triclinium_core.testing.simulation.simulation_command import KeepTapes, Spread, main
 
 NOT_WRITTEN, PIPE_CLOSED = 74, 141
 """Exit statuses for a failed write of the output (sysexits.h), and for a closed pipe (the status of SIGPIPE)."""
@@ -39,5 +41,26 @@ def _in_processes(jobs: int, work: Callable[[int], SeedResult], seeds: Iterable[
         yield from pool.imap(work, seeds)
 
 
+def keep_tapes(folder: str | None) -> KeepTapes:
+    """Return a function that writes tapes to a new folder inside ``folder``; None for that of temporary files."""
+    return partial(_write_tapes, folder)
+
+
+def _write_tapes(folder: str | None, tapes: Sequence[bytes]) -> Sequence[str]:
+    """Write tapes, and return their paths. If that fails, print a message and return no path."""
+    try:
+        if folder is not None:
+            os.makedirs(folder, exist_ok=True)
+        # Only the owner can read the new folder.
+        inner = Path(tempfile.mkdtemp(prefix="triclinium-tapes-", dir=folder))
+        paths = [inner / f"client-{number}.jsonl" for number in range(len(tapes))]
+        for path, tape in zip(paths, tapes, strict=True):
+            path.write_bytes(tape)
+    except OSError as error:
+        print(f"cannot write the tapes: {error}; name another folder with --tapes", file=sys.stderr)
+        return ()
+    return [str(path) for path in paths]
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], clock=time.monotonic, write=write, spread=spread))
+    sys.exit(main(sys.argv[1:], clock=time.monotonic, write=write, spread=spread, keep_tapes=keep_tapes))

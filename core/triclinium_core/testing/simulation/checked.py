@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from types import MappingProxyType
 
 from triclinium_core import errors
+from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.health.statistics import ConnectionStatistics
 from triclinium_core.contract import couchbase, neutral
 from triclinium_core.kv.address import Address
@@ -52,6 +53,7 @@ from triclinium_core.testing.oracle.submissions import Submission, Violation
 from triclinium_core.testing.request_templates import DrawnRequest
 from triclinium_core.testing.simulation.consultations import Consultations, Question
 from triclinium_core.testing.simulation.simulation import MIDPOINT, Simulation
+from triclinium_core.testing.tapes import MakeMachine
 
 TICKS_MAX = 1_000
 """Maximum number of ticks at one moment; with more, time stands still."""
@@ -77,8 +79,9 @@ class CheckedSimulation(Simulation):
         rng: Random = MIDPOINT,
         clients: int = 1,
         loans: LoanBook | None = None,
+        make_machine: MakeMachine = ClientMachine,
     ) -> None:
-        super().__init__(node, options, rng=rng, clients=clients, is_traced=True)
+        super().__init__(node, options, rng=rng, clients=clients, is_traced=True, make_machine=make_machine)
         self.options = options
         self.loans: LoanBook = LoanBook() if loans is None else loans
         self.consultations: Consultations = Consultations(self.loans)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.neutral import Token
 from triclinium_core.kv.operation.document_operations import Get, Keyspace, Operation
 from triclinium_core.options import TimeoutOptions
@@ -38,6 +39,7 @@ from triclinium_core.testing.simulation.token_strategies import (
     has_token_strategies,
     token_strategies_chance,
 )
+from triclinium_core.testing.tapes import MakeMachine
 
 BUCKET = "travel"
 DEFAULT, NAMED = Keyspace(BUCKET), Keyspace(BUCKET, "inventory", "hotel")
@@ -90,9 +92,9 @@ class SeedResult:
     """Law that was broken; None if every law holds."""
 
 
-def play(seed: int, make_nodes: MakeNodes = FakeNodes) -> SeedResult:
+def play(seed: int, make_nodes: MakeNodes = FakeNodes, make_machine: MakeMachine = ClientMachine) -> SeedResult:
     """Run the history of a seed, and return its result."""
-    history = ClusterHistory(seed, make_nodes)
+    history = ClusterHistory(seed, make_nodes, make_machine)
     law = None
     try:
         history.run()
@@ -106,7 +108,7 @@ def play(seed: int, make_nodes: MakeNodes = FakeNodes) -> SeedResult:
 class ClusterHistory:
     """One history."""
 
-    def __init__(self, seed: int, make_nodes: MakeNodes = FakeNodes) -> None:
+    def __init__(self, seed: int, make_nodes: MakeNodes = FakeNodes, make_machine: MakeMachine = ClientMachine) -> None:
         self._chance = Chance(seed)
         options = replace(NODE_OPTIONS, replicas=self._chance.between(0, 1))
         # Separate draws keep a history without readers independent of the code for services.
@@ -134,6 +136,7 @@ class ClusterHistory:
             rng=self._chance.fork(),
             clients=self._chance.between(1, 3),
             loans=None if self.token_strategies is None else self.token_strategies.book,
+            make_machine=make_machine,
         )
         self.readers: Readers | None = (
             Readers(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 
 from triclinium_core import errors
+from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract import couchbase
 from triclinium_core.contract.neutral import ReportConnection, StreamId, Token
 from triclinium_core.kv.operation.document_operations import Concatenate, Count, Keyspace, Operation, Store
@@ -19,6 +20,7 @@ from triclinium_core.testing.oracle.excuses import ANSWERS, Revision
 from triclinium_core.testing.oracle.loans import LoanBook
 from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.testing.simulation.figures import Figures
+from triclinium_core.testing.tapes import MakeMachine
 
 
 class LoggedSimulation(CheckedSimulation):
@@ -33,8 +35,11 @@ class LoggedSimulation(CheckedSimulation):
         rng: Random,
         clients: int,
         loans: LoanBook | None = None,
+        make_machine: MakeMachine = ClientMachine,
     ) -> None:
-        super().__init__(nodes, options, collection_ids, rng=rng, clients=clients, loans=loans)
+        super().__init__(
+            nodes, options, collection_ids, rng=rng, clients=clients, loans=loans, make_machine=make_machine
+        )
         self.timeline: list[str] = []
         self.figures: Figures = Figures()
 

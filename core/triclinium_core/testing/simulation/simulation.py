@@ -29,6 +29,7 @@ from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes, NodePort
 from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
 from triclinium_core.testing.simulation.clients import Clients
+from triclinium_core.testing.tapes import MakeMachine
 
 STEPS_MAX = 100_000
 """Maximum number of steps while the time stands still; more steps are a livelock."""
@@ -84,6 +85,7 @@ class Simulation:
         rng: source of random numbers for the client.
         clients: number of independent clients; ``machine`` represents all of them.
         is_traced: whether the client reports the attempts of all submissions.
+        make_machine: makes the machine of each client.
     """
 
     def __init__(
@@ -94,15 +96,16 @@ class Simulation:
         rng: Random = MIDPOINT,
         clients: int = 1,
         is_traced: bool = False,
+        make_machine: MakeMachine = ClientMachine,
     ) -> None:
         lone = FakeNode() if node is None else node
         self._reaches_by_address = isinstance(lone, FakeNodes)
         self.nodes: FakeNodes = lone if isinstance(lone, FakeNodes) else FakeNodes.around(lone)
         self.node: FakeNode = self.nodes[0]
         options = client_options(self.nodes) if options is None else options
-        self.clients: tuple[ClientMachine, ...] = tuple(ClientMachine(options, rng=rng) for _ in range(clients))
+        self.clients: tuple[ClientMachine, ...] = tuple(make_machine(options, rng=rng) for _ in range(clients))
         self.machine: ClientMachine | Clients = self.clients[0] if clients == 1 else Clients(self.clients)
-        self._options, self._rng = options, rng
+        self._options, self._rng, self._make_machine = options, rng, make_machine
         self._streams_opened = 0
         """Number of streams opened so far."""
         self.is_traced: bool = is_traced
@@ -198,7 +201,7 @@ class Simulation:
             self._report_loss(stream, self.links.pop(stream))
         if not isinstance(self.machine, Clients):
             self.machine = Clients(self.clients, opened=self._streams_opened)
-        client = ClientMachine(self._options, rng=self._rng)
+        client = self._make_machine(self._options, rng=self._rng)
         self.machine.replace(index, client)
         self.clients = (*self.clients[:index], client, *self.clients[index + 1 :])
         self.tick()

@@ -14,6 +14,7 @@ from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.history import MakeNodes, SeedResult, play
+from triclinium_core.testing.tapes import Tapes
 
 REGRESSIONS: Mapping[int, str] = {
     5_007: "a seed address that was no longer a node, and an operation that failed fast",
@@ -35,6 +36,9 @@ PROGRESS_LINES = 10
 Spread = Callable[[Callable[[int], SeedResult], Iterable[int]], Iterable[SeedResult]]
 """Function that runs a function for each seed and yields the results in order, like ``map``; may use processes."""
 
+KeepTapes = Callable[[Sequence[bytes]], Sequence[str]]
+"""Function that writes event tapes to new files, and returns their paths."""
+
 
 def main(
     arguments: Sequence[str],
@@ -43,6 +47,7 @@ def main(
     write: Callable[[str], object],
     spread: Callable[[int], Spread] = lambda jobs: map,
     make_nodes: MakeNodes = FakeNodes,
+    keep_tapes: Callable[[str | None], KeepTapes] = lambda folder: lambda tapes: (),
 ) -> int:
     """Replay one history, or run histories until one breaks a law. Return the exit status: 0, or 1 after a breach.
 
@@ -52,10 +57,11 @@ def main(
         write: prints a line.
         spread: returns a ``Spread`` for a number of processes.
         make_nodes: creates the cluster; a test passes a function whose cluster has a defect.
+        keep_tapes: returns a ``KeepTapes`` for a folder; None for a temporary one. Default: keep no tapes.
     """
     options = _parser().parse_args(arguments)
     if options.seed is not None and options.seeds is None:
-        return _replay(options.seed, make_nodes, write)
+        return _replay(options.seed, make_nodes, write, keep_tapes(options.tapes))
     seeds, title = _chosen(options)
     began = clock()
     total = Figures()
@@ -64,6 +70,7 @@ def main(
         if outcome.law is not None:
             write(f"seeds played: {played:,}, in {clock() - began:.1f} s")
             _show_failure(outcome, outcome.timeline[-LAST_STEPS:], write)
+            _record(outcome, make_nodes, write, keep_tapes(options.tapes))
             return 1
         if played * PROGRESS_LINES // len(seeds) > (played - 1) * PROGRESS_LINES // len(seeds) and played < len(seeds):
             write(f"{played:,} of {len(seeds):,} seeds, {total.operations:,} operations, {clock() - began:.1f} s")
@@ -88,10 +95,11 @@ def _play_on(make_nodes: MakeNodes, seed: int) -> SeedResult:
     return outcome if outcome.law is not None else replace(outcome, timeline=())
 
 
-def _replay(seed: int, make_nodes: MakeNodes, write: Callable[[str], object]) -> int:
+def _replay(seed: int, make_nodes: MakeNodes, write: Callable[[str], object], keep_tapes: KeepTapes) -> int:
     outcome = play(seed, make_nodes)
     if outcome.law is not None:
         _show_failure(outcome, outcome.timeline, write)
+        _record(outcome, make_nodes, write, keep_tapes)
         return 1
     for line in outcome.timeline:
         write(line)
@@ -118,6 +126,19 @@ def _show_failure(outcome: SeedResult, steps: Sequence[str], write: Callable[[st
     write(f"\nto replay it:\n  {PROGRAM} --seed {outcome.seed}")
 
 
+def _record(outcome: SeedResult, make_nodes: MakeNodes, write: Callable[[str], object], keep_tapes: KeepTapes) -> None:
+    """Run a history again with recorded clients, and keep a tape of each."""
+    tapes = Tapes()
+    again = play(outcome.seed, make_nodes, tapes.make_machine)
+    paths = keep_tapes(tapes.contents())
+    if paths:
+        write("\nto replay each client alone:")
+    for path in paths:
+        write(f"  triclinium replay {path}")
+    if again.law != outcome.law:
+        write(f"with recorded clients, it ends differently: {again.law or 'every law holds'}")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
@@ -137,6 +158,11 @@ def _parser() -> argparse.ArgumentParser:
         "--draw", type=_natural, metavar="D", help="draw the seeds from D, after the known seeds that once broke a law"
     )
     parser.add_argument("--jobs", type=_positive, metavar="J", default=1, help="number of processes (default: 1)")
+    parser.add_argument(
+        "--tapes",
+        metavar="DIR",
+        help="folder for the event tapes of a history that breaks a law (default: a new temporary folder)",
+    )
     return parser
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Unpack
 
 import pytest
 
+from triclinium_core.event_tape.replay import replay
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.testing.fakes.answers import CommandAnswer
@@ -19,7 +20,7 @@ from triclinium_core.testing.fakes.fault_conditions import StartConditions
 from triclinium_core.testing.fakes.faults import FaultAfterApplying
 from triclinium_core.testing.fakes.store.state import ClientConnection
 from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, COUNTERS, TEXTS
-from triclinium_core.testing.simulation.simulation_command import main
+from triclinium_core.testing.simulation.simulation_command import KeepTapes, main
 
 SEEDS = 50
 """Number of seeds within which the command finds each defect."""
@@ -139,3 +140,26 @@ def test_command_reproduces_a_lie() -> None:
     assert found[0] in one
     assert len(one) > len(many)
     assert ":\n     0.000  " in one
+
+
+def test_lie_leaves_tapes() -> None:
+    """After a broken law, the tapes of the clients are kept in the folder of the option, and each of them replays."""
+    kept: list[bytes] = []
+
+    def keep_tapes(folder: str | None) -> KeepTapes:
+        assert "there" == folder
+
+        def keep(tapes: Sequence[bytes]) -> Sequence[str]:
+            kept.extend(tapes)
+            return [f"{folder}/{number}" for number, _ in enumerate(tapes)]
+
+        return keep
+
+    printed: list[str] = []
+    arguments = ["--seeds", str(SEEDS), "--tapes", "there"]
+    main(arguments, clock=lambda: 0.0, write=printed.append, make_nodes=cluster_of(Twice), keep_tapes=keep_tapes)
+    results = [replay([tape]) for tape in kept]
+
+    assert [f"  triclinium replay there/{number}" for number, _ in enumerate(kept)] == printed[-len(kept) :]
+    assert {None} == {result.difference for result in results}
+    assert sum(result.calls for result in results) > 10

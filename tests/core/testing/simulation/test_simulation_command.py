@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import runpy
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -135,6 +137,20 @@ def test_invalid_arguments(
 
     assert (2, "") == (left.value.code, captured.out)
     assert named in captured.err
+
+
+@pytest.mark.native
+def test_tapes_are_written_to_new_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each call writes to a new folder that only its owner can read; a failed one prints its cause and no path."""
+    keep_tapes = runpy.run_module(f"{MODULE}.__main__")["keep_tapes"]
+    folder = tmp_path / "new" / "tapes"
+    paths = [Path(path) for _ in range(2) for path in keep_tapes(str(folder))([b"one", b"two"])]
+
+    assert [b"one", b"two"] * 2 == [path.read_bytes() for path in paths]
+    assert 2 == len({path.parent for path in paths})
+    assert {0o700} == {stat.S_IMODE(path.parent.stat().st_mode) for path in paths}
+    assert () == keep_tapes(str(paths[0]))([b"one"])
+    assert "--tapes" in capsys.readouterr().err
 
 
 @pytest.mark.history

@@ -32,12 +32,18 @@ operation endlessly, the timeout ends it, and the demo reports this."""
 
 
 class Stage:
-    """Node and client of the demo, and the recorder of their events."""
+    """Node and client of the demo, and the recorder of their events.
 
-    def __init__(self, nursery: trio.Nursery) -> None:
+    Args:
+        nursery: runs the node.
+        options: options of the node, for the bucket of ``OPTIONS``.
+    """
+
+    def __init__(self, nursery: trio.Nursery, options: FakeNodeOptions = OPTIONS) -> None:
         self._nursery = nursery
+        self._options = options
         self._recorder = Recorder()
-        self._node = RecordedNode(OPTIONS, self._recorder.entries)
+        self._node = RecordedNode(options, self._recorder.entries)
         self._served: FakeCluster | None = None
         """The served node; None until it starts."""
         self._port_holder = _held_port()
@@ -48,7 +54,7 @@ class Stage:
     async def open(self) -> AsyncIterator[None]:
         """Open the client, and record its log. The node is not started yet."""
         with self._port_holder, self._recorder.listening():
-            async with self._client(OPTIONS.password) as self._cluster:
+            async with self._client(self._options.password) as self._cluster:
                 yield
 
     async def play(self, scenario: DemoScenario) -> Play:
@@ -58,7 +64,7 @@ class Stage:
             return await self._perform(scenario, self._cluster)
         await self._start_node()
         if scenario.password_is_wrong:
-            async with self._client(f"not {OPTIONS.password}") as cluster:
+            async with self._client(f"not {self._options.password}") as cluster:
                 return await self._perform(scenario, cluster)
         await self._wait_until_ready()
         return await self._perform(scenario, self._cluster)
@@ -98,7 +104,9 @@ class Stage:
 
     def _client(self, password: str) -> AbstractAsyncContextManager[Cluster]:
         return open_cluster(
-            f"couchbase://{HOST}:{self._port}", PasswordAuthenticator(OPTIONS.username, password), timeouts=TIMEOUTS
+            f"couchbase://{HOST}:{self._port}",
+            PasswordAuthenticator(self._options.username, password),
+            timeouts=TIMEOUTS,
         )
 
     async def _start_node_after_the_first_decision(self) -> None:

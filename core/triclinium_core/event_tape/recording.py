@@ -1,0 +1,204 @@
+"""Client machine that records each call on an event tape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any, Literal
+
+import msgspec
+
+from triclinium_core._version import __version__
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.contract import couchbase, neutral
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.event_tape import lines
+from triclinium_core.event_tape.digest import digest_of, digest_of_context
+from triclinium_core.event_tape.user_code import Ask, Convert, recorded_encoding, recorded_strategy
+from triclinium_core.event_tape.values import encode_value
+from triclinium_core.options import ClientOptions
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.combined.permits import AsyncPermit
+from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest
+
+Write = Callable[[bytes], None]
+"""Function that receives each line with its line break. It must not raise."""
+
+PermitMethod = Literal["acquire", "retry_after"]
+
+_ENCODER = msgspec.json.Encoder()
+_CALLS = (couchbase.OperationSubmitted, couchbase.RequestSubmitted)
+
+
+class RecordedMachine(ClientMachine):
+    """Client machine that passes one line for each call to ``write``. Its decisions are those of ``ClientMachine``.
+
+    The tape contains data and credentials. It replaces user code by stand-ins (``user_code``), which call it.
+
+    Args:
+        options: options of the client.
+        rng: randomness for jitter.
+        write: receives the lines. It must not raise.
+
+    Raises:
+        InvalidArgumentException: the connection string or another option is invalid. Nothing was written.
+    """
+
+    def __init__(self, options: ClientOptions, *, rng: Random, write: Write) -> None:
+        self._book = _Recorder(rng)
+        self._write = write
+        options = replace(options, retry_strategy=recorded_strategy(options.retry_strategy, self._book))
+        super().__init__(options, rng=self._book)
+        given, drawn = encode_value(options), self._book.take_drawn()
+        self._note(lines.Header(lines.FORMAT, __version__, lines.NOTICE, given, drawn))
+
+    def handle(self, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
+        """Process ``event`` as ``ClientMachine`` does, and record it. The exceptions are the same."""
+        book = self._book
+        event = _recorded_event(event, book)
+        written, at = encode_value(event), encode_value(now)
+        book.begin()
+        try:
+            actions = super().handle(event, now)
+        except Exception as error:
+            digest = f"raised {type(error).__name__}", *digest_of((), self.wakeup)
+            self._note(lines.EventLine(at, written, digest, book.take_answers(), book.take_drawn()))
+            raise
+        digest = digest_of(actions, self.wakeup)
+        self._note(lines.EventLine(at, written, digest, book.take_answers(), book.take_drawn()))
+        return [self._recorded_action(action) for action in actions]
+
+    def error_context(self, token: neutral.Token, now: float) -> ErrorContext | None:
+        """Return the error context as ``ClientMachine`` does, and record the call, because it may change the state."""
+        context = super().error_context(token, now)
+        digest = digest_of_context(context)
+        self._note(lines.CallLine("error_context", encode_value(now), digest, encode_value(token)))
+        return context
+
+    def last_reports(self, now: float | None = None) -> Sequence[couchbase.ReportTelemetry]:
+        """Return and clear the reports as ``ClientMachine`` does, and record the call."""
+        reports = super().last_reports(now)
+        self._note(lines.CallLine("last_reports", encode_value(now), digest_of(reports, self.wakeup)))
+        return reports
+
+    def _note(self, line: lines.Header | lines.Line) -> None:
+        encoded = _ENCODER.encode(line)
+        if len(encoded) > lines.LINE_SIZE_MAX:
+            reason = f"a line of {len(encoded)} bytes exceeds the maximum, {lines.LINE_SIZE_MAX}"
+            self._write(_ENCODER.encode(lines.EndLine(reason)) + b"\n")
+            self._write = _discard
+            return
+        self._write(encoded + b"\n")
+
+    def _recorded_action(self, action: couchbase.Action) -> couchbase.Action:
+        """Return the action with a permit that records the answers of its asynchronous strategy."""
+        if isinstance(action, neutral.AcquirePermit) and isinstance(action.permit, AsyncPermit):
+            return msgspec.structs.replace(action, permit=_RecordedPermit(action.permit, action.token, self))
+        if isinstance(action, neutral.ConsultStrategy) and isinstance(action.strategy, AsyncPermit):
+            return msgspec.structs.replace(action, strategy=_RecordedPermit(action.strategy, action.token, self))
+        return action
+
+    def permit_changed(self, token: neutral.Token, method: PermitMethod, *, is_over: bool) -> None:
+        """Record that the driver begins to await a permit, or the answer of its strategy, if there is one."""
+        answers = self._book.take_answers() if is_over else ()
+        if answers or not is_over:
+            self._note(lines.PermitLine(token, method, answers))
+
+
+class _RecordedPermit(AsyncPermit):
+    """Permit for the driver. No other task runs between the answer of the asynchronous strategy and its line."""
+
+    def __init__(self, permit: AsyncPermit, token: neutral.Token, machine: RecordedMachine) -> None:
+        super().__init__(permit.strategy, None)
+        self._permit = permit
+        self._operation = token
+        self._machine = machine
+
+    async def acquire(self) -> RetryAction:
+        self._machine.permit_changed(self._operation, "acquire", is_over=False)
+        try:
+            return await self._permit.acquire()
+        finally:
+            self._machine.permit_changed(self._operation, "acquire", is_over=True)
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        self._machine.permit_changed(self._operation, "retry_after", is_over=False)
+        try:
+            return await self._permit.retry_after(request, reason)
+        finally:
+            self._machine.permit_changed(self._operation, "retry_after", is_over=True)
+
+    async def record(self) -> None:
+        await self._permit.record()
+
+
+class _Recorder:
+    """Book that calls user code and keeps the answers and the random numbers for the next line."""
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+        self._numbers = count(1)
+        self._answers: list[lines.Answer] = []
+        self._drawn: list[object] = []
+        self._is_in_user_code = False
+
+    def begin(self) -> None:
+        """Forget what happened since the last line: the machine did not see it."""
+        self._answers, self._drawn = [], []
+
+    def take_answers(self) -> tuple[lines.Answer, ...]:
+        answers, self._answers = tuple(self._answers), []
+        return answers
+
+    def take_drawn(self) -> tuple[object, ...]:
+        drawn, self._drawn = tuple(self._drawn), []
+        return drawn
+
+    def number(self) -> int:
+        return next(self._numbers)
+
+    def random(self) -> float:
+        value = self._rng.random()
+        if not self._is_in_user_code:
+            self._drawn.append(encode_value(value))
+        return value
+
+    def answer(self, of: str, ask: Ask, note: Convert, again: Convert) -> Any:
+        self._is_in_user_code = True
+        try:
+            given = ask()
+        except Exception as error:
+            self._answers.append(lines.Answer(of, raised=encode_value(error)))
+            raise
+        finally:
+            self._is_in_user_code = False
+        self._answers.append(lines.Answer(of, encode_value(note(given))))
+        return given
+
+    async def awaited(self, of: str, ask: Ask, note: Convert, again: Convert) -> Any:
+        try:
+            given = await ask()
+        except Exception as error:
+            self._answers = [lines.Answer(of, raised=encode_value(error))]
+            raise
+        self._answers = [lines.Answer(of, encode_value(note(given)))]
+        return given
+
+
+def _recorded_event(event: Any, book: _Recorder) -> Any:
+    """Return the event with stand-ins for its user code."""
+    if type(event) is couchbase.OperationsSubmitted:
+        return couchbase.OperationsSubmitted(tuple(_recorded_event(each, book) for each in event.submissions))
+    if type(event) not in _CALLS:
+        return event
+    changes: dict[str, object] = {}
+    if event.retry_strategy is not None:
+        changes["retry_strategy"] = recorded_strategy(event.retry_strategy, book)
+    if callable(getattr(event, "encoding", None)):
+        changes["encoding"] = recorded_encoding(event.encoding, book)
+    return msgspec.structs.replace(event, **changes) if changes else event
+
+
+def _discard(line: bytes) -> None:
+    """Drop a line after the end of the recording."""

@@ -1,0 +1,178 @@
+"""Replay of recorded clients: agreement, the first difference, and user code that is answered from the tape."""
+
+from __future__ import annotations
+
+import json
+import re
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from tests.core.event_tape.tapes import PLANTED, Fickle, lines_of, small_tape
+from tests.rows import rows
+from triclinium_core import __version__
+from triclinium_core.contract import couchbase
+from triclinium_core.decision_tape.reading import TapeError
+from triclinium_core.event_tape import digest, lines, recording
+from triclinium_core.event_tape.replay import replay
+from triclinium_core.kv.operation.document_operations import Get, Keyspace
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.retry import backoff
+from triclinium_core.retry.backoff import ConstantRandom
+from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.testing.simulation.history import play
+from triclinium_core.testing.tapes import Tapes
+
+HISTORIES = (3, 4, 7, 21)
+"""Seeds of histories with services, several clients, and synchronous and asynchronous token strategies."""
+
+
+@pytest.mark.parametrize("seed", HISTORIES)
+def test_histories_of_the_simulation_agree(seed: int) -> None:
+    """Recording changes nothing in a history with faults, and the replay of every client agrees."""
+    recorded_by = Tapes()
+    plain = play(seed)
+    recorded = play(seed, make_machine=recorded_by.make_machine)
+    tapes = lines_of(recorded_by)
+
+    assert (None, plain.timeline) == (recorded.law, recorded.timeline)
+    assert [len(tape) - _permit_lines(tape) - 1 for tape in tapes] == [replay(tape).calls for tape in tapes]
+
+
+def _permit_lines(tape: Sequence[bytes]) -> int:
+    return sum(line.startswith(b'{"line":"permit"') for line in tape)
+
+
+def test_user_code_is_answered_from_the_tape() -> None:
+    """A strategy and a backoff of the user see what they see without a tape, and are not called in the replay."""
+    strategy = Fickle()
+    tape = small_tape(strategy)
+    asked = len(strategy.asked)
+    result = replay(tape)
+
+    assert (len(tape) - 1, None) == (result.calls, result.difference)
+    assert (asked, {strategy}) == (len(strategy.asked), {request.retry_strategy for request in strategy.asked})
+    for answer in ("retry_after", "backoff", '"$error":["LookupError"'):
+        assert answer in b"".join(tape).decode()
+
+
+def test_digests_have_no_document() -> None:
+    """No value of a document occurs in a digest, and every kind of action has one."""
+    tape = small_tape()
+
+    assert 0 < sum(b"rows " in line for line in tape)
+    assert [] == [line for line in tape if PLANTED.encode() in re.sub(rb'^.*"digest":', b"", line)]
+    assert set(typing.get_args(couchbase.Action)) == digest._DIGESTS.keys()
+
+
+def test_a_changed_rule_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another delay of the default backoff is the first difference, with both delays."""
+    tape = small_tape()
+    first = next(number for number, line in enumerate(tape, 1) if b"KV_TEMPORARY_FAILURE after 0.001" in line)
+    monkeypatch.setattr(backoff.ExponentialBackoff, "__call__", lambda self, retries, rng: 0.25)
+    difference = replay(tape).difference
+
+    assert difference is not None
+    assert (first, "BytesReceived") == (difference.line, difference.call.split()[0])
+    assert "after 0.001" in " ".join(difference.recorded)
+    assert "after 0.25" in " ".join(difference.replayed)
+    assert f"line {first}" in str(difference)
+
+
+@rows(
+    ("field", "edit", "shown"),
+    [
+        ("answers", lambda answers: [], "instead of nothing"),
+        ("answers", lambda answers: [*answers, {"of": "9 abandon"}], "no call of 9 abandon"),
+        ("answers", lambda answers: [{**answers[0], "of": "9 abandon"}], "instead of 9 abandon"),
+        ("random", lambda drawn: [*drawn, 0.5], "1 random numbers fewer"),
+        ("random", lambda drawn: [], "a further random number"),
+        ("now", lambda now: -1.0, "raised InvalidArgumentException"),
+    ],
+)
+def test_differences_name_their_cause(field: str, edit: Callable[[Any], object], shown: str) -> None:
+    """A call of user code or a random number that the tape lacks, or has too many of, and an exception are named."""
+    tape = [json.loads(line) for line in small_tape()]
+    at = next(at for at, line in enumerate(tape) if at > 1 and line.get(field))
+    tape[at][field] = edit(tape[at][field])
+    difference = replay(json.dumps(line).encode() + b"\n" for line in tape).difference
+
+    assert difference is not None
+    assert at + 1 == difference.line
+    assert shown in " ".join(difference.replayed)
+
+
+def test_exceptions_of_handle_agree() -> None:
+    """A submission that the machine refuses is on the tape with its exception, and the replay refuses it too."""
+    tape: list[bytes] = []
+    options = ClientOptions(connection_string="couchbase://127.0.0.1", authenticator=PasswordAuthenticator("u", "p"))
+    machine = recording.RecordedMachine(options, rng=ConstantRandom(0.5), write=tape.append)
+    submitted = couchbase.OperationSubmitted(1, Get(Keyspace("travel"), "k"))  # type: ignore[arg-type]
+    machine.handle(submitted, 1.0)
+    with pytest.raises(InvalidEvent):
+        machine.handle(submitted, 1.0)
+    machine.error_context(1, 1.5)  # type: ignore[arg-type]
+    machine.last_reports(2.0)
+
+    assert b"raised InvalidEvent" in tape[2]
+    assert (4, None) == (replay(tape).calls, replay(tape).difference)
+
+
+def test_a_large_event_ends_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an event beyond the maximum line, the tape ends with the reason; the calls before it agree."""
+    monkeypatch.setattr(lines, "LINE_SIZE_MAX", 4_000)
+    tape = small_tape()
+    result = replay(tape)
+
+    assert (len(tape) - 2, None) == (result.calls, result.difference)
+    assert "exceeds the maximum, 4000" in str(result.ending)
+
+
+def test_other_versions_of_the_core_are_reported() -> None:
+    """A tape of another core version is replayed; the result names that version."""
+    tape = small_tape()
+    other = [tape[0].replace(f'"core":"{__version__}"'.encode(), b'"core":"9.9"'), *tape[1:]]
+
+    assert ("9.9", None) == (replay(other).core, replay(other).difference)
+
+
+@rows(
+    ("header", "named"),
+    [
+        (b"", "expected the header"),
+        (b"{}", "expected the header"),
+        (b'{"tape":"decisions","version":1}', "'decisions'; expected 'events'"),
+        (b'{"tape":"events","version":2}', "version 2"),
+        (b'{"tape":"events","version":1}', "expected the header"),
+        (
+            b'{"tape":"events","version":1,"core":"1","notice":"","options":{"$":"Keyspace","bucket":"b"}}',
+            "ClientOptions",
+        ),
+        (b'{"tape":"events","version":1,"core":"1","notice":"","options":{"$":"ClientOptions"}}', "ClientOptions"),
+    ],
+)
+def test_bad_headers_are_refused(header: bytes, named: str) -> None:
+    """A header of another kind, of a newer format or without valid options raises TapeError for line 1."""
+    with pytest.raises(TapeError, match=rf"line 1: .*{re.escape(named)}"):
+        replay([header + b"\n"])
+
+
+def test_long_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line beyond the maximum is refused before its end is read."""
+    monkeypatch.setattr(lines, "LINE_SIZE_MAX", 100_000)
+    tape = small_tape()
+    read = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal read
+        yield tape[0]
+        while True:
+            read += 1
+            yield b"x" * 10_000
+
+    with pytest.raises(TapeError, match="line 2: "):
+        replay(endless())
+
+    assert read < 15
