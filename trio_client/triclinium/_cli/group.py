@@ -17,8 +17,10 @@ COMMANDS: Mapping[str, str] = {
     "explain": "triclinium._cli.explain.explain_command",
     "ping": "triclinium._cli.ping.ping_command",
     "query": "triclinium._cli.query.query_command",
+    "replay": "triclinium._cli.replay.replay_command",
     "serve": "triclinium._cli.serve.serve_command",
     "simulate": "triclinium._cli.simulate.simulate_command",
+    "timeline": "triclinium._cli.timeline.timeline_command",
 }
 """Module of each command. The module defines the command under the command's name."""
 

@@ -14,11 +14,12 @@ from triclinium._cli.demo.checks import check
 from triclinium._cli.demo.recorder import ClientDecided, ConnectionReported, NodeTook, Play
 from triclinium._cli.demo.scenarios import QUERY, SCENARIOS
 from triclinium._cli.demo.show import REASON_WIDTH, Judged, Screen
-from triclinium._cli.demo.timeline import ClientDecision, Source, TimelineRow, rows_of
+from triclinium._cli.demo.timeline import ClientDecision, TimelineRow, rows_of
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Service, Status
 from triclinium_core.testing import LoggedCommand
 from triclinium_core.testing.fakes import faults
+from triclinium_core.timeline import Source
 
 GOOD: Judged = (PLAY, check(PLAY))
 WORSE = replace(PLAY, answer="undone")

@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from rich.console import Console, RenderableType
-from rich.padding import Padding
+from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from triclinium._cli._timeline_screen import STYLES, TimelineScreen, indented, moment, timeline_table
 from triclinium._cli.demo.checks import Check
 from triclinium._cli.demo.recorder import Play
 from triclinium._cli.demo.scenarios import SUCCESS
-from triclinium._cli.demo.timeline import ClientDecision, Source, TimelineRow, rows_of
+from triclinium._cli.demo.timeline import ClientDecision, TimelineRow, rows_of
 
 Judged = tuple[Play, Sequence[Check]]
 
-READABLE_WIDTH = 110
-"""Maximum width in columns: longer lines are hard to read."""
-PIPED_WIDTH = 100
-
-STYLES: Mapping[Source, str] = {
-    Source.CALLER: "bold",
-    Source.CLIENT: "cyan",
-    Source.NETWORK: "blue",
-    Source.NODE: "magenta",
-}
-TIME_WIDTH = len("999.9 ms")
-SOURCE_WIDTH = max(map(len, Source))
 REASON_WIDTH = 33
 """Length of the longest reason in the demo, and a space. Columns of fixed width align all timelines."""
 DELAYS_WIDTH = 12
 """Remaining width of an 80-column screen, for the delays of several consecutive retries."""
 
 
-class Screen:
-    """Printer of the demo: in colours on a terminal, elsewhere as plain text without trailing spaces.
+class Screen(TimelineScreen):
+    """Printer of the demo.
 
     Args:
         console: console to print to; default: standard output.
     """
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = Console() if console is None else console
-        self._console.width = min(self._console.width, READABLE_WIDTH) if self._console.is_terminal else PIPED_WIDTH
-        speaks_unicode = self._console.encoding.lower().startswith("utf")
-        self._arrow = "\N{RIGHTWARDS ARROW}" if speaks_unicode else "->"
-        self._tick = "\N{CHECK MARK}" if speaks_unicode else "ok"
-        self._cross = "\N{BALLOT X}" if speaks_unicode else "NO"
+        super().__init__(console)
+        self._tick = "\N{CHECK MARK}" if self._speaks_unicode else "ok"
+        self._cross = "\N{BALLOT X}" if self._speaks_unicode else "NO"
 
     def opening(self) -> None:
         """Print the introduction."""
@@ -61,22 +46,17 @@ class Screen:
 
     def scenario(self, number: int, play: Play, checks: Sequence[Check]) -> None:
         """Print one scenario, and its differences from the requirements of the RFC."""
-        timeline = Table.grid(
-            Column(justify="right", style="dim", no_wrap=True, width=TIME_WIDTH),
-            Column(no_wrap=True, width=SOURCE_WIDTH),
-            Column(),
-            padding=(0, 2, 0, 0),
-        )
+        timeline = timeline_table()
         for row, delays in _folded(rows_of(play)):
-            timeline.add_row(_moment(row.at_ms), Text(row.source, STYLES[row.source]), self._event(row, delays))
+            timeline.add_row(moment(row.at_ms), Text(row.source, STYLES[row.source]), self._event(row, delays))
         timeline.rows[-1].style = "green" if play.outcome == SUCCESS else "yellow"
         self._print(Text())
         self._print(Text.assemble(self._mark(checks), f" {number}. ", (play.scenario.title, "bold")))
-        self._print(_indented(Text(play.scenario.clause, "dim"), 4))
-        self._print(_indented(timeline, 2))
+        self._print(indented(Text(play.scenario.clause, "dim"), 4))
+        self._print(indented(timeline, 2))
         for check in checks:
             if not check.holds:
-                self._print(_indented(self._difference(check), 4))
+                self._print(indented(self._difference(check), 4))
 
     def summary(self, judged: Sequence[Judged], seconds: float, missing: int) -> None:
         """Print an overview of all scenarios, and in the last line whether all requirements are met."""
@@ -112,14 +92,6 @@ class Screen:
     def _difference(self, check: Check) -> Text:
         return Text(f"{self._cross} {check.name}: demanded {check.demanded}; observed {check.observed}", "bold red")
 
-    def _print(self, what: RenderableType) -> None:
-        if self._console.is_terminal:
-            self._console.print(what)
-            return
-        with self._console.capture() as captured:
-            self._console.print(what)
-        self._console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
-
 
 def _folded(rows: Iterable[TimelineRow]) -> Iterator[tuple[TimelineRow, str]]:
     """Yield the rows. Of several consecutive retries, yield only the first, with all their delays."""
@@ -134,14 +106,6 @@ def _folded(rows: Iterable[TimelineRow]) -> Iterator[tuple[TimelineRow, str]]:
 def _in_short(delays: Sequence[str]) -> str:
     listed = ", ".join(delays)
     return listed if len(listed) <= DELAYS_WIDTH else f"{delays[0]} ... {delays[-1]}"
-
-
-def _moment(at_ms: float) -> str:
-    return f"{at_ms:.1f} ms" if at_ms < 999.95 else f"{at_ms:.0f} ms"
-
-
-def _indented(what: RenderableType, columns: int) -> Padding:
-    return Padding(what, (0, 0, 0, columns), expand=False)
 
 
 def _all_hold(checks: Sequence[Check]) -> bool:

@@ -13,16 +13,7 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Status, status_name
 from triclinium_core.testing import ERROR_MAP, LoggedCommand, LoggedRequest
 from triclinium_core.testing.fakes.faults import HangUpAfterApplying, HangUpBeforeApplying, HangUpMidReply
-
-
-@unique
-class Source(StrEnum):
-    """Actor of a row."""
-
-    CALLER = "caller"
-    CLIENT = "client"
-    NETWORK = "network"
-    NODE = "node"
+from triclinium_core.timeline import Source
 
 
 @unique

@@ -1,0 +1,83 @@
+"""Command ``triclinium replay``: its output and exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.core.event_tape.tapes import small_tape
+from tests.rows import rows
+from triclinium._cli.group import main
+from triclinium_core import __version__
+
+
+@pytest.fixture(scope="module")
+def tape() -> bytes:
+    """Return a recorded tape."""
+    return b"".join(small_tape())
+
+
+def replayed(tape: bytes) -> Result:
+    """Run the command with a tape on standard input."""
+    return CliRunner().invoke(main, ["replay", "-"], input=tape)
+
+
+def test_agreement_exits_with_zero(tape: bytes, tmp_path: Path) -> None:
+    """A tape that agrees is a line with the number of calls, from a file or standard input."""
+    path = tmp_path / "tape"
+    path.write_bytes(tape)
+    calls = tape.count(b"\n") - 1
+    from_file = CliRunner().invoke(main, ["replay", str(path)])
+
+    assert (
+        0,
+        f"agreement: {calls} calls of the machine return the same actions\n",
+    ) == (
+        from_file.exit_code,
+        from_file.output,
+    )
+    assert from_file.output == replayed(tape).output
+
+
+def test_a_difference_exits_with_one(tape: bytes) -> None:
+    """The first difference is shown with both digests; escapes on the tape are not sent to the terminal."""
+    result = replayed(tape.replace(b"hello #1", b"\\u001b[31mhello #9", 1))
+
+    assert 1 == result.exit_code
+    assert "StreamOpened at 0.0" in result.stdout
+    assert r"-send 1: 265 bytes: \x1b[31mhello #9" in result.stdout
+    assert "+send 1: 265 bytes: hello #1" in result.stdout
+    assert "\x1b" not in result.output
+
+
+def test_other_versions_are_warned_of(tape: bytes) -> None:
+    """A tape of another core version is replayed after a warning on standard error."""
+    result = replayed(tape.replace(f'"core":"{__version__}"'.encode(), b'"core":"9.9\\u001b"', 1))
+
+    assert (0, True, True) == (result.exit_code, "9.9" in result.stderr, "\x1b" not in result.stderr)
+
+
+@rows(
+    ("tape", "named"),
+    [
+        (b"", "line 1"),
+        (b"\x00\xff", "line 1"),
+        (b'{"tape":"events","version":99}\n', "version 99"),
+        (b'{"tape":"\\u001b[31m","version":1}\n', "header of a decision tape"),
+        (b"x" * 3_000_000, "line 1"),
+    ],
+)
+def test_unreadable_tapes_exit_with_two(tape: bytes, named: str) -> None:
+    """A file that is no tape, or of a newer format, exits with 2 and one printable line that names the line."""
+    result = replayed(tape)
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert named in result.stderr
+    assert result.stderr.rstrip("\n").isprintable()
+
+
+def test_missing_files_exit_with_two() -> None:
+    """A path without a file exits with 2."""
+    assert 2 == CliRunner().invoke(main, ["replay", "/no/such/tape"]).exit_code

@@ -1,0 +1,1 @@
+"""``triclinium timeline``: what happened to operations, requests and connections on a tape."""
