@@ -368,6 +368,7 @@ def test_no_operation_is_left_out() -> None:
     tested |= {f"BinaryCollection.{operation.name}" for operation in BINARY_OPERATIONS}
     # These calls perform several operations each; test_replicas.py tests them.
     tested |= {"Collection.get_any_replica", "Collection.lookup_in_any_replica"}
+    tested |= {"Cluster.save_tape"}  # test_decision_tape.py tests it.
     tested |= {*of_health.CALLS, *(of_services.CALLS.keys() - {"Cluster.query"})}
 
     assert found == tested

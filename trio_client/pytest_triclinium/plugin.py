@@ -1,6 +1,7 @@
 """Fixtures for the tests of an application: a fake cluster, and a client of it, for each test that requests them.
 
-The plugin also warns about a state machine with the mark ``trio``.
+The plugin also warns about a state machine with the mark ``trio``. Its option ``--triclinium-tape`` keeps event tapes of
+failed tests.
 
 pytest loads this module in every project that has triclinium installed, so the module imports Trio and the client only
 when a test uses a fixture. The fixtures are asynchronous: pytest-trio runs them, or AnyIO's plugin with Trio as its
@@ -12,9 +13,12 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_triclinium.tapes import TapesOfTests
 
 if TYPE_CHECKING:
     from triclinium import Cluster
@@ -32,8 +36,30 @@ class TrioStateMachineWarning(pytest.PytestWarning):
     """Warning about a ``KVStateMachine`` whose ``TestCase`` has the mark ``trio``, with which pytest-trio fails it."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of event tapes."""
+    parser.getgroup("triclinium").addoption(
+        "--triclinium-tape",
+        metavar="DIR",
+        help="Record every triclinium client, and keep the event tapes of failed tests in a new folder inside DIR. "
+        "They contain the data and credentials of the test. Without the option, only a failed KVStateMachine leaves a "
+        "tape, in a temporary folder.",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers."""
+    """Register the markers and the event tapes.
+
+    Raises:
+        pytest.UsageError: the folder of the tapes cannot be created.
+    """
+    folder = config.getoption("--triclinium-tape")
+    try:
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise pytest.UsageError(f"--triclinium-tape={folder} is no folder for tapes: {error}") from error
+    config.pluginmanager.register(TapesOfTests(folder), "triclinium_tapes")
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}(**arguments): {meaning}")
 

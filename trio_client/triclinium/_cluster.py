@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractAsyncContextManager
 
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
@@ -17,6 +18,7 @@ from triclinium._management.users import UserManager
 from triclinium._services.analytics import AnalyticsQueries
 from triclinium._services.query import Queries
 from triclinium._services.search import Searches
+from triclinium._tapes.tape import path_of
 from triclinium_core.client.health.statistics import ClientStatistics
 from triclinium_core.kv.operation.document_operations import Keyspace, Noop
 from triclinium_core.kv.operation.reports import DiagnosticsResult
@@ -96,6 +98,28 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
     def statistics(self) -> ClientStatistics:
         """Return a snapshot of connections and counters; the last snapshot if the cluster is closed."""
         return self._driver.statistics()
+
+    async def save_tape(self, path: str | os.PathLike[str]) -> None:
+        """Save the ring of ``DecisionTape.ring()``, with the operations that are open now, to a file. A checkpoint.
+
+        Only the owner can read the file. An existing file is replaced at the end.
+
+        Raises:
+            InvalidArgumentException: the cluster was opened without a tape, or with one that writes its own file; or
+                ``path`` is not a path.
+            OSError: the file cannot be written.
+
+        Cancellation: a write that has begun is completed first.
+        """
+        await self._driver.recording().save(path_of(path, "path"))
+
+    def tape_pseudonym(self, key: str) -> str:
+        """Return the pseudonym of a document's key on this cluster's tape.
+
+        Raises:
+            InvalidArgumentException: the cluster was opened without a tape, or with one without pseudonyms.
+        """
+        return self._driver.recording().pseudonym(key)
 
     def diagnostics(self, *, report_id: str | None = None) -> DiagnosticsResult:
         """Return the state of each connection and the time since its last response. Nothing is sent.

@@ -18,6 +18,7 @@ from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._cluster_driver.log import Log
 from triclinium._driver.connector import TcpConnector
 from triclinium._driver.streams import new_nonce
+from triclinium._tapes.tape import Tape
 from triclinium._telemetry.telemetry import Telemetry
 from triclinium.abc import Connector, Resolver
 from triclinium_core import errors
@@ -53,6 +54,7 @@ def open_cluster(
     tracer: RequestTracer | ThresholdLoggingTracer | None = ThresholdLoggingTracer(),
     meter: Meter | LoggingMeter | None = LoggingMeter(),
     orphans: OrphanReporter | None = OrphanReporter(),
+    tape: Tape | None = None,
 ) -> AbstractAsyncContextManager[Cluster]:
     """Open a cluster for the block; leaving the block closes all its connections immediately.
 
@@ -95,9 +97,11 @@ def open_cluster(
         meter: receives the durations of operations. The default logs a summary every ten minutes. None disables it.
         orphans: logs responses that arrive after their operation ended. The default logs samples every ten seconds.
             None disables it.
+        tape: records what happens in the client: a ``DecisionTape`` or an ``EventTape``. None, the default, records
+            nothing.
 
     Raises:
-        InvalidArgumentException: an argument is wrong.
+        InvalidArgumentException: an argument is wrong, or the file of the tape cannot be created.
         InternalError: on leaving: a background task crashed and cancelled the block.
 
     Cancellation: cancels the block, not the connections. Cleanup code can still write from a shielded scope.
@@ -129,6 +133,7 @@ def open_cluster(
         redact_logs=redact_logs,
         tracer=users_tracer(tracer),
         meter=users_meter(meter),
+        tape=tape,
     )
     return running(driver, connection_string)
 
@@ -150,10 +155,11 @@ class CoreArguments(TypedDict, total=False):
 
 
 class ClientArguments(CoreArguments, total=False):
-    """Options of the core, and the tracer, the meter and the orphan reporter: the core's own or the user's."""
+    """Options of the core, the tracer and the meter, which are the core's own or the user's, and the tape."""
 
     tracer: RequestTracer | ThresholdLoggingTracer | None
     meter: Meter | LoggingMeter | None
+    tape: Tape | None
 
 
 class ClusterArguments(ClientArguments, total=False):
@@ -193,15 +199,21 @@ def make_driver(
     meter: Meter | None = None,
     rng: random.Random | None = None,
     make_nonce: Callable[[], str] = new_nonce,
+    tape: Tape | None = None,
 ) -> ClusterDriver:
     """Return a driver with the real machine. Tests pass their own randomness.
 
     Raises:
-        InvalidArgumentException: ``redact_logs`` is not a bool, or the machine refuses an option.
+        InvalidArgumentException: ``redact_logs`` is not a bool, the machine refuses an option, or ``tape`` is invalid.
     """
     log = Log(redact=check_flag(redact_logs, "redact_logs"))
     options = replace(options, tls_is_verified=verifies_tls(connector))
-    machine = ClientMachine(options, rng=rng if rng is not None else random.Random())
+    check_type(tape, "tape", Tape, NoneType)
+    if tape is None and Tape.make_default is not None:
+        tape = Tape.make_default(options)
+    rng = rng if rng is not None else random.Random()
+    recording = None if tape is None else tape.record(options, rng=rng, warn=log.tape_problem)
+    machine = ClientMachine(options, rng=rng) if recording is None else recording.machine
     log.options(parse_connection_string(options.connection_string).over(options))
     telemetry = None
     if tracer is not None or meter is not None:
@@ -216,6 +228,7 @@ def make_driver(
         measures_encoding=options.tracer is not None or options.orphans is not None,
         make_nonce=make_nonce,
         call_timeout=options.timeouts.management,
+        recording=recording,
     )
 
 

@@ -26,6 +26,7 @@ from triclinium._deadlines import AbandonedOperation, Report, abandon_reason, le
 from triclinium._driver.machine_driver import MachineDriver
 from triclinium._driver.streams import new_nonce
 from triclinium._driver.waiters import CollectedWaiter, Collector, Waiter
+from triclinium._tapes.tape import Recording
 from triclinium._telemetry.calls import Calls
 from triclinium._telemetry.telemetry import Telemetry
 from triclinium._telemetry.wrapping import SharedCall
@@ -62,7 +63,7 @@ from triclinium_core.contract.couchbase import (
 from triclinium_core.contract.neutral import ReportStrategyError, Token
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import InternalError, TimeoutException
+from triclinium_core.errors import InternalError, InvalidArgumentException, TimeoutException
 from triclinium_core.kv.operation.document_operations import DocumentOperation, Operation
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.reports import DiagnosticsResult
@@ -93,6 +94,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         measures_encoding: whether to pass the encoding times of payloads to the machine.
         resolver: looks up the names of clusters; DNS if None.
         make_nonce: returns entropy for SCRAM, one nonce for each stream.
+        recording: recording of the client; None without a tape.
     """
 
     _NAME = "cluster"
@@ -109,6 +111,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         resolver: Resolver | None = None,
         make_nonce: Callable[[], str] = new_nonce,
         call_timeout: float = math.inf,
+        recording: Recording | None = None,
     ) -> None:
         self.call_timeout: float = call_timeout
         """Time limit in seconds of a call that makes several operations or requests. The call applies the limit."""
@@ -121,6 +124,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         self.replica_count: Callable[[str | None], int | None] = machine.replica_count
         self.telemetry: Telemetry | None = telemetry
         self.measures_encoding: bool = measures_encoding
+        self._tape_recording = recording
         self._cluster_machine = machine
         self._connector = connector
         self._log = log
@@ -154,6 +158,8 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     def _start(self) -> None:
         self._nursery.start_soon(self._submit_together)
+        if self._tape_recording is not None:
+            self._tape_recording.start(self._nursery)
         super()._start()
 
     @trio.lowlevel.enable_ki_protection
@@ -166,6 +172,8 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         # Also end requests whose rows are being read and whose reader is not waiting at this moment.
         self._calls.end_all(self._ending("its rows were not read to the end"))
         self.subscriptions.close()
+        if self._tape_recording is not None:
+            self._tape_recording.close()
 
     def _finish(self) -> None:
         # Abandon requests in flight: they keep strategies and the client alive, and the garbage collector skips them.
@@ -427,6 +435,18 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         """Return the machine's snapshot."""
         return self._cluster_machine.statistics()
 
+    def recording(self) -> Recording:
+        """Return the recording of the client.
+
+        Raises:
+            InvalidArgumentException: the cluster was opened without a tape.
+        """
+        if self._tape_recording is None:
+            raise InvalidArgumentException(
+                "the cluster has no tape; open it with tape=DecisionTape.ring()", parameter="tape"
+            )
+        return self._tape_recording
+
     def diagnostics(self, report_id: str) -> DiagnosticsResult:
         """Return the machine's report.
 
@@ -541,6 +561,8 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     def _fail(self, action: FailOperation) -> None:
         if isinstance(action.error, TimeoutException):
             self._reports.timeout(action.token, action.error)
+        if self._tape_recording is not None:
+            self._tape_recording.failed(action.error)
         self._settle(action.token, None, action.error)
 
     def _settle(self, token: Token, result: Outcome | None, error: Exception | None) -> Waiter[Asked, Outcome] | None:

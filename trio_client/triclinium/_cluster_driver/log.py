@@ -20,6 +20,8 @@ of a ``fail_after`` block that abandoned operations. A message contains up to te
 operation at WARNING, ``triclinium.meter`` logs durations of operations at INFO. Each line is the JSON of SDK-RFC 0067
 and nothing else.
 
+``triclinium.tape`` logs at WARNING that a tape could not be written.
+
 Every message is printable, has no line break and has a bounded length, whatever a node, a caller or a key
 contains.
 With ``redact``, user data is inside ``<ud>…</ud>``: document ids, sub-document paths, statements and names of their
@@ -45,6 +47,7 @@ from triclinium_core.shown import beginning, printable, printable_json
 retry_logger = logging.getLogger("triclinium.retry")
 connection_logger = logging.getLogger("triclinium.connection")
 timeout_logger = logging.getLogger("triclinium.timeout")
+tape_logger = logging.getLogger("triclinium.tape")
 
 # Without a handler, Python prints warnings on standard error in programs that do not configure logging.
 logging.getLogger("triclinium").addHandler(logging.NullHandler())
@@ -156,6 +159,10 @@ class Log:
         """Log the summary of the operations of an interval."""
         logger, level = _TELEMETRY[report.kind]
         logger.log(level, "%s", printable_json(report.text))
+
+    def tape_problem(self, problem: str) -> None:
+        """Log that a tape could not be written."""
+        tape_logger.warning("%s", printable(problem))
 
     def _fields(self, report: ReportRetry | ReportRefusal) -> dict[str, object]:
         request = report.request

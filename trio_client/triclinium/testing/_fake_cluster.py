@@ -72,6 +72,7 @@ class FakeCluster:
         nonces = count(1)
         tracer, meter = users_tracer(arguments.get("tracer")), users_meter(arguments.get("meter"))
         of_core: dict[str, Any] = {**arguments}
+        tape = of_core.pop("tape", None)
         # If the caller passes a tracer or a meter, the driver uses it, and the core must not collect the same data.
         of_core |= {"tracer": None} if tracer is not None else {}
         of_core |= {"meter": None} if meter is not None else {}
@@ -82,6 +83,7 @@ class FakeCluster:
             options,
             connector=self.connector,
             redact_logs=redact_logs,
+            tape=tape,
             tracer=tracer,
             meter=meter,
             rng=random.Random(seed),

@@ -1,0 +1,1 @@
+"""Tapes of a client: options, files, and what writes them."""
