@@ -19,6 +19,15 @@ genuine_import_module = importlib.import_module
 
 def main(prefix: str, refused: frozenset[str], excused: frozenset[str], modules: Sequence[str]) -> int:
     """Import the modules under guard and return the exit status."""
+    refusals = guard(prefix, refused, excused)
+    for module in modules:
+        genuine_import_module(module)
+    sys.stdout.write("".join(f"{refusal}\n" for refusal in refusals))
+    return bool(refusals)
+
+
+def guard(prefix: str, refused: frozenset[str], excused: frozenset[str]) -> list[str]:
+    """Guard all imports of this process from now on. Return the list to which each refused import is added."""
     refusals: list[str] = []
 
     def check(importer: object, name: str) -> None:
@@ -44,10 +53,7 @@ def main(prefix: str, refused: frozenset[str], excused: frozenset[str], modules:
 
     builtins.__import__ = guarded_import  # type: ignore[assignment]
     importlib.import_module = guarded_import_module  # type: ignore[assignment]
-    for module in modules:
-        genuine_import_module(module)
-    sys.stdout.write("".join(f"{refusal}\n" for refusal in refusals))
-    return bool(refusals)
+    return refusals
 
 
 if __name__ == "__main__":

@@ -24,13 +24,15 @@ def refused_imports(
     ]
 
 
-def refused_uses(sources: Sequence[SourceFile], refused: Mapping[str, str]) -> list[str]:
+def refused_uses(
+    sources: Sequence[SourceFile], refused: Mapping[str, str], excused: Mapping[tuple[str, str], str]
+) -> list[str]:
     """Find uses of refused names, such as those of the clock, the terminal or the disk, under any alias."""
     return [
         f"{source.path}:{line}: uses {name} ({refused[name]})"
         for source in sources
         for line, name in uses(source)
-        if name in refused
+        if name in refused and (source.module, name) not in excused
     ]
 
 

@@ -95,6 +95,11 @@ REFUSED_NAMES_IN_CORE: Mapping[str, str] = {
 }
 """Names of permitted modules and builtins that the core must not use."""
 
+MAY_USE: Mapping[tuple[str, str], str] = {
+    ("triclinium_core.testing.replayed", "open"): "a test names the file of a tape, and no client imports this module",
+}
+"""Intended uses of refused names: the reason, by using module and name."""
+
 PROGRAMS: Mapping[str, str] = {
     "triclinium_core.testing.simulation.__main__": "a command: it has a clock, a terminal and processes, and no rule",
 }
@@ -215,8 +220,10 @@ COUCHBASE_WORDS: Sequence[str] = (
 
 NO_CLIENT: Sequence[str] = (
     "triclinium_core.adapters",
+    "triclinium_core.event_tape",
     "triclinium_core.explain",
     "triclinium_core.testing",
+    "triclinium_core.timeline",
     "triclinium_core.tools",
     "triclinium._cli",
     "triclinium.adapters",
@@ -246,11 +253,14 @@ LAYERS: Sequence[Sequence[str]] = (
     ("triclinium_core.environment",),
     ("triclinium_core.services",),
     ("triclinium_core.contract.couchbase",),
+    ("triclinium_core.decision_tape",),
+    ("triclinium_core.timeline",),
     ("triclinium_core.runtime.toolkit",),
     ("triclinium_core.runtime.lifecycle",),
     ("triclinium_core.runtime.kv",),
     ("triclinium_core.runtime.services",),
     ("triclinium_core.client",),
+    ("triclinium_core.event_tape",),
     ("triclinium_core.adapters",),
     ("triclinium_core",),
     ("triclinium_core.testing",),

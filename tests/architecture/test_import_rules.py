@@ -63,20 +63,20 @@ def test_refused_uses_of_the_clock(text: str) -> None:
     """A use of the clock is found under every alias, called or not."""
     refused = {"datetime.datetime.now": "reads the clock"}
 
-    assert ["a:2: uses datetime.datetime.now (reads the clock)"] == import_rules.refused_uses(tree(a=text), refused)
+    assert ["a:2: uses datetime.datetime.now (reads the clock)"] == import_rules.refused_uses(tree(a=text), refused, {})
 
 
 def test_refused_uses_of_builtins() -> None:
     """A use of a builtin is found, and a method or field of that name is not."""
     text = "class Door:\n    open: bool\n    def shut(self) -> bool:\n        return not self.open\nopen('/etc/passwd')"
 
-    assert ["a:5: uses open (files)"] == import_rules.refused_uses(tree(a=text), {"open": "files"})
+    assert ["a:5: uses open (files)"] == import_rules.refused_uses(tree(a=text), {"open": "files"}, {})
 
 
 def test_refused_uses_of_imported_names() -> None:
     """The import of a refused name counts as a use of it."""
     assert ["a:1: uses sys.modules (hides)"] == import_rules.refused_uses(
-        tree(a="from sys import modules"), {"sys.modules": "hides"}
+        tree(a="from sys import modules"), {"sys.modules": "hides"}, {}
     )
 
 

@@ -27,6 +27,7 @@ from tests.bench.parts import (
     retries,
     services,
     start_up,
+    tapes,
     telemetry,
     tls,
 )
@@ -48,6 +49,7 @@ PARTS: Mapping[str, Callable[[Effort], Iterator[Row]]] = {
     "queries": queries.rows,
     "telemetry": telemetry.rows,
     "bounds": bounds.rows,
+    "tapes": tapes.rows,
 }
 
 

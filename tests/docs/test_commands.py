@@ -35,7 +35,7 @@ def test_bad_input_gets_status_2(command: str, example: str) -> None:
     assert (2, "", 1) == (result.exit_code, result.stdout, len(result.stderr.splitlines()))
 
 
-@rows("command", ["demo", "explain", "explain cassandra", "explain smithy", "ping", "query", "simulate"])
+@rows("command", ["demo", "explain", "explain cassandra", "explain smithy", "ping", "query", "simulate", "timeline"])
 def test_help_states_the_exit_status(command: str) -> None:
     """The help of each command that ends by itself states its exit statuses."""
     shown = CliRunner().invoke(main, [*command.split(), "--help"]).stdout

@@ -30,7 +30,7 @@ def rows(effort: Effort) -> Iterator[Row]:
         for kind in Kind:
             turns: Mapping[str, Turn | None] = {"memcached": None}
             if server is not None:
-                job, keys = Job(server, kind, bytes(100)), _keys(effort.of(DOCUMENTS))
+                job, keys = Job(server, kind, bytes(100)), keys_of(effort.of(DOCUMENTS))
                 turns = {
                     f"{AT_ONCE} tasks": partial(trio.run, _timed, in_tasks, job, keys),
                     f"{kind.value}s in bulk": partial(trio.run, _timed, in_bulk, job, keys),
@@ -39,7 +39,7 @@ def rows(effort: Effort) -> Iterator[Row]:
     has_official = importlib.util.find_spec("couchbase") is not None
     with fake_node() as server:
         for kind in Kind:
-            job, keys = Job(server, kind, bytes(100)), _keys(effort.of(OF_OFFICIAL))
+            job, keys = Job(server, kind, bytes(100)), keys_of(effort.of(OF_OFFICIAL))
             turns = {
                 "triclinium": partial(trio.run, _timed, in_bulk, job, keys),
                 "couchbase, get_multi and upsert_multi": partial(multi, job, keys) if has_official else None,
@@ -109,5 +109,6 @@ def multi(job: Job, keys: Sequence[str]) -> Mapping[str, float]:
     return watch.both(len(keys))
 
 
-def _keys(count: int) -> Sequence[str]:
+def keys_of(count: int) -> Sequence[str]:
+    """Return keys of documents."""
     return [f"document-{number:05}" for number in range(count)]
