@@ -53,8 +53,10 @@ def _texts(tape: bytes) -> Iterator[str]:
         match line:
             case EventLine():
                 yield f"{number}: {_name(line.event)}"
-            case CallLine() | PermitLine():
+            case CallLine():
                 yield f"{number}: {line.method}"
+            case PermitLine():
+                yield f"{number}: permit"
             case EndLine():
                 yield f"{number}: {line.reason}"
         if isinstance(line, EventLine | CallLine):

@@ -28,16 +28,18 @@ def numbered_lines(chunks: Iterable[bytes], size_max: int) -> Iterator[tuple[int
     Raises:
         TapeError: a line has more than ``size_max`` bytes.
     """
-    number, rest = 1, b""
+    number, rest, size = 1, list[bytes](), 0
     for chunk in chunks:
-        *complete, rest = (rest + chunk).split(b"\n")
-        for line in complete:
-            yield number, line + b"\n"
-            number += 1
-        if len(rest) > size_max:
-            raise TapeError(number, f"it has more than {size_max} bytes; a tape has shorter lines")
-    if rest:
-        yield number, rest
+        for place, piece in enumerate(chunk.split(b"\n")):
+            if place:
+                yield number, b"".join([*rest, b"\n"])
+                number, rest, size = number + 1, [], 0
+            rest.append(piece)
+            size += len(piece)
+            if size > size_max:
+                raise TapeError(number, f"it has more than {size_max} bytes; a tape has shorter lines")
+    if size:
+        yield number, b"".join(rest)
 
 
 class TapeReader:
@@ -54,7 +56,7 @@ class TapeReader:
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._lines = numbered_lines(chunks, lines.LINE_SIZE_MAX)
         number, line = next(self._lines, (1, b""))
-        self.header: lines.Header = _decoded(_HEADER, number, line, "the header of a decision tape")
+        self.header: lines.Header = decoded(_HEADER, number, line, "the header of a decision tape")
         if self.header.version > lines.FORMAT:
             raise TapeError(
                 number,
@@ -75,7 +77,7 @@ class TapeReader:
                 # The reserved line of a tape that was cut off.
                 continue
             try:
-                fact = _decoded(_FACT, number, line, "an operation, a connection, a breaker, a map or the end")
+                fact = decoded(_FACT, number, line, "an operation, a connection, a breaker, a map or the end")
             except TapeError:
                 if line.endswith(b"\n"):
                     raise
@@ -95,10 +97,13 @@ _HEADER = msgspec.json.Decoder(lines.Header)
 _FACT = msgspec.json.Decoder(lines.Fact)
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], number: int, line: bytes, wanted: str) -> T:
-    if len(line) > lines.LINE_SIZE_MAX + 1:
-        raise TapeError(number, f"it has {len(line)} bytes; a tape has at most {lines.LINE_SIZE_MAX} in a line")
+def decoded(decoder: msgspec.json.Decoder[T], number: int, line: bytes, wanted: str) -> T:
+    """Return a line as an object.
+
+    Raises:
+        TapeError: the line is not ``wanted``.
+    """
     try:
         return decoder.decode(line)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, OverflowError) as error:
         raise TapeError(number, f"it must be {wanted}, but {one_line(str(error))[:200]}") from None

@@ -17,6 +17,9 @@ LINE_SIZE_MAX = 64 * 1024 * 1024
 """Maximum size of a line in bytes, without the line break: two of the largest documents in Base64. A recording ends at
 a larger event, such as a block of many large documents."""
 
+PARTS_MAX = 4_000_000
+"""Maximum number of commas and opening brackets in a line. Each may need 100 bytes of memory when it is decoded."""
+
 NOTICE = "treat this file as a core dump: it contains data and credentials"
 
 
@@ -64,7 +67,6 @@ class PermitLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     """
 
     token: object
-    method: Literal["acquire", "retry_after"]
     answers: tuple[Answer, ...] = ()
     """Answer of the strategy; empty at the beginning."""
 
@@ -85,3 +87,11 @@ class EndLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line",
 
 
 Line = EventLine | PermitLine | CallLine | EndLine
+
+
+def is_too_large(line: bytes) -> bool:
+    """Return whether a line, with or without its line break, exceeds a maximum, so that no reader accepts it."""
+    return (
+        len(line) > LINE_SIZE_MAX + line.endswith(b"\n")
+        or line.count(b",") + line.count(b"[") + line.count(b"{") > PARTS_MAX
+    )

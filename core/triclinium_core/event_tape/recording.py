@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -24,8 +24,6 @@ from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryReque
 
 Write = Callable[[bytes], None]
 """Function that receives each line with its line break. It must not raise."""
-
-PermitMethod = Literal["acquire", "retry_after"]
 
 _ENCODER = msgspec.json.Encoder()
 _CALLS = (couchbase.OperationSubmitted, couchbase.RequestSubmitted)
@@ -50,23 +48,29 @@ class RecordedMachine(ClientMachine):
         self._write = write
         options = replace(options, retry_strategy=recorded_strategy(options.retry_strategy, self._book))
         super().__init__(options, rng=self._book)
-        given, drawn = encode_value(options), self._book.take_drawn()
-        self._note(lines.Header(lines.FORMAT, __version__, lines.NOTICE, given, drawn))
+        _, drawn = self._book.take()
+        self._note(lines.Header(lines.FORMAT, __version__, lines.NOTICE, encode_value(options), drawn))
 
     def handle(self, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
-        """Process ``event`` as ``ClientMachine`` does, and record it. The exceptions are the same."""
-        book = self._book
-        event = _recorded_event(event, book)
-        written, at = encode_value(event), encode_value(now)
-        book.begin()
+        """Process ``event`` as ``ClientMachine`` does, and record it. The exceptions are the same.
+
+        A ``KeyboardInterrupt`` in user code stops the machine in the middle of the event, and ends the recording.
+        """
+        event = _recorded_event(event, self._book)
+        written, at, digest = encode_value(event), encode_value(now), tuple[str, ...]()
+        self._book.take()  # The machine did not see what happened since the last line.
         try:
             actions = super().handle(event, now)
+            digest = digest_of(actions, self.wakeup)
         except Exception as error:
             digest = f"raised {type(error).__name__}", *digest_of((), self.wakeup)
-            self._note(lines.EventLine(at, written, digest, book.take_answers(), book.take_drawn()))
             raise
-        digest = digest_of(actions, self.wakeup)
-        self._note(lines.EventLine(at, written, digest, book.take_answers(), book.take_drawn()))
+        except BaseException as error:
+            self._end(f"{type(error).__name__} interrupted the client")
+            raise
+        finally:
+            answers, drawn = self._book.take()
+            self._note(lines.EventLine(at, written, digest, answers, drawn))
         return [self._recorded_action(action) for action in actions]
 
     def error_context(self, token: neutral.Token, now: float) -> ErrorContext | None:
@@ -84,12 +88,14 @@ class RecordedMachine(ClientMachine):
 
     def _note(self, line: lines.Header | lines.Line) -> None:
         encoded = _ENCODER.encode(line)
-        if len(encoded) > lines.LINE_SIZE_MAX:
-            reason = f"a line of {len(encoded)} bytes exceeds the maximum, {lines.LINE_SIZE_MAX}"
-            self._write(_ENCODER.encode(lines.EndLine(reason)) + b"\n")
-            self._write = _discard
-            return
-        self._write(encoded + b"\n")
+        if lines.is_too_large(encoded):
+            self._end(f"an event of {len(encoded)} bytes is too large for a line")
+        else:
+            self._write(encoded + b"\n")
+
+    def _end(self, reason: str) -> None:
+        self._write(_ENCODER.encode(lines.EndLine(reason)) + b"\n")
+        self._write = _discard
 
     def _recorded_action(self, action: couchbase.Action) -> couchbase.Action:
         """Return the action with a permit that records the answers of its asynchronous strategy."""
@@ -99,15 +105,20 @@ class RecordedMachine(ClientMachine):
             return msgspec.structs.replace(action, strategy=_RecordedPermit(action.strategy, action.token, self))
         return action
 
-    def permit_changed(self, token: neutral.Token, method: PermitMethod, *, is_over: bool) -> None:
-        """Record that the driver begins to await a permit, or the answer of its strategy, if there is one."""
-        answers = self._book.take_answers() if is_over else ()
-        if answers or not is_over:
-            self._note(lines.PermitLine(token, method, answers))
+    async def awaited(self, token: neutral.Token, call: Awaitable[RetryAction]) -> RetryAction:
+        """Return the result of a call of a permit, and record its beginning and the answer of the strategy."""
+        self._note(lines.PermitLine(token))
+        try:
+            return await call
+        finally:
+            # No other task runs between the answer of the strategy and this line.
+            answers, _ = self._book.take()
+            if answers:
+                self._note(lines.PermitLine(token, answers))
 
 
 class _RecordedPermit(AsyncPermit):
-    """Permit for the driver. No other task runs between the answer of the asynchronous strategy and its line."""
+    """Permit for the driver."""
 
     def __init__(self, permit: AsyncPermit, token: neutral.Token, machine: RecordedMachine) -> None:
         super().__init__(permit.strategy, None)
@@ -116,21 +127,10 @@ class _RecordedPermit(AsyncPermit):
         self._machine = machine
 
     async def acquire(self) -> RetryAction:
-        self._machine.permit_changed(self._operation, "acquire", is_over=False)
-        try:
-            return await self._permit.acquire()
-        finally:
-            self._machine.permit_changed(self._operation, "acquire", is_over=True)
+        return await self._machine.awaited(self._operation, self._permit.acquire())
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        self._machine.permit_changed(self._operation, "retry_after", is_over=False)
-        try:
-            return await self._permit.retry_after(request, reason)
-        finally:
-            self._machine.permit_changed(self._operation, "retry_after", is_over=True)
-
-    async def record(self) -> None:
-        await self._permit.record()
+        return await self._machine.awaited(self._operation, self._permit.retry_after(request, reason))
 
 
 class _Recorder:
@@ -138,25 +138,16 @@ class _Recorder:
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
-        self._numbers = count(1)
         self._answers: list[lines.Answer] = []
         self._drawn: list[object] = []
         self._is_in_user_code = False
+        self.numbers: Iterator[int] = count(1)
 
-    def begin(self) -> None:
-        """Forget what happened since the last line: the machine did not see it."""
+    def take(self) -> tuple[tuple[lines.Answer, ...], tuple[object, ...]]:
+        """Return and forget the answers and the random numbers since the last call."""
+        taken = tuple(self._answers), tuple(self._drawn)
         self._answers, self._drawn = [], []
-
-    def take_answers(self) -> tuple[lines.Answer, ...]:
-        answers, self._answers = tuple(self._answers), []
-        return answers
-
-    def take_drawn(self) -> tuple[object, ...]:
-        drawn, self._drawn = tuple(self._drawn), []
-        return drawn
-
-    def number(self) -> int:
-        return next(self._numbers)
+        return taken
 
     def random(self) -> float:
         value = self._rng.random()

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import zip_longest
+from functools import partial
+from itertools import repeat, zip_longest
 from types import coroutine
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ import msgspec
 from triclinium_core._version import __version__
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract import couchbase, neutral
-from triclinium_core.decision_tape.reading import TapeError, numbered_lines
+from triclinium_core.decision_tape.reading import TapeError, decoded, numbered_lines
 from triclinium_core.event_tape import lines
 from triclinium_core.event_tape.digest import digest_of, digest_of_context
 from triclinium_core.event_tape.user_code import Ask, Convert, stand_in
@@ -23,8 +24,8 @@ from triclinium_core.event_tape.values import InvalidValue, decode_value
 from triclinium_core.options import ClientOptions
 from triclinium_core.shown import one_line, shown
 
-_BAD_JSON = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
-"""Exceptions of the decoder, also for text that is not UTF-8 and for deep nesting."""
+_HEADER = msgspec.json.Decoder(lines.Header)
+_LINE = msgspec.json.Decoder(lines.Line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,15 @@ class Difference:
     replayed: tuple[str, ...]
     """Digest of the machine now. Its last entries name the answers and random numbers that the machine did not use."""
 
+    def around(self, before: int = 3, after: int = 100) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the entries of both digests around the first that differs, so that a long digest is quick to show."""
+        pairs = zip_longest(self.recorded, self.replayed)
+        first = next(at for at, (one, other) in enumerate(pairs) if one != other)
+        shown_entries = slice(max(0, first - before), first + after)
+        return self.recorded[shown_entries], self.replayed[shown_entries]
+
     def __str__(self) -> str:
-        pairs = zip_longest(self.recorded, self.replayed, fillvalue="nothing")
-        recorded, replayed = next((one_line(one), one_line(other)) for one, other in pairs if one != other)
+        recorded, replayed = (one_line(part[0]) if part else "nothing" for part in self.around(0, 1))
         return f"line {self.line}, {self.call}: the tape has {recorded!r}, and the machine now {replayed!r}"
 
 
@@ -83,46 +90,37 @@ def replay(chunks: Iterable[bytes], *, make: Callable[..., ClientMachine] = Clie
         raise TapeError(1, f"no machine can be made from the header: {one_line(shown(error))}") from error
     replayer, calls = _Replay(machine, book), 0
     for number, text in numbered:
-        line = _read(text, number, lines.Line)
+        if lines.is_too_large(text):
+            raise TapeError(number, f"it has more than {lines.PARTS_MAX} parts; a tape has shorter lines")
+        line = decoded(_LINE, number, text, "a line of an event tape")
         if isinstance(line, lines.EndLine):
             return Replayed(calls, None, header.core, one_line(line.reason))
-        if isinstance(line, lines.PermitLine):
-            replayer.permit_changed(line, number)
-            continue
-        difference = replayer.call(line, number)
+        try:
+            difference = replayer.repeat(line, number)
+        except InvalidValue as error:
+            raise TapeError(number, str(error)) from error
         if difference is not None:
             return Replayed(calls, difference, header.core)
-        calls += 1
+        calls += not isinstance(line, lines.PermitLine)
     return Replayed(calls, None, header.core)
 
 
-class _Kind(msgspec.Struct, frozen=True):
+class _Version(msgspec.Struct, frozen=True):
     """Part of the header that every version of the format has."""
 
-    tape: str
-    version: int
+    version: int = 0
 
 
 def _header(number: int, text: bytes) -> lines.Header:
-    kind = _read(text, number, _Kind)
-    if kind.tape != "events":
-        raise TapeError(1, f"it begins a tape of the kind {shown(kind.tape)}; expected 'events'")
-    if kind.version > lines.FORMAT:
+    wanted = "the header of an event tape"
+    version = decoded(msgspec.json.Decoder(_Version), number, text, wanted).version
+    if version > lines.FORMAT:
         raise TapeError(
-            1,
-            f"the tape has version {kind.version} of the format, and this is {__version__} of triclinium-core, which reads "
+            number,
+            f"the tape has version {version} of the format, and this is {__version__} of triclinium-core, which reads "
             f"version {lines.FORMAT}; install a newer one",
         )
-    header: lines.Header = _read(text, number, lines.Header)
-    return header
-
-
-def _read(text: bytes, number: int, kind: Any) -> Any:
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except _BAD_JSON as error:
-        what = "a line" if kind is lines.Line else "the header"
-        raise TapeError(number, f"expected {what} of an event tape: {one_line(str(error))}") from error
+    return decoded(_HEADER, number, text, wanted)
 
 
 class _Replay:
@@ -131,51 +129,55 @@ class _Replay:
     def __init__(self, machine: ClientMachine, book: _Replayer) -> None:
         self._machine = machine
         self._book = book
-        self._permits: dict[int, Generator[Any, Any, None]] = {}
+        self._permits: dict[int, Generator[Any, Any, object]] = {}
         """Newest call of a permit, by operation, until its decision or the end of the operation."""
 
-    def call(self, line: lines.EventLine | lines.CallLine, number: int) -> Difference | None:
-        """Repeat one call. Return the difference from the tape, if there is one."""
-        book, now = self._book, _decoded(line.now, self._book, number)
+    def repeat(self, line: lines.EventLine | lines.CallLine | lines.PermitLine, number: int) -> Difference | None:
+        """Repeat one call. Return the difference from the tape, if there is one.
+
+        Raises:
+            InvalidValue: a value in the line is invalid.
+        """
+        if isinstance(line, lines.PermitLine):
+            self._continue(line)
+            return None
+        now = self._book.decoded(line.now)
         if isinstance(line, lines.CallLine):
-            token, name = _decoded(line.token, book, number), str(line.method)
-            replayed = self._attempt(lambda: self._method(line.method, token, now))
+            name, call = str(line.method), partial(self._call, line.method, self._book.decoded(line.token), now)
+            self._book.load((), ())
         else:
-            event = _decoded(line.event, book, number)
-            book.load(_answers(line.answers, book, number), line.random)
-            name, replayed = type(event).__name__, self._attempt(lambda: self._event(event, now))
-        replayed = (*replayed, *book.unused())
+            event = self._book.decoded(line.event)
+            name, call = type(event).__name__, partial(self._handle, event, now)
+            self._book.load(line.answers, line.random)
+        try:
+            replayed = call()
+        except Exception as error:
+            replayed = f"raised {type(error).__name__}", *digest_of((), self._machine.wakeup)
+        replayed = (*replayed, *self._book.unused())
         return None if replayed == line.digest else Difference(number, f"{name} at {shown(now)}", line.digest, replayed)
 
-    def _attempt(self, call: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        try:
-            return call()
-        except Exception as error:
-            return f"raised {type(error).__name__}", *digest_of((), self._machine.wakeup)
-
-    def _method(self, method: str, token: Any, now: Any) -> tuple[str, ...]:
+    def _call(self, method: str, token: Any, now: Any) -> tuple[str, ...]:
         if method == "error_context":
             return digest_of_context(self._machine.error_context(token, now))
         return digest_of(self._machine.last_reports(now), self._machine.wakeup)
 
-    def _event(self, event: Any, now: Any) -> tuple[str, ...]:
+    def _handle(self, event: Any, now: Any) -> tuple[str, ...]:
         actions = self._machine.handle(event, now)
         if isinstance(event, neutral.StrategyDecided | couchbase.OperationAbandoned):
             self._forget(event.token)
         for action in actions:
-            if isinstance(action, neutral.AcquirePermit | neutral.ConsultStrategy):
+            if isinstance(action, couchbase.FailOperation | neutral.AcquirePermit | neutral.ConsultStrategy):
                 self._forget(action.token)
-                self._permits[action.token] = _call(action)
-            elif isinstance(action, couchbase.FailOperation):
-                self._forget(action.token)
+                if not isinstance(action, couchbase.FailOperation):
+                    self._permits[action.token] = _decision(action)
         return digest_of(actions, self._machine.wakeup)
 
-    def permit_changed(self, line: lines.PermitLine, number: int) -> None:
+    def _continue(self, line: lines.PermitLine) -> None:
         """Begin to await a permit, or continue with the answer of its strategy. Ignore an operation that has ended."""
-        self._book.load(_answers(line.answers, self._book, number), ())
+        self._book.load(line.answers, ())
         call = self._permits.get(line.token) if isinstance(line.token, int) else None
         if call is not None:
-            with suppress(Exception, StopIteration):
+            with suppress(Exception):
                 # The result of the call, or its exception, is the next ``StrategyDecided`` on the tape.
                 call.send(None)
 
@@ -185,32 +187,11 @@ class _Replay:
             call.close()
 
 
-def _call(action: neutral.AcquirePermit | neutral.ConsultStrategy) -> Generator[Any, Any, None]:
-    """Yield until the driver has the decision of a strategy."""
+def _decision(action: neutral.AcquirePermit | neutral.ConsultStrategy) -> Generator[Any, Any, object]:
+    """Yield until the driver has the decision of a strategy. A call that never begins creates no coroutine."""
     if isinstance(action, neutral.AcquirePermit):
-        yield from action.permit.acquire().__await__()
-    else:
-        yield from action.strategy.retry_after(action.request, action.reason).__await__()
-
-
-Answers = Iterable[tuple[str, object, Exception | None]]
-
-
-def _decoded(data: object, book: _Replayer, number: int) -> Any:
-    try:
-        return decode_value(data, book.resolve)
-    except InvalidValue as error:
-        raise TapeError(number, str(error)) from error
-
-
-def _answers(
-    answers: Iterable[lines.Answer], book: _Replayer, number: int
-) -> Iterator[tuple[str, object, Exception | None]]:
-    for each in answers:
-        raised = _decoded(each.raised, book, number)
-        if raised is not None and not isinstance(raised, Exception):
-            raise TapeError(number, f"{shown(each.of)} raised {shown(raised)}; expected an exception")
-        yield each.of, _decoded(each.gave, book, number), raised
+        return (yield from action.permit.acquire().__await__())
+    return (yield from action.strategy.retry_after(action.request, action.reason).__await__())
 
 
 class _Unrecorded(Exception):
@@ -221,26 +202,31 @@ class _Replayer:
     """Book that answers from the tape."""
 
     def __init__(self) -> None:
-        self._answers: deque[tuple[str, object, Exception | None]] = deque()
+        self._answers: deque[lines.Answer] = deque()
         self._random: deque[object] = deque()
         self._missing: list[str] = []
+        self.numbers: Iterator[int] = repeat(0)
 
-    def load(self, answers: Answers, random: Iterable[object]) -> None:
+    def load(self, answers: Iterable[lines.Answer], random: Iterable[object]) -> None:
         """Replace the answers and random numbers by those of the next line."""
-        self._answers, self._random, self._missing = deque(answers), deque(random), []
+        self._answers, self._random, self._missing = deque(map(self._answer, answers)), deque(random), []
+
+    def _answer(self, answer: lines.Answer) -> lines.Answer:
+        raised = self.decoded(answer.raised)
+        if raised is not None and not isinstance(raised, Exception):
+            raise InvalidValue(f"{shown(answer.of)} raised {shown(raised)}; expected an exception")
+        return lines.Answer(answer.of, self.decoded(answer.gave), raised)
 
     def unused(self) -> tuple[str, ...]:
         """Return what the machine requested without an answer on the tape, and what it did not request."""
-        left = [f"no call of {of}" for of, _, _ in self._answers]
-        if self._random:
-            left.append(f"{len(self._random)} random numbers fewer")
-        return (*self._missing, *left)
+        fewer = [f"{len(self._random)} random numbers fewer"] if self._random else []
+        return (*self._missing, *(f"no call of {answer.of}" for answer in self._answers), *fewer)
+
+    def decoded(self, data: object) -> Any:
+        return decode_value(data, self.resolve)
 
     def resolve(self, name: str, number: int, role: str) -> object:
         return stand_in(self, name, number, role)
-
-    def number(self) -> int:
-        return 0
 
     def random(self) -> float:
         if not self._random:
@@ -249,13 +235,13 @@ class _Replayer:
         return cast(float, self._random.popleft())
 
     def answer(self, of: str, ask: Ask, note: Convert, again: Convert) -> Any:
-        recorded, gave, raised = self._answers.popleft() if self._answers else ("nothing", None, None)
-        if recorded != of:
-            self._missing.append(f"a call of {of} instead of {recorded}")
+        recorded = self._answers.popleft() if self._answers else lines.Answer("nothing")
+        if recorded.of != of:
+            self._missing.append(f"a call of {of} instead of {recorded.of}")
             raise _Unrecorded(of)
-        if raised is not None:
-            raise raised
-        return again(gave)
+        if isinstance(recorded.raised, Exception):
+            raise recorded.raised
+        return again(recorded.gave)
 
     async def awaited(self, of: str, ask: Ask, note: Convert, again: Convert) -> Any:
         while not self._answers:

@@ -29,7 +29,7 @@ TAGGED = st.sampled_from(
         {"$error": ["Exception", "Exception", "x"]},
         {"$user": ["x", 1, "token strategy"]},
         {"line": "call", "method": "error_context", "now": "x", "digest": [], "token": [1]},
-        {"line": "permit", "token": 1, "method": "acquire", "answers": [{"of": "1 acquire", "gave": "x"}]},
+        {"line": "permit", "token": 1, "answers": [{"of": "1 acquire", "gave": "x"}]},
     ]
 )
 VALUES = st.recursive(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import typing
 from collections.abc import Callable, Iterator, Sequence
@@ -17,11 +18,16 @@ from triclinium_core.contract import couchbase
 from triclinium_core.decision_tape.reading import TapeError
 from triclinium_core.event_tape import digest, lines, recording
 from triclinium_core.event_tape.replay import replay
+from triclinium_core.event_tape.user_code import recorded_strategy, stand_in
+from triclinium_core.event_tape.values import UserObject
 from triclinium_core.kv.operation.document_operations import Get, Keyspace
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry import backoff
 from triclinium_core.retry.backoff import ConstantRandom
+from triclinium_core.retry.couchbase import ErrorMapRetryStrategy, RetryAction, RetryReason, RetryRequest
 from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.testing import FakeNodes, temporary_failure
+from triclinium_core.testing.simulation import simulation
 from triclinium_core.testing.simulation.history import play
 from triclinium_core.testing.tapes import Tapes
 
@@ -104,6 +110,50 @@ def test_differences_name_their_cause(field: str, edit: Callable[[Any], object],
     assert shown in " ".join(difference.replayed)
 
 
+class Interrupted(Fickle):
+    """Strategy of a user that Control-C interrupts."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Raise KeyboardInterrupt."""
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_ends_the_recording() -> None:
+    """After a KeyboardInterrupt inside a strategy, the tape ends with the reason, and the calls before it agree."""
+    tapes, nodes = Tapes(), FakeNodes()
+    run = simulation.Simulation(nodes, rng=random.Random(1), make_machine=tapes.make_machine)
+    run.tick()
+    for node in nodes:
+        node.faults.next(None, temporary_failure())
+    run.submit(Get(Keyspace("default"), "k"), retry_strategy=Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        run.run()
+    run.tick()
+    (tape,) = lines_of(tapes)
+    result = replay(tape)
+
+    assert (len(tape) - 2, None) == (result.calls, result.difference)
+    assert "KeyboardInterrupt" in str(result.ending)
+
+
+def test_a_strategy_sees_what_was_passed() -> None:
+    """A strategy inside a strategy of the core sees the outer one in the request, as without a tape."""
+    inner = Fickle()
+    outer = ErrorMapRetryStrategy(ErrorMapRetryStrategy(inner))
+    tape = small_tape(outer)
+
+    assert ({outer}, None) == ({request.retry_strategy for request in inner.asked}, replay(tape).difference)
+
+
+def test_errors_name_the_users_class() -> None:
+    """The class of a stand-in has the name of the user's class, which errors and timelines show."""
+    book = recording._Recorder(ConstantRandom(0.5))
+    recorded = recorded_strategy(Fickle(), book)
+
+    assert ("Fickle", "Fickle") == (type(recorded).__name__, type(recorded).__qualname__)
+    assert (True, "Mine") == (isinstance(recorded, UserObject), type(stand_in(book, "Mine", 1, "strategy")).__name__)
+
+
 def test_exceptions_of_handle_agree() -> None:
     """A submission that the machine refuses is on the tape with its exception, and the replay refuses it too."""
     tape: list[bytes] = []
@@ -127,7 +177,19 @@ def test_a_large_event_ends_the_recording(monkeypatch: pytest.MonkeyPatch) -> No
     result = replay(tape)
 
     assert (len(tape) - 2, None) == (result.calls, result.difference)
-    assert "exceeds the maximum, 4000" in str(result.ending)
+    assert "too large" in str(result.ending)
+
+
+@rows("parts", [b"[]," * 1_000, b"[" * 900 + b"]" * 900 + b",0" * 100, b"{}," * 1_000])
+def test_a_line_of_many_parts_is_refused(parts: bytes) -> None:
+    """A line whose objects would need much more memory than its text is refused before it is decoded."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(lines, "PARTS_MAX", 1_000)
+        tape = small_tape()
+        line = b'{"line":"event","now":1.0,"digest":[],"event":[' + parts + b"0]}\n"
+
+        with pytest.raises(TapeError, match=r"line 2: .* 1000 parts"):
+            replay([tape[0], line])
 
 
 def test_other_versions_of_the_core_are_reported() -> None:
@@ -141,11 +203,11 @@ def test_other_versions_of_the_core_are_reported() -> None:
 @rows(
     ("header", "named"),
     [
-        (b"", "expected the header"),
-        (b"{}", "expected the header"),
-        (b'{"tape":"decisions","version":1}', "'decisions'; expected 'events'"),
+        (b"", "the header"),
+        (b"{}", "the header"),
+        (b'{"tape":"decisions","version":1}', "'decisions'"),
         (b'{"tape":"events","version":2}', "version 2"),
-        (b'{"tape":"events","version":1}', "expected the header"),
+        (b'{"tape":"events","version":1}', "the header"),
         (
             b'{"tape":"events","version":1,"core":"1","notice":"","options":{"$":"Keyspace","bucket":"b"}}',
             "ClientOptions",

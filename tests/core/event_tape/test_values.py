@@ -23,7 +23,7 @@ from triclinium_core.contract import couchbase, neutral
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.errors import CasMismatchException, TimeoutException
 from triclinium_core.event_tape import values
-from triclinium_core.event_tape.user_code import UserTranscoder, stand_in
+from triclinium_core.event_tape.user_code import StandIn, stand_in
 from triclinium_core.event_tape.values import InvalidValue, UserObject, decode_value, encode_value
 from triclinium_core.kv.operation import inquiries
 from triclinium_core.kv.operation.catalogue import OPERATIONS
@@ -164,7 +164,7 @@ def test_every_class_of_the_contract_returns(kind: Any) -> None:
     transcoder = getattr(value, "transcoder", None)
 
     found = round_trip(value)
-    if isinstance(found, msgspec.Struct) and isinstance(getattr(found, "transcoder", None), UserTranscoder):
+    if isinstance(found, msgspec.Struct) and isinstance(getattr(found, "transcoder", None), StandIn):
         found = msgspec.structs.replace(found, transcoder=transcoder)
 
     assert (kind, value) == (type(found), found)

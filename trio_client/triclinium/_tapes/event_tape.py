@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from triclinium._tapes.tape import Recording, Tape
+from triclinium._tapes.tape_file import create
 from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_type
 from triclinium_core.event_tape.recording import RecordedMachine
@@ -112,7 +113,7 @@ class EventFile:
         self._path = path
         self._warn = warn
         self._size = 0
-        self._file = FileIO(str(path), "x", opener=_open_for_owner)
+        self._file = FileIO(create(path, replace=False), "w")
 
     def write(self, line: bytes) -> None:
         """Write a line; after a failed write, do nothing."""
@@ -127,7 +128,7 @@ class EventFile:
             with suppress(OSError):
                 self._file.truncate(self._size)
             self.close()
-            self._warn(f"the event tape {self._path} ends early: {error.strerror}")
+            self._warn(f"the event tape {self._path} ends early: {error.strerror or error}")
         else:
             self._size += len(line)
 
@@ -140,7 +141,3 @@ class EventFile:
         self.close()
         with suppress(OSError):
             self._path.unlink()
-
-
-def _open_for_owner(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)

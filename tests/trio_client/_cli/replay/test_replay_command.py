@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,17 @@ def test_a_difference_exits_with_one(tape: bytes) -> None:
     assert r"-send 1: 265 bytes: \x1b[31mhello #9" in result.stdout
     assert "+send 1: 265 bytes: hello #1" in result.stdout
     assert "\x1b" not in result.output
+
+
+def test_a_long_digest_is_cut(tape: bytes) -> None:
+    """Of a digest with thousands of entries, only those around the first difference are shown."""
+    lines = tape.splitlines(keepends=True)
+    line = json.loads(lines[1])
+    entries = [str(at * 7 % 101) for at in range(50_000)]
+    result = replayed(b"".join([lines[0], json.dumps({**line, "digest": line["digest"] + entries}).encode()]))
+
+    assert 1 == result.exit_code
+    assert 100 <= result.output.count("\n") < 120
 
 
 def test_other_versions_are_warned_of(tape: bytes) -> None:

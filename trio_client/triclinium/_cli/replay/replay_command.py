@@ -76,7 +76,8 @@ def _replay_events(pieces: Iterable[bytes]) -> None:
         click.echo(f"agreement: {result.calls} calls of the machine return the same actions")
         return
     click.echo(f"difference after {result.calls} calls: line {difference.line}, {printable(difference.call)}")
-    for line in unified_diff(difference.recorded, difference.replayed, "the tape", "this version", lineterm=""):
+    recorded, replayed = difference.around()
+    for line in unified_diff(recorded, replayed, "the tape", "this version", lineterm=""):
         if not line.startswith("@@"):
             click.echo(printable(line))
     sys.exit(DIFFERENCE)
