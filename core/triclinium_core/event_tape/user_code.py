@@ -20,7 +20,7 @@ from triclinium_core.retry.couchbase import RetryReason, RetryRequest, strategy 
 from triclinium_core.retry.kinds import DeciderKind, kind_of
 from triclinium_core.retry.smithy import protocols as smithy
 from triclinium_core.services.service_request import Encoding, HttpRequest
-from triclinium_core.shown import printable, shown
+from triclinium_core.shown import printable, shown, total_repr
 
 S = TypeVar("S")
 Ask = Callable[[], Any]
@@ -65,6 +65,7 @@ class StandIn(UserObject):
         self.passed: object = original
         """Strategy that the caller passed; ``original`` may be a part of it."""
 
+    @total_repr
     def __repr__(self) -> str:
         return f"<{self.name}>" if self._original is None else shown(self._original)
 

@@ -6,11 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
+import trio
 from click.testing import CliRunner, Result
 
 from tests.core.event_tape.tapes import small_tape
 from tests.rows import rows
 from triclinium._cli.group import main
+from triclinium.errors import RequestCanceledException
+from triclinium.tapes import DecisionTape
+from triclinium.testing import Opcode, hang_up, open_fake_cluster, temporary_failure
 from triclinium_core import __version__
 
 
@@ -69,6 +73,59 @@ def test_other_versions_are_warned_of(tape: bytes) -> None:
     result = replayed(tape.replace(f'"core":"{__version__}"'.encode(), b'"core":"9.9\\u001b"', 1))
 
     assert (0, True, True) == (result.exit_code, "9.9" in result.stderr, "\x1b" not in result.stderr)
+
+
+# -- Decision tapes.
+
+
+@pytest.fixture
+def decisions(tmp_path: Path) -> Path:
+    """Record a write that is retried, and one that is lost in flight."""
+
+    async def record() -> None:
+        async with open_fake_cluster() as fake, fake.open_client(tape=DecisionTape.ring()) as cluster:
+            people = cluster.bucket("default").default_collection()
+            fake.node.faults.next(Opcode.SET, temporary_failure())
+            await people.upsert("ada", 1)
+            fake.node.faults.next(Opcode.SET, hang_up())
+            with pytest.raises(RequestCanceledException):
+                await people.upsert("ada", 2)
+            await cluster.save_tape(tmp_path / "ring.tape")
+
+    trio.run(record)
+    return tmp_path / "ring.tape"
+
+
+def test_agreeing_decisions_are_counted(decisions: Path) -> None:
+    """A decision tape that agrees is a line with its numbers; one that was cut off is also noted."""
+    tape = decisions.read_bytes()
+    whole, cut = replayed(tape), replayed(tape[: tape.rindex(b'{"type":"end"')])
+
+    assert (0, "agreement: 3 decisions about 2 operations and requests\n", "") == (
+        whole.exit_code,
+        whole.stdout,
+        whole.stderr,
+    )
+    assert (whole.stdout, True) == (cut.stdout, "cut off" in cut.stderr)
+
+
+@rows(
+    ("recorded", "edited", "words"),
+    [
+        (b'"kind":"retry"', b'"kind":"fail"', "retry in 1 ms"),
+        (b'"status":134', b'"status":1', "DocumentNotFoundException"),
+        (b'"event":"woken"', b'"event":"strategy_responded","answer":{}', "the event is impossible"),
+    ],
+)
+def test_a_different_decision_exits_with_one(decisions: Path, recorded: bytes, edited: bytes, words: str) -> None:
+    """The first difference names the line, the operation and both decisions, and has status 1."""
+    tape = decisions.read_bytes()
+    assert recorded in tape
+    result = replayed(tape.replace(recorded, edited, 1))
+
+    assert 1 == result.exit_code
+    assert "upsert with token 1" in result.stdout
+    assert words in result.stdout.splitlines()[-1]
 
 
 @rows(

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from tests.core.timeline.tapes import HEADER, NODE, lost, opening, operation, read, retried_steps, tape_of, tapes
 from tests.rows import rows
+from tests.tapes.golden import FOLDER
 from triclinium._cli.group import main
 from triclinium._cli.timeline.show import BLOCK_MAX, Screen, repeated
 from triclinium._cli.timeline.timeline_command import DRAWN_MAX
@@ -163,6 +164,17 @@ def test_wrong_options_exit_with_2(tape: Path, arguments: list[object]) -> None:
     result = run(tape, *arguments)
 
     assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))
+
+
+def test_an_event_tape_has_timelines(tmp_path: Path) -> None:
+    """An event tape is replayed for its timelines, and a difference from the tape ends them with a note."""
+    golden = (FOLDER / "temporary_failure.jsonl").read_bytes()
+    (tmp_path / "changed").write_bytes(golden.replace(b"retry 1: KV_TEMPORARY_FAILURE", b"retry 1: KV_LOCKED", 1))
+    whole, changed = run(FOLDER / "temporary_failure.jsonl"), run(tmp_path / "changed")
+
+    assert (0, "") == (whole.exit_code, whole.stderr)
+    assert "retry in 1 ms: KV_TEMPORARY_FAILURE" in whole.stdout
+    assert (0, True) == (changed.exit_code, "the timeline ends at a difference" in changed.stderr)
 
 
 def test_an_unreadable_tape_exits_with_2() -> None:
