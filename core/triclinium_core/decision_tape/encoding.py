@@ -21,7 +21,7 @@ from triclinium_core.retry.couchbase import (
 )
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 
-_NAME = re.compile(r"[A-Za-z0-9._%-]{1,251}")
+_NAME = re.compile(lines.NAME_PATTERN)
 
 STATELESS: dict[str, Callable[[], AnyRetryStrategy]] = {
     kind.__name__: kind
@@ -98,7 +98,7 @@ class TapeEncoder:
         """Return a name, or its number if the tape replaces names or cannot contain this name."""
         if name is None:
             return None
-        if self._names and _NAME.fullmatch(name):
+        if self._names and _NAME.match(name):
             return name
         return self._numbers.setdefault(name, len(self._numbers) + 1)
 

@@ -30,9 +30,11 @@ STEPS_MAX = 500
 """Maximum number of steps of an operation: more than a retry every half second for four minutes."""
 
 Version = Annotated[str, Meta(pattern=r"^[0-9A-Za-z.+-]{1,40}\Z")]
-ClassName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}\Z")]
+CLASS_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,99}\Z"
+ClassName = Annotated[str, Meta(pattern=CLASS_NAME_PATTERN)]
 OperationName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,59}\Z")]
-Node = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:%\[\]-]{1,300}\Z")]
+NODE_PATTERN = r"^[A-Za-z0-9._:%\[\]-]{1,300}\Z"
+Node = Annotated[str, Meta(pattern=NODE_PATTERN)]
 Clause = Annotated[str, Meta(pattern=r"^[ -~]{1,400}\Z")]
 """Clause of a decision, always from a table of this package."""
 NAME_PATTERN = r"^[A-Za-z0-9._%-]{1,251}\Z"

@@ -102,12 +102,12 @@ class _Tape:
         return _action(answer)
 
 
-class _AsyncTape(_Tape):
-    """The same for an asynchronous strategy, which the retry machine does not call itself."""
+class _AsyncTape:
+    """Asynchronous strategy, whose recorded answers arrive as events."""
 
-    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:  # type: ignore[override]
-        """Do nothing: the recorded answer arrives as an event."""
-        raise NotImplementedError
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Raise, because the retry machine only orders this call, and a replay does not execute the order."""
+        raise AssertionError("a replay awaits no strategy")
 
 
 def _strategy(facts: lines.StrategyFacts, tape: _Tape) -> AnyRetryStrategy:

@@ -25,21 +25,20 @@ from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.retry.couchbase.tables import kv_responses
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, ErrorMapStore
 
-NODE = re.compile(r"[A-Za-z0-9._:%\[\]-]{1,300}")
-CLASS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+_NODE, _CLASS_NAME = re.compile(lines.NODE_PATTERN), re.compile(lines.CLASS_NAME_PATTERN)
 _name_of = type.__dict__["__name__"].__get__
 """Function that returns the name of a class, without code of its metaclass."""
 
 
 def node_name(node: str | None) -> str | None:
     """Return the name of a node; None if a line of a tape cannot contain it."""
-    return node if node is not None and NODE.fullmatch(node) else None
+    return node if node is not None and _NODE.match(node) else None
 
 
 def class_name(kind: type) -> str:
     """Return the name of a class, or a substitute if a line of a tape cannot contain the name."""
     name: str = _name_of(kind)
-    return name if CLASS_NAME.fullmatch(name) else "Unnamed"
+    return name if _CLASS_NAME.match(name) else "Unnamed"
 
 
 class RecordedRetryMachine(RetryMachine):

@@ -177,8 +177,8 @@ class _Replay:
         self._book.load(line.answers, ())
         call = self._permits.get(line.token) if isinstance(line.token, int) else None
         if call is not None:
+            # The result of the call, or its exception, is the next ``StrategyDecided`` on the tape.
             with suppress(Exception):
-                # The result of the call, or its exception, is the next ``StrategyDecided`` on the tape.
                 call.send(None)
 
     def _forget(self, token: Any) -> None:

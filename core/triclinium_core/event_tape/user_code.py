@@ -162,7 +162,7 @@ class _Transcoder(StandIn):
     """Transcoder in a replay. The machine passes it on with a result, and calls no method."""
 
     def decode(self, *arguments: object) -> Any:
-        raise NotImplementedError(f"a replay has no {self.name}")
+        raise AssertionError(f"the machine called {self.name}, whose answers are not on the tape")
 
     encode = decode
 

@@ -193,7 +193,7 @@ def _of_user(value: object, depth: int) -> object:
     """Return a placeholder. If JSON can express the object, as in a document for the search service, return its JSON."""
     if callable(getattr(type(value), "decode", None)):
         return _placeholder(type(value), "transcoder")
-    with suppress(Exception):
+    with suppress(Exception):  # JSON cannot express it, or its code raises.
         return encode_value(to_builtins(value), depth)
     return _placeholder(type(value))
 
