@@ -10,23 +10,35 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import trustme
 
-from docs.howto.examples.asyncio_driver import AsyncioClient, ClosedError, Stream
+from docs.howto.examples.asyncio_driver import AsyncioClient, Stream
 from docs.howto.examples.test_asyncio_driver import NO_TLS, hold
 from tests.docs.serving import serving
 from triclinium import errors
 from triclinium_core import ClientMachine, ClientOptions, PasswordAuthenticator
-from triclinium_core.contract.couchbase import Action, Event, OperationSubmitted
-from triclinium_core.contract.neutral import OpenStream, SendBytes, StreamId
+from triclinium_core.client.cluster_machine import ClusterMachine
+from triclinium_core.contract.couchbase import (
+    AbandonReason,
+    Action,
+    Event,
+    OperationAbandoned,
+    OperationSubmitted,
+    RequestSubmitted,
+    RowsReceived,
+)
+from triclinium_core.contract.neutral import ClosedError, OpenStream, SendBytes, StreamId, StreamOpened, TimePassed
 from triclinium_core.kv.operation.document_operations import Get, GetAndLock, Keyspace, Upsert
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import PingResult
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest
+from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.testing.driver_laws import OpenDriver, ScriptedClusterMachine, on
 from triclinium_core.testing.driver_laws.couchbase.bench import CouchbaseBench
 from triclinium_core.testing.driver_laws.neutral.trial import on_trial
@@ -177,8 +189,9 @@ class Watched(Stream):
 class WatchedClient(AsyncioClient):
     """Client with recorded streams."""
 
-    def _open(self, order: OpenStream) -> None:
-        self._streams[order.stream] = Watched(self, order)
+    def __init__(self, machine: ClusterMachine, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(machine, tls)
+        self._open_stream = partial(Watched, self)
 
 
 def test_sends_of_one_pass_are_one_write() -> None:
@@ -194,7 +207,7 @@ def test_sends_of_one_pass_are_one_write() -> None:
                 trial.driver.submit()
 
             assert b"one two " * 3 == await peer.receive(24)
-            [stream] = trial.driver._client._streams.values()  # type: ignore[attr-defined]  # of the asyncio driver
+            [stream] = trial.driver._client.streams.values()  # type: ignore[attr-defined]  # of the asyncio driver
             assert [b"one two " * 3] == stream.written
 
     hold(play, WatchedClient)
@@ -226,5 +239,191 @@ def test_a_refused_submission_leaves_no_references() -> None:
             await asyncio.sleep(0)
             gc.collect()
             assert left() is None
+
+    asyncio.run(main())
+
+
+def test_rows_end_with_their_block() -> None:
+    """Rows that are read after their block raise ClosedError, and the request is abandoned once, as not needed."""
+
+    def answer(event: Event) -> Sequence[Action]:
+        return [RowsReceived(event.token, [b"1", b"2"])] if isinstance(event, RequestSubmitted) else ()
+
+    machine, statement = ScriptedClusterMachine(answer), QueryRequest(statement="SELECT 1")
+
+    async def main() -> None:
+        with AsyncioClient(machine, NO_TLS) as client:
+            async with client.request(statement) as rows:
+                found = await anext(aiter(rows))
+            rest = aiter(rows)
+
+            assert (b"1", b"2") == (found, await anext(rest))
+            with pytest.raises(ClosedError):
+                await anext(rest)
+
+    asyncio.run(main())
+
+    [request] = machine.requested
+    assert OperationAbandoned(request.token, reason=AbandonReason.NOT_NEEDED) == machine.events[-1]
+    assert 1 == sum(isinstance(event, OperationAbandoned) for event in machine.events)
+
+
+def test_a_reader_cancelled_with_its_rows() -> None:
+    """A reader that is cancelled in the moment in which its first rows arrive is reported as cancelled."""
+    machine = ScriptedClusterMachine()
+    statement = QueryRequest(statement="SELECT 1")
+
+    async def read(client: AsyncioClient) -> None:
+        async with client.request(statement):
+            raise AssertionError("the block starts although its task was cancelled")
+
+    async def main() -> None:
+        with AsyncioClient(machine, NO_TLS) as client:
+            reader = asyncio.create_task(read(client))
+            await asyncio.sleep(0)
+            [request] = machine.requested
+            machine.answer = on(TimePassed, RowsReceived(request.token, [b"1"]))
+            client.feed(TimePassed())
+            reader.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reader
+
+            assert OperationAbandoned(request.token) == machine.events[-1]
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_read_ends_the_request() -> None:
+    """Cancelling a wait for rows ends the request, because rows that arrive in that moment are lost."""
+    machine = ScriptedClusterMachine(rows_for)
+
+    async def main() -> None:
+        with AsyncioClient(machine, NO_TLS) as client:
+            async with client.request(QueryRequest(statement="SELECT 1")) as rows:
+                assert [b"1"] == [rows.arrived.popleft()]
+                waiting = asyncio.ensure_future(anext(aiter(rows)))
+                await asyncio.sleep(0)
+                waiting.cancel()
+                await asyncio.wait([waiting])
+                [request] = machine.requested
+
+                assert OperationAbandoned(request.token) == machine.events[-1]
+                with pytest.raises(ClosedError):
+                    await anext(aiter(rows))
+
+    asyncio.run(main())
+
+
+def test_rows_have_one_reader() -> None:
+    """A second task that waits for the rows of a request gets an error; the first one goes on waiting."""
+
+    async def main() -> None:
+        with AsyncioClient(ScriptedClusterMachine(rows_for), NO_TLS) as client:
+            async with client.request(QueryRequest(statement="SELECT 1")) as rows:
+                assert [b"1"] == [rows.arrived.popleft()]
+                first = asyncio.ensure_future(anext(aiter(rows)))
+                await asyncio.sleep(0)
+                with pytest.raises(RuntimeError, match="another task"):
+                    await anext(aiter(rows))
+                assert not first.done()
+                client.close()
+                with pytest.raises(ClosedError):
+                    await first
+
+    asyncio.run(main())
+
+
+def rows_for(event: Event) -> Sequence[Action]:
+    """Return one row for a request."""
+    return [RowsReceived(event.token, [b"1"])] if isinstance(event, RequestSubmitted) else ()
+
+
+def test_tls_writes_without_a_response(authority: trustme.CA) -> None:
+    """Over TLS, a large write and those after it are complete before the peer sends anything."""
+    size, context, tls = 1_000_000, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(tls)
+    # Tickets of TLS 1.3 would be received bytes.
+    context.num_tickets = 0
+
+    async def main() -> None:
+        read = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readexactly(3 * size)
+            writer.close()
+            read.set()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+        order = OpenStream(StreamId(1), "127.0.0.1", server.sockets[0].getsockname()[1], tls=True)
+        sends = [SendBytes(StreamId(1), bytes(size))] * 3
+        machine = ScriptedClusterMachine(
+            lambda event: [order] if isinstance(event, TimePassed) else sends if isinstance(event, StreamOpened) else ()
+        )
+        async with server, asyncio.timeout(SECONDS_MAX):
+            with AsyncioClient(machine, tls):
+                await read.wait()
+
+    asyncio.run(main())
+
+
+class RecordsContext(Stream):
+    """Stream that records the variable of the context in which it receives."""
+
+    recorded: ClassVar[list[str]] = []
+
+    def data_received(self, data: bytes) -> None:
+        """Record the variable."""
+        self.recorded.append(variable.get())
+        super().data_received(data)
+
+
+def test_streams_have_no_callers_context(node: Mapping[str, str]) -> None:
+    """A stream that was opened for one caller's operation does not run in the context of that caller."""
+
+    async def main() -> None:
+        variable.set("of the program")
+        with client_of(node["connection_string"]) as client:
+            client._open_stream = partial(RecordsContext, client)
+            variable.set("of a caller")
+            async with asyncio.timeout(SECONDS_MAX):
+                await client.perform(Upsert(TRAVEL, "ada", b"1", 0))
+
+    asyncio.run(main())
+
+    assert {"of the program"} == set(RecordsContext.recorded)
+
+
+def test_a_cancelled_consultation_is_not_decided(node: Mapping[str, str]) -> None:
+    """When a caller leaves, the driver cancels the call to its strategy."""
+    ended: list[str] = []
+    asked = asyncio.Event()
+
+    class Waits:
+        """Strategy that never answers."""
+
+        async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+            """Wait."""
+            asked.set()
+            try:
+                await asyncio.Event().wait()
+                return RetryAction.no_retry()
+            finally:
+                ended.append("cancelled")
+
+    async def main() -> None:
+        with client_of(node["connection_string"]) as client:
+            async with asyncio.timeout(SECONDS_MAX):
+                await client.perform(Upsert(TRAVEL, "waits", b"1", 0))
+                await client.perform(GetAndLock(TRAVEL, "waits"))
+                writing = asyncio.create_task(client.perform(Upsert(TRAVEL, "waits", b"2", 0), Waits()))
+                await asked.wait()
+                writing.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await writing
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+
+                assert ["cancelled"] == ended
 
     asyncio.run(main())

@@ -65,10 +65,11 @@ class AsyncioReader(AsyncioCaller):
         self._demand.release()
 
     async def _read(self, client: AsyncioClient) -> ServiceResult:
-        async with client.ask(REQUEST) as rows:
-            async for piece in rows.pieces():
-                self.rows += piece
-                await self._demand.acquire()
+        async with client.request(REQUEST) as rows:
+            async for row in rows:
+                self.rows.append(row)
+                if not rows.arrived:
+                    await self._demand.acquire()
         assert rows.result is not None
         return rows.result
 

@@ -16,6 +16,7 @@ from triclinium_core.contract.couchbase.actions import (
     RowsReceived,
     TelemetryKind,
 )
+from triclinium_core.contract.couchbase.client_driver import ClientDriver, DrivenClient
 from triclinium_core.contract.couchbase.events import (
     AbandonReason,
     AuthenticatorChanged,
@@ -52,8 +53,10 @@ __all__ = [
     "Action",
     "AuthenticatorChanged",
     "CallEnded",
+    "ClientDriver",
     "CompleteOperation",
     "CompleteRequest",
+    "DrivenClient",
     "Event",
     "FailOperation",
     "FaultReports",

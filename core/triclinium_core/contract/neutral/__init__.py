@@ -1,4 +1,4 @@
-"""Events and actions for any protocol: streams, bytes, time, tokens, strategies and reports."""
+"""Events and actions for any protocol, with the half of a driver that performs no I/O."""
 
 from triclinium_core.contract.neutral.actions import (
     AcquirePermit,
@@ -17,6 +17,7 @@ from triclinium_core.contract.neutral.actions import (
     ResumeReading,
     SendBytes,
 )
+from triclinium_core.contract.neutral.driver import ClosedError, DrivenStream, Driver
 from triclinium_core.contract.neutral.events import (
     BytesReceived,
     LossCause,
@@ -29,7 +30,9 @@ from triclinium_core.contract.neutral.events import (
     Token,
     check_nonce,
 )
+from triclinium_core.contract.neutral.losses import loss_of
 from triclinium_core.contract.neutral.machine import Machine
+from triclinium_core.contract.neutral.outbox import Outbox
 from triclinium_core.contract.neutral.timers import TimerId, Timers
 
 __all__ = [
@@ -38,12 +41,16 @@ __all__ = [
     "AwaitedStrategy",
     "BytesReceived",
     "CloseStream",
+    "ClosedError",
     "ConsultStrategy",
+    "DrivenStream",
+    "Driver",
     "LossCause",
     "Machine",
     "NeutralAction",
     "NeutralEvent",
     "OpenStream",
+    "Outbox",
     "PauseReading",
     "RecordSuccess",
     "ReportConnection",
@@ -61,4 +68,5 @@ __all__ = [
     "Timers",
     "Token",
     "check_nonce",
+    "loss_of",
 ]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
-from docs.howto.examples.asyncio_driver import AsyncioClient, Outcome, Rows, Stream
+from docs.howto.examples.asyncio_driver import AsyncioClient, Rows, Stream, Waiter
 from triclinium_core.argument_error import ArgumentError
+from triclinium_core.client.cluster_machine import ClusterMachine
 from triclinium_core.contract import couchbase, neutral
 from triclinium_core.kv.operation.results import Cas, MutationResult
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
@@ -18,17 +21,17 @@ from triclinium_core.testing.driver_laws import LAWS, Law
 class WritesTheLastFirst(AsyncioClient):
     """Driver that writes the data of one event in reverse order."""
 
-    def _carry_out(self, ordered: Sequence[couchbase.Action]) -> None:
-        writes = [order for order in ordered if isinstance(order, neutral.SendBytes)]
-        super()._carry_out([writes.pop() if isinstance(order, neutral.SendBytes) else order for order in ordered])
+    def execute(self, actions: Collection[couchbase.Action]) -> None:
+        writes = [action for action in actions if isinstance(action, neutral.SendBytes)]
+        super().execute([writes.pop() if isinstance(action, neutral.SendBytes) else action for action in actions])
 
 
 class KeepsItsAlarm(AsyncioClient):
     """Driver that does not move an alarm which is set and not yet due."""
 
-    def _set_alarm(self) -> None:
+    def set_alarm(self, time: float) -> None:
         if self._alarm is None or self._alarm.when() <= self.loop.time():
-            super()._set_alarm()
+            super().set_alarm(time)
 
 
 class WritesInTheCallersTask(AsyncioClient):
@@ -37,33 +40,29 @@ class WritesInTheCallersTask(AsyncioClient):
     def feed(self, event: couchbase.Event) -> None:
         super().feed(event)
         if isinstance(event, couchbase.OperationAbandoned):
-            for stream in self._streams.values():
+            for stream in self.streams.values():
                 if stream._transport is not None and stream._transport.get_write_buffer_size():
                     stream._transport.abort()
-
-
-class Unfinished(Stream):
-    """Stream whose connecting task reports the end of the stream, although the task may never have started."""
-
-    def end(self, cause: neutral.LossCause, text: str) -> None:
-        if cause is neutral.LossCause.CLOSED_BY_US and self._transport is None:
-            self._connecting.cancel()
-        else:
-            super().end(cause, text)
 
 
 class SilentlyCalledOff(AsyncioClient):
     """Driver that does not report the end of a stream whose connect was cancelled."""
 
-    def _open(self, order: neutral.OpenStream) -> None:
-        self._streams[order.stream] = Unfinished(self, order)
+    def lose(self, number: neutral.StreamId, cause: neutral.LossCause, text: str = "") -> None:
+        stream = self.streams.get(number)
+        if cause is neutral.LossCause.CLOSED_BY_US and stream is not None and stream._transport is None:
+            del self.streams[number]
+            stream.abort()
+        super().lose(number, cause, text)
 
 
 class ReportsTooFewBytes(AsyncioClient):
     """Driver that reports zero bytes as handed over unless it closed the stream itself."""
 
-    def lost(self, stream: Stream, cause: neutral.LossCause, text: str, handed_over: int) -> None:
-        super().lost(stream, cause, text, handed_over if cause is neutral.LossCause.CLOSED_BY_US else 0)
+    def lose(self, number: neutral.StreamId, cause: neutral.LossCause, text: str = "") -> None:
+        if number in self.streams and cause is not neutral.LossCause.CLOSED_BY_US:
+            self.streams[number].outbox.handed_over = 0
+        super().lose(number, cause, text)
 
 
 class Haunted(Stream):
@@ -71,37 +70,38 @@ class Haunted(Stream):
 
     def eof_received(self) -> None:
         super().eof_received()
-        self._client.feed(neutral.BytesReceived(self.name, b""))
+        self._client.feed(neutral.BytesReceived(self._order.stream, b""))
 
 
 class ReadsOn(AsyncioClient):
     """Driver that reports a read after the loss of a stream."""
 
-    def _open(self, order: neutral.OpenStream) -> None:
-        self._streams[order.stream] = Haunted(self, order)
+    def __init__(self, machine: ClusterMachine, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(machine, tls)
+        self._open_stream = partial(Haunted, self)
 
 
 class ForgetsItsCallers(AsyncioClient):
     """Driver that leaves its callers waiting when it is closed."""
 
-    def _end(self, why: Exception) -> None:
-        self._callers.clear()
-        super()._end(why)
+    def _end(self, error: Exception) -> None:
+        self.waiters.clear()
+        super()._end(error)
 
 
 class CallsBack(AsyncioClient):
     """Driver that calls the machine immediately, even from within a call."""
 
     def feed(self, event: couchbase.Event) -> None:
-        if not self._is_closed:
-            self._handle(event)
+        if not self.is_ended:
+            couchbase.ClientDriver.handle(self, event)
 
 
 class RingsUntilTimeGoesOn(AsyncioClient):
     """Driver that handles alarms in a loop while any is due, so that no other task runs."""
 
-    async def _pass_time(self) -> None:
-        await super()._pass_time()
+    async def _ring(self) -> None:
+        await super()._ring()
         while self._machine.wakeup <= self.loop.time():
             self.feed(neutral.TimePassed())
 
@@ -118,18 +118,18 @@ class LooksAtTheClockFirst(AsyncioClient):
 class ReadsToTheEnd(AsyncioClient):
     """Driver that reads all available data before it reports that time has passed."""
 
-    received = 0
+    pieces = 0
 
-    async def _pass_time(self) -> None:
-        received = -1
-        while received != self.received:
-            received = self.received
+    async def _ring(self) -> None:
+        pieces = -1
+        while pieces != self.pieces:
+            pieces = self.pieces
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-        await super()._pass_time()
+        await super()._ring()
 
     def feed(self, event: couchbase.Event) -> None:
-        self.received += isinstance(event, neutral.BytesReceived)
+        self.pieces += isinstance(event, neutral.BytesReceived)
         super().feed(event)
 
 
@@ -150,48 +150,48 @@ class NamesNoStreamThatHasMore(AsyncioClient):
 class AsksNoStrategy(AsyncioClient):
     """Driver that ignores orders to consult an asynchronous strategy."""
 
-    def _consult(self, order: neutral.ConsultStrategy) -> None:
+    def _ask(self, token: neutral.Token, question: Callable[[], Awaitable[object]]) -> None:
         pass
 
 
 class LooksUpNothing(AsyncioClient):
     """Driver that ignores look-ups."""
 
-    def _look_up(self, order: couchbase.LookUpService) -> None:
-        pass
+    def execute(self, actions: Collection[couchbase.Action]) -> None:
+        super().execute([action for action in actions if not isinstance(action, couchbase.LookUpService)])
 
 
 class ForgetsItsReaders(AsyncioClient):
     """Driver that leaves a reader of rows waiting when the driver is closed."""
 
-    async def wait(self, name: str, token: neutral.Token, event: couchbase.Event) -> Outcome:
-        if self._is_closed and isinstance(event, couchbase.RowsWanted):
+    async def outcome(self, token: neutral.Token, event: couchbase.Event) -> object:
+        if self.is_ended and isinstance(event, couchbase.RowsWanted):
             await asyncio.Event().wait()
-        return await super().wait(name, token, event)
+        return await super().outcome(token, event)
 
 
 class GivesAnotherResult(AsyncioClient):
     """Driver that returns the same result for all mutations. It breaks most laws, because most check such results."""
 
-    def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
-        super()._settle(token, MutationResult(Cas(0)) if isinstance(outcome, MutationResult) else outcome)
+    def wake(self, waiter: Waiter, outcome: object) -> None:
+        super().wake(waiter, MutationResult(Cas(0)) if isinstance(outcome, MutationResult) else outcome)
 
 
 class BlamesEverybody(AsyncioClient):
     """Driver that raises the error of one caller's mistake in all waiting callers."""
 
-    def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
-        super()._settle(token, outcome)
+    def settle(self, token: neutral.Token, outcome: object, *, is_last: bool = True) -> None:
+        super().settle(token, outcome, is_last=is_last)
         if isinstance(outcome, ArgumentError):
-            for other in list(self._callers):
-                super()._settle(other, outcome)
+            for other in list(self.waiters):
+                super().settle(other, outcome)
 
 
 class ReadsAhead(AsyncioClient):
     """Driver that requests more rows as soon as some arrive, before the reader requests them."""
 
-    def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
-        super()._settle(token, outcome)
+    def settle(self, token: neutral.Token, outcome: object, *, is_last: bool = True) -> None:
+        super().settle(token, outcome, is_last=is_last)
         if isinstance(outcome, couchbase.RowsReceived):
             self.feed(couchbase.RowsWanted(token))
 
@@ -200,33 +200,33 @@ class KeepsItsRequests(AsyncioClient):
     """Driver that reports a cancelled reader only if the reader waits for rows."""
 
     @asynccontextmanager
-    async def ask(self, request: ServiceRequest, strategy: AnyRetryStrategy | None = None) -> AsyncIterator[Rows]:
-        async with super().ask(request, strategy) as rows:
+    async def request(self, request: ServiceRequest, strategy: AnyRetryStrategy | None = None) -> AsyncIterator[Rows]:
+        async with super().request(request, strategy) as rows:
             try:
                 yield rows
             finally:
-                rows.is_over = True
+                self.waiters.pop(rows._token, None)
 
 
 class ReadsThroughPauses(AsyncioClient):
     """Driver that ignores orders to pause reading."""
 
-    def _pause(self, order: neutral.PauseReading) -> None:
+    def _pause(self, action: neutral.PauseReading) -> None:
         pass
 
 
 class NeverResumes(AsyncioClient):
     """Driver that ignores orders to resume reading."""
 
-    def _resume(self, order: neutral.ResumeReading) -> None:
+    def _resume(self, action: neutral.ResumeReading) -> None:
         pass
 
 
 class SendsWithoutLooking(AsyncioClient):
     """Driver that sends immediately, even if received bytes wait to be read."""
 
-    def _send(self, order: neutral.SendBytes) -> None:
-        super()._send(neutral.SendBytes(order.stream, order.data))
+    def _send(self, action: neutral.SendBytes) -> None:
+        super()._send(neutral.SendBytes(action.stream, action.data))
 
 
 _BREACHES: Mapping[type[AsyncioClient], str] = {

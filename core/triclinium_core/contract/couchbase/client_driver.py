@@ -1,0 +1,128 @@
+"""The half of a client's driver that needs no event loop: events and actions of operations and requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
+from typing import Protocol, TypeVar
+
+from triclinium_core.contract.couchbase.actions import (
+    Action,
+    CompleteOperation,
+    CompleteRequest,
+    FailOperation,
+    LookUpService,
+    PublishTopology,
+    ReportRefusal,
+    ReportRetry,
+    ReportTelemetry,
+    RowsReceived,
+    TelemetryKind,
+)
+from triclinium_core.contract.couchbase.events import (
+    AuthenticatorChanged,
+    Event,
+    InquirySubmitted,
+    OperationAbandoned,
+    OperationsSubmitted,
+    OperationSubmitted,
+    RequestSubmitted,
+    ServiceLookedUp,
+)
+from triclinium_core.contract.neutral import ClosedError, DrivenStream, Driver, Machine, OpenStream, Token
+from triclinium_core.contract.neutral.driver import DEBUG, INFO, WARNING, Log
+from triclinium_core.kv.operation.document_operations import Operation
+from triclinium_core.kv.operation.inquiries import Inquiry
+from triclinium_core.options import Authenticator
+from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+
+W = TypeVar("W")
+S = TypeVar("S", bound=DrivenStream)
+
+TELEMETRY_LEVELS: Mapping[TelemetryKind, int] = {
+    TelemetryKind.SLOW_OPERATIONS: WARNING,
+    TelemetryKind.DURATIONS: INFO,
+    TelemetryKind.ORPHANS: WARNING,
+}
+"""Level of each kind of telemetry in the log."""
+
+
+class DrivenClient(Machine[Event, Action], Protocol):
+    """Methods of a client machine that ``ClientDriver`` calls, in addition to those of every machine."""
+
+    def check_authenticator(self, authenticator: Authenticator) -> None:
+        """Check that an authenticator may replace the current one."""
+        ...
+
+    def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
+        """Return the reports of the intervals that end ``now``."""
+        ...
+
+
+class ClientDriver(Driver[Event, Action, W, S]):
+    """Driver of a client machine, without I/O. ``wake`` gets a ``Result``, ``ServiceResult``, ``RowsReceived`` or error.
+
+    It looks up no services, publishes no topologies and traces nothing. A subclass that does has handlers for the
+    actions in ``_handlers``.
+    """
+
+    def __init__(
+        self,
+        machine: DrivenClient,
+        *,
+        now: Callable[[], float],
+        open_stream: Callable[[OpenStream], S],
+        make_nonce: Callable[[], str],
+        log: Log,
+    ) -> None:
+        super().__init__(machine, now=now, open_stream=open_stream, make_nonce=make_nonce, log=log)
+        self.machine: DrivenClient = machine
+        """The machine. Its snapshots may be read; only the driver feeds events."""
+        self._handlers |= {
+            # Without targets, the machine uses the name of the service as a host.
+            LookUpService: lambda action: self.feed(ServiceLookedUp(action.service)),
+            RowsReceived: lambda action: self.settle(action.token, action, is_last=False),
+            CompleteOperation: lambda action: self.settle(action.token, action.result),
+            CompleteRequest: lambda action: self.settle(action.token, action.result),
+            FailOperation: lambda action: self.settle(action.token, action.error),
+            ReportRetry: lambda action: log.log(DEBUG, "%s", action),
+            ReportRefusal: lambda action: log.log(INFO, "%s", action),
+            ReportTelemetry: lambda action: log.log(TELEMETRY_LEVELS[action.kind], "%s", action.text),
+            PublishTopology: lambda action: log.log(DEBUG, "%s", action),
+        }
+
+    def submitted(self, event: Event) -> AbstractSet[Token]:
+        """Return the tokens of operations, requests and inquiries."""
+        if isinstance(event, OperationsSubmitted):
+            return {submission.token for submission in event.submissions}
+        return {event.token} if isinstance(event, OperationSubmitted | RequestSubmitted | InquirySubmitted) else set()
+
+    def abandoned(self, token: Token) -> OperationAbandoned:
+        """Return the event of a caller that was cancelled."""
+        return OperationAbandoned(token)
+
+    def set_authenticator(self, authenticator: Authenticator) -> None:
+        """Replace the authenticator of all connections. The TLS context of the driver must have its certificate.
+
+        Raises:
+            InvalidArgumentException: ``authenticator`` cannot replace the current one; nothing has changed.
+            ClosedError: the driver is closed.
+        """
+        if self.is_ended:
+            raise ClosedError("the client is closed, and the authenticator was not set")
+        self.machine.check_authenticator(authenticator)
+        self.feed(AuthenticatorChanged(authenticator, self.make_nonce()))
+
+    def close(self) -> None:
+        """Close all streams immediately, and log the last reports. Waiting callers get ``ClosedError``."""
+        is_first = not self.is_ended
+        super().close()
+        for report in self.machine.last_reports(self.now()) if is_first else ():
+            self.execute([report])
+
+    def submission(
+        self, token: Token, operation: Operation | Inquiry, strategy: AnyRetryStrategy | None = None
+    ) -> Event:
+        """Return the event that submits an operation, or an inquiry, which has no strategy."""
+        if isinstance(operation, Inquiry):
+            return InquirySubmitted(token, operation)
+        return OperationSubmitted(token, operation, strategy)

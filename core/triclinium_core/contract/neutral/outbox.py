@@ -1,0 +1,66 @@
+"""Bytes of one stream between their order and their write, for a driver."""
+
+from __future__ import annotations
+
+from collections import deque
+
+WRITE_SIZE_MAX = 256 * 1024
+"""Maximum number of bytes joined for one write. All count as handed over from its start, hence possibly applied."""
+
+
+class Outbox:
+    """Ordered bytes that are not written yet, and the number of those whose write has started."""
+
+    def __init__(self) -> None:
+        self.handed_over: int = 0
+        """Number of bytes whose write has started, as in ``StreamLost``."""
+        self.is_checked: bool = False
+        """Whether bytes with ``unless_readable`` wait: if something is readable now, the stream must end instead."""
+        self._pieces: deque[bytes | memoryview] = deque()
+        self._put = self._checked_at = 0
+        self._is_lost = False
+
+    def __bool__(self) -> bool:
+        """Return whether bytes wait."""
+        return bool(self._pieces)
+
+    def put(self, data: bytes, *, unless_readable: bool = False) -> None:
+        """Append the bytes of a ``SendBytes``. Ignore them after ``clear``."""
+        if not data or self._is_lost:
+            return
+        if unless_readable:
+            self.is_checked, self._checked_at = True, self._put
+        self._pieces.append(data)
+        self._put += len(data)
+
+    def peek(self) -> bytes | memoryview:
+        """Return the oldest bytes, at most ``WRITE_SIZE_MAX``. They still wait."""
+        if len(self._pieces[0]) > WRITE_SIZE_MAX:
+            return memoryview(self._pieces[0])[:WRITE_SIZE_MAX]
+        pieces = [self._pieces.popleft()]
+        size = len(pieces[0])
+        while self._pieces and size + len(self._pieces[0]) <= WRITE_SIZE_MAX:
+            pieces.append(self._pieces.popleft())
+            size += len(pieces[-1])
+        self._pieces.appendleft(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        return self._pieces[0]
+
+    def advance(self, size: int) -> None:
+        """Count the first ``size`` bytes of ``peek`` as handed over, and remove them."""
+        first = self._pieces.popleft()
+        if size < len(first):
+            self._pieces.appendleft(memoryview(first)[size:])
+        self.handed_over += size
+        # Earlier bytes may still have waited. The check ends with the first checked byte.
+        self.is_checked = self.is_checked and self.handed_over <= self._checked_at
+
+    def take(self) -> bytes | memoryview:
+        """Remove and return what ``peek`` returns. All of it counts as handed over."""
+        data = self.peek()
+        self.advance(len(data))
+        return data
+
+    def clear(self) -> None:
+        """Drop the waiting bytes and all later ones, because the stream is lost: after a gap, nothing may be written."""
+        self._pieces.clear()
+        self.is_checked, self._is_lost = False, True

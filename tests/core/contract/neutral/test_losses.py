@@ -1,0 +1,48 @@
+"""Loss causes of exceptions."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from triclinium_core.contract.neutral import LossCause, loss_of
+
+native = pytest.mark.native
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ConnectionRefusedError(), LossCause.REFUSED),
+        (ConnectionResetError(), LossCause.RESET),
+        (BrokenPipeError(), LossCause.RESET),
+        (TimeoutError(), LossCause.UNREACHABLE),
+        (OSError(errno.ENETUNREACH, "no route"), LossCause.UNREACHABLE),
+        (UnicodeError("label empty or too long"), LossCause.NAME_NOT_RESOLVED),
+    ],
+    ids=repr,
+)
+def test_the_most_specific_class_decides(error: OSError | ValueError, cause: LossCause) -> None:
+    """Each exception has the cause of its most specific class."""
+    assert cause is loss_of(error)[0]
+
+
+@native
+def test_exceptions_of_sockets_and_tls() -> None:
+    """Failures of name look-ups and of TLS have their own causes, although they are OSErrors."""
+    import socket  # noqa: PLC0415  # WebAssembly lacks parts of both modules
+    import ssl  # noqa: PLC0415
+
+    assert LossCause.NAME_NOT_RESOLVED is loss_of(socket.gaierror(socket.EAI_NONAME, "unknown"))[0]
+    assert LossCause.TLS is loss_of(ssl.SSLCertVerificationError("expired"))[0]
+
+
+def test_the_text_is_never_empty() -> None:
+    """The text is that of the system, else that of the exception, else the name of its class."""
+    refused = os.strerror(errno.ECONNREFUSED)
+
+    assert refused == loss_of(OSError(errno.ECONNREFUSED, refused))[1]
+    assert "timed out" == loss_of(TimeoutError("timed out"))[1]
+    assert "ConnectionResetError" == loss_of(ConnectionResetError())[1]
