@@ -122,7 +122,7 @@ def explain(case: CassandraCase) -> Explanation:
         ],
     )
     if is_asked:
-        clauses.append(FAILURE_CLAUSE if verdict is None else _verdict_clause(case.error))
+        clauses.append(FAILURE_CLAUSE if verdict is None else verdict_clause(case.error))
         answer = "fails" if verdict is None else f"returns {_words_of(verdict)}"
         sentences.append(Sentence(f"{policy} {answer} ({clauses[-1]})."))
     sentences.append(Sentence(_sentence_on_outcome(outcome, consistency, counted, error), outcome))
@@ -177,7 +177,8 @@ def _in_words(error: cassandra.CassandraError) -> str:
     return f" ({error})" if str(error) else ""
 
 
-def _verdict_clause(error: cassandra.CassandraError) -> str:
+def verdict_clause(error: cassandra.CassandraError) -> str:
+    """Return the clause on the policies' verdict on ``error``; an empty string for an error without a verdict."""
     return next((clause for kind, clause in VERDICT_CLAUSES.items() if isinstance(error, kind)), "")
 
 

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import assert_never
 
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry import couchbase, smithy
 from triclinium_core.retry.backoff import Random, exponential
 from triclinium_core.retry.calls import CallMachine, CallTerms, Sleep
 from triclinium_core.retry.combined.permits import Permit
 from triclinium_core.retry.couchbase import RetryStrategy as CouchbaseRetryStrategy
+from triclinium_core.retry.couchbase.strategy import is_async, require_strategy
+from triclinium_core.shown import shown
 from triclinium_core.tools.fleet.retries import (
     BreakerRetries,
     BudgetRetries,
@@ -105,10 +108,17 @@ _TIME_PASSED = couchbase.WakeupReached()
 
 
 def couchbase_clients(make_strategy: Callable[[], CouchbaseRetryStrategy]) -> MakeProcess:
-    """Return a factory of processes whose clients have Couchbase retries; each process calls ``make_strategy`` once."""
+    """Return a factory of processes whose clients have Couchbase retries; each process calls ``make_strategy`` once.
+
+    The factory raises InvalidArgumentException if the strategy is asynchronous or no Couchbase strategy.
+    """
 
     def make_process(fleet: Fleet, rng: Random) -> Process:
         machines, strategy = _Machines(fleet, rng), make_strategy()
+        require_strategy(strategy, "strategy")
+        if is_async(strategy):
+            message = f"strategy={shown(strategy)} is asynchronous; write its methods without async"
+            raise InvalidArgumentException(message, parameter="strategy")
         return partial(CouchbaseCall, lambda call, state: machines.make(call, state, strategy))
 
     return make_process

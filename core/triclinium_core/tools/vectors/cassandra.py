@@ -1,4 +1,4 @@
-"""Questions on Cassandra: the fields of each, and the function that answers it.
+"""Questions on Cassandra: the fields of each, the function that answers it, and the clauses that decide the answer.
 
 ::
 
@@ -24,9 +24,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from triclinium_core.explain.cassandra.error_names import aborted, answered, canonical
+from triclinium_core.explain.cassandra.explain import PAGE, verdict_clause
 from triclinium_core.retry import cassandra
 from triclinium_core.tools.vectors.cassandra_script import AskedPolicy, FixedPolicy, UnusableScript, play
-from triclinium_core.tools.vectors.fields import AnswerFields, Ask, MalformedQuestion, Question
+from triclinium_core.tools.vectors.fields import AnswerFields, Ask, Clauses, MalformedQuestion, Question
 
 LEVELS: Mapping[str, cassandra.ConsistencyLevel] = cassandra.ConsistencyLevel.__members__
 DECISIONS: Mapping[str, cassandra.RetryDecision] = cassandra.RetryDecision.__members__
@@ -134,3 +135,9 @@ EVENTS: Mapping[str, Callable[[Question], cassandra.CoordinatorError | cassandra
 
 ASKS: Mapping[str, Ask] = {"verdict": _answer_verdict, "request": _answer_request}
 """Kinds of questions."""
+
+CLAUSES: Mapping[str, Clauses] = {
+    "verdict": lambda question: (verdict_clause(question.choice("event", EVENTS)(question)),),
+    "request": lambda _: (f"{PAGE}, Hard-coded rules; decisions A2 and A8 to A10",),
+}
+"""Clauses on each kind of question."""

@@ -1,4 +1,4 @@
-"""Questions on Couchbase: the fields of each, and the function that answers it.
+"""Questions on Couchbase: the fields of each, the function that answers it, and the clauses that decide the answer.
 
 ::
 
@@ -29,12 +29,13 @@ from dataclasses import replace
 
 from triclinium_core import errors
 from triclinium_core.explain.couchbase.happenings import HAPPENINGS, Happening, HttpAnswer, KvAnswer, verdict_of
-from triclinium_core.explain.couchbase.reaction import LONGEST_DELAYS, error_of, put_to_machine
+from triclinium_core.explain.couchbase.reaction import LONGEST_DELAYS, Reaction, error_of, put_to_machine
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
 from triclinium_core.explain.explanation import Outcome, milliseconds
 from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import cap
-from triclinium_core.tools.vectors.fields import AnswerFields, Ask, MalformedQuestion, Question, parse_status
+from triclinium_core.retry.couchbase.deciders import CAPPING_CLAUSE, DECISION_CLAUSES, DecidedBy, decided_by
+from triclinium_core.tools.vectors.fields import AnswerFields, Ask, Clauses, MalformedQuestion, Question, parse_status
 from triclinium_core.tools.vectors.terminal_script import terminal_reason
 
 STRATEGIES: dict[str, couchbase.RetryStrategy] = {
@@ -44,6 +45,14 @@ STRATEGIES: dict[str, couchbase.RetryStrategy] = {
     "error_map": couchbase.ErrorMapRetryStrategy(),
 }
 """Built-in strategies by their names in questions. They are stateless."""
+
+STRATEGY_CLAUSES: Mapping[str, str] = {
+    "best_effort": "RFC 0049 Best Effort",
+    "fast_fail_on_terminal_error": "RFC 0049 Fail Fast (Terminal Errors)",
+    "fail_fast": "RFC 0049 Fail Fast (Strict)",
+    "error_map": "RFC 0013 Retry Intervals",
+}
+"""Clause on each of the strategies."""
 
 SERVICES: dict[str, couchbase.Service] = {str(service): service for service in couchbase.Service}
 REASONS: dict[str, couchbase.RetryReason] = {str(reason): reason for reason in couchbase.RetryReason}
@@ -64,18 +73,7 @@ def _answer_reason(question: Question) -> AnswerFields:
 
 
 def _answer_decide(question: Question) -> AnswerFields:
-    recorded = RecordingStrategy(question.choice("strategy", STRATEGIES))
-    service, operation, happened = _happened(question)
-    annotation = couchbase.RequestAnnotation(
-        operation=operation,
-        idempotent=question.flag("idempotent"),
-        strategy=recorded,
-        submitted_at=0.0,
-        deadline=question.number("timeout_ms") / 1000,
-        service=service,
-    )
-    attempt, elapsed = question.count("attempt"), question.number("elapsed_ms") / 1000
-    reaction = put_to_machine(happened, annotation, elapsed, rng=LONGEST_DELAYS, retry_attempts=attempt)
+    recorded, reaction = _decided(question)
     if reaction.retry is None:
         return {"action": str(reaction.outcome), **_failed_with(reaction.error)}
     delay, dispatches = reaction.retry.delay, reaction.retry.dispatches
@@ -88,6 +86,22 @@ def _answer_decide(question: Question) -> AnswerFields:
         "dispatches": dispatches,
         **_failed_with(reaction.error),
     }
+
+
+def _decided(question: Question) -> tuple[RecordingStrategy, Reaction]:
+    """Return the strategy of the request with its recorded decision, and the reaction of the machine."""
+    recorded = RecordingStrategy(question.choice("strategy", STRATEGIES))
+    service, operation, happened = _happened(question)
+    annotation = couchbase.RequestAnnotation(
+        operation=operation,
+        idempotent=question.flag("idempotent"),
+        strategy=recorded,
+        submitted_at=0.0,
+        deadline=question.number("timeout_ms") / 1000,
+        service=service,
+    )
+    attempt, elapsed = question.count("attempt"), question.number("elapsed_ms") / 1000
+    return recorded, put_to_machine(happened, annotation, elapsed, rng=LONGEST_DELAYS, retry_attempts=attempt)
 
 
 def _answer_timeout(question: Question) -> AnswerFields:
@@ -183,3 +197,42 @@ ASKS: Mapping[str, Ask] = {
     "terminal": _answer_terminal,
 }
 """Kinds of questions."""
+
+
+def _clauses_of_idempotent(question: Question) -> tuple[str, ...]:
+    row = couchbase.idempotent_row(question.choice("service", SERVICES), question.text("op"))
+    return (f"RFC 0049 Idempotent Operation List: {'not listed' if row is None else row.clause}",)
+
+
+def _clauses_of_reason(question: Question) -> tuple[str, ...]:
+    verdict = verdict_of(*_answered(question))
+    return () if verdict is None else (verdict.clause,)
+
+
+def _clauses_of_decide(question: Question) -> tuple[str, ...]:
+    recorded, reaction = _decided(question)
+    decider = decided_by(
+        reaction.machine.last_reason,
+        retries=reaction.retry is not None,
+        was_consulted=recorded.was_asked,
+        would_retry=recorded.would_retry,
+        times_out=isinstance(reaction.error, errors.TimeoutException),
+    )
+    is_response = "reason" not in question and "service" in question
+    return (
+        *(_clauses_of_reason(question) if is_response else ()),
+        DECISION_CLAUSES[decider],
+        *((STRATEGY_CLAUSES[question.text("strategy")],) if decider is DecidedBy.STRATEGY else ()),
+        *((CAPPING_CLAUSE,) if reaction.retry is not None and not reaction.retry.dispatches else ()),
+    )
+
+
+CLAUSES: Mapping[str, Clauses] = {
+    "idempotent": _clauses_of_idempotent,
+    "reason": _clauses_of_reason,
+    "decide": _clauses_of_decide,
+    "timeout": lambda _: ("decision C25",),
+    "cap": lambda _: (CAPPING_CLAUSE,),
+    "terminal": lambda _: ("RFC 0049 Fail Fast (Terminal Errors)",),
+}
+"""Clauses on each kind of question."""

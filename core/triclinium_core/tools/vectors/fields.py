@@ -107,6 +107,9 @@ class Question(dict[str, object]):
 Ask = Callable[[Question], AnswerFields]
 """Function that answers one kind of question, or raises MalformedQuestion."""
 
+Clauses = Callable[[Question], tuple[str, ...]]
+"""Function that returns the clauses that decide the answer to one kind of question, or raises MalformedQuestion."""
+
 
 def parse_status(text: str, where: str) -> int:
     """Return a KV status from hexadecimal text, such as "0x86".

@@ -1,7 +1,7 @@
 """Decisions as data: one question, as decoded JSON, and its answer.
 
 A question has a ``family`` and an ``ask``. The other fields depend on these; the module of the family documents them.
-Every answer comes from the tables and objects that decide on requests.
+Every answer comes from the tables and objects that decide on requests, and so do the clauses that decide the answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from triclinium_core.tools.vectors import (
     couchbase as couchbase_questions,
     smithy as smithy_questions,
 )
-from triclinium_core.tools.vectors.fields import AnswerFields, Ask, MalformedQuestion, Question
+from triclinium_core.tools.vectors.fields import AnswerFields, Ask, Clauses, MalformedQuestion, Question
 
 FAMILIES: Mapping[str, Mapping[str, Ask]] = {
     "couchbase": couchbase_questions.ASKS,
@@ -25,6 +25,13 @@ FAMILIES: Mapping[str, Mapping[str, Ask]] = {
 }
 """Kinds of questions, by ``family``."""
 
+CLAUSES: Mapping[str, Mapping[str, Clauses]] = {
+    "couchbase": couchbase_questions.CLAUSES,
+    "cassandra": cassandra_questions.CLAUSES,
+    "smithy": smithy_questions.CLAUSES,
+}
+"""Clauses on each kind of question, by ``family``."""
+
 
 def answer(question: Mapping[str, object]) -> AnswerFields:
     """Return the answer to one question, as JSON values.
@@ -32,10 +39,24 @@ def answer(question: Mapping[str, object]) -> AnswerFields:
     Raises:
         MalformedQuestion: the question is invalid. The message names the field and its fault.
     """
+    fields = _fields(question)
+    return fields.choice("ask", fields.choice("family", FAMILIES))(fields)
+
+
+def clauses(question: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the clauses that decide the answer to a question: of an RFC or another source, or of this project.
+
+    Raises:
+        MalformedQuestion: a field on which the clauses depend is invalid. The message names it and its fault.
+    """
+    fields = _fields(question)
+    return fields.choice("ask", fields.choice("family", CLAUSES))(fields)
+
+
+def _fields(question: Mapping[str, object]) -> Question:
     if not isinstance(question, Mapping):
         raise MalformedQuestion(f"a question is an object, not {in_json(question)}")
-    fields = Question(question)
-    return fields.choice("ask", fields.choice("family", FAMILIES))(fields)
+    return Question(question)
 
 
 def answer_lines(lines: Iterable[str | bytes]) -> Iterator[tuple[str, bool]]:
@@ -58,7 +79,7 @@ def _without_mark(line: str | bytes) -> str | bytes:
 def _answer_line(line: str | bytes, number: int) -> tuple[str, bool]:
     identity: object = None
     try:
-        question = _decode(line)
+        question = decode(line)
         if isinstance(question, Mapping):
             identity = _identity(question)
         return json_text({"id": identity, **answer(question)}), True
@@ -66,7 +87,12 @@ def _answer_line(line: str | bytes, number: int) -> tuple[str, bool]:
         return json_text({"id": identity, "error": f"line {number}: {printable(str(error))}"}), False
 
 
-def _decode(line: str | bytes) -> Mapping[str, object]:
+def decode(line: str | bytes) -> Mapping[str, object]:
+    """Return the question in a line of JSON.
+
+    Raises:
+        MalformedQuestion: the line is not JSON. The message contains the parser's.
+    """
     try:
         text = line if isinstance(line, str) else line.decode("utf-8")
         question: Mapping[str, object] = json.loads(text, parse_constant=_refuse_constant)

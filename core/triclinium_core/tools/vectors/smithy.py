@@ -1,4 +1,4 @@
-"""Questions on Smithy: the fields of each, and the function that answers it.
+"""Questions on Smithy: the fields of each, the function that answers it, and the clauses that decide the answer.
 
 ::
 
@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from triclinium_core.explain.explanation import plain_seconds
-from triclinium_core.explain.smithy.explain import operation_in_json
+from triclinium_core.explain.smithy.explain import BACKOFF_CLAUSE, QUOTA_CLAUSE, RATE_CLAUSE, operation_in_json
 from triclinium_core.explain.smithy.script import ScriptedClock, ScriptedResponse, play
 from triclinium_core.retry import smithy
 from triclinium_core.retry.backoff import ConstantRandom, Random
 from triclinium_core.shown import in_json
-from triclinium_core.tools.vectors.fields import AnswerFields, Ask, MalformedQuestion, Question
+from triclinium_core.tools.vectors.fields import AnswerFields, Ask, Clauses, MalformedQuestion, Question
 
 JITTERS: Mapping[str, smithy.Jitter] = {
     "NONE": smithy.Jitter.NONE,
@@ -133,3 +133,12 @@ STRATEGIES: Mapping[str, Callable[[Question, Random, ScriptedClock], tuple[smith
 
 ASKS: Mapping[str, Ask] = {"backoff": _answer_backoff, "sequence": _answer_sequence}
 """Kinds of questions."""
+
+
+def _clauses_of_sequence(question: Question) -> tuple[str, ...]:
+    of_strategy = {"standard": (QUOTA_CLAUSE,), "adaptive": (QUOTA_CLAUSE, RATE_CLAUSE)}
+    return (*of_strategy.get(question.text("strategy"), ()), BACKOFF_CLAUSE)
+
+
+CLAUSES: Mapping[str, Clauses] = {"backoff": lambda _: (BACKOFF_CLAUSE,), "sequence": _clauses_of_sequence}
+"""Clauses on each kind of question."""

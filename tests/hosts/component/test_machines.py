@@ -1,0 +1,113 @@
+"""Machines of the component make the decisions of the core's machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests.hosts.component.hostile import REQUEST
+from tests.hosts.component.native import ABANDONED, DISPATCHED, Request, http, kv, lost, play
+from tests.hosts.component.preparing import STORY, Arguments, replies, run
+from triclinium_core.retry import couchbase
+
+pytestmark = pytest.mark.hosts
+
+BUSY, SUCCESS = kv(0x86), kv(0x00)
+STORY_REQUESTS = [
+    Request("upsert", 2.5, [BUSY, BUSY, SUCCESS]),
+    Request("upsert", 2.5, [lost("all")]),
+    Request("upsert", 0.01, [BUSY, BUSY, BUSY]),
+]
+"""Requests of the program on the page."""
+
+STALE_PLAN = '{"errors": [{"code": 4040, "msg": "no such prepared statement"}]}'
+MAPPED_STATUS = 0x7FF0
+RETRY = '{"strategy": "linear", "interval": 10, "after": 5, "max-duration": 60}'
+ERROR_MAP = f'{{"version": 2, "revision": 1, "errors": {{"7ff0": {{"attrs": ["auto-retry"], "retry": {RETRY}}}}}}}'
+REQUESTS = [
+    *STORY_REQUESTS,
+    Request("get", 2.5, [kv(0x01)]),
+    Request("get", 2.5, [kv(0x07), kv(0x88), kv(0x09), SUCCESS]),
+    Request("upsert", 2.5, [lost("nothing"), lost("part")]),
+    Request("get", 2.5, [kv(0x08)], idempotent=True),
+    Request("get", 2.5, [kv(MAPPED_STATUS)] * 9, strategy="error_map", idempotent=True),
+    Request("get", 2.5, [BUSY], strategy="fail_fast", idempotent=True),
+    Request("get", 2.5, [ABANDONED], strategy="best_effort"),
+    Request("query", 75.0, [http("query", 404, STALE_PLAN), http("query", 200, "{}")], service="query"),
+    Request("query", 75.0, [http("query", 200, STALE_PLAN, is_partial=True)], service="query"),
+    Request("query", 75.0, [http("views", 302, "moved")] * 2 + [http("views", 200, "{}")], service="views"),
+    Request(
+        "query", 75.0, [http("search", 429, "\ud7ff\ufffd\U0010ffff <html>")], service="search", strategy="fail_fast"
+    ),
+]
+"""Requests with every kind of event and action."""
+
+OUTCOMES = {"dispatch", "retry-after", "complete", "fail", "ignore"}
+ORDERS = {"refresh-topology", "refresh-collection", "close-connection", "report-retry", "report-refusal"}
+
+
+def native_story() -> list[str]:
+    """Return the lines that the program prints for the actions of the core's machines."""
+    lines = list[str]()
+    for (name, *arguments), result in play(STORY_REQUESTS):
+        if name == "open":
+            lines.append("0.000 s  dispatch")
+        for action in result if isinstance(result, list) else []:
+            tag, value = action["tag"], action.get("val")
+            if tag == "retry-after":
+                value = value | {"seconds": round(value["seconds"], 6)}
+            detail = "" if value is None else json.dumps(value, separators=(",", ":"))
+            if tag == "fail":
+                detail = f"{value['error']}: {value['message']}"
+            if tag != "ignore":
+                lines.append(f"{arguments[-1]:.3f} s  {tag} {detail}".rstrip())
+    return lines
+
+
+def test_the_story_is_the_native_one(node_host: Arguments) -> None:
+    """The program on the page drives machines in Node to the same end as the core, and prints what the page shows."""
+    printed = run("node", STORY, node_host[-1])
+
+    assert native_story() == [line for line in printed.splitlines() if " s  " in line]
+    assert STORY.with_suffix(".txt").read_text(encoding="utf-8") == printed
+
+
+@pytest.mark.parametrize("host", ["python_host", "node_host"])
+def test_machines_decide_as_natively(host: str, request: pytest.FixtureRequest) -> None:
+    """In both hosts, each call for requests with every kind of event and action has the native result."""
+    maps = couchbase.ErrorMapStore()
+    maps.load("n1", couchbase.parse_error_map(ERROR_MAP))
+    steps = list(play(REQUESTS, maps))
+    calls = [json.dumps(call) for call, _ in steps]
+    got = replies(request.getfixturevalue(host), [json.dumps(["load-error-map", "n1", ERROR_MAP]), *calls]).lines
+    tags = {action["tag"] for _, result in steps if isinstance(result, list) for action in result}
+
+    assert {"ok": None} == json.loads(got[0])
+    assert [{"ok": result} for _, result in steps] == [json.loads(line) for line in got[1:]]
+    assert OUTCOMES | ORDERS == tags
+
+
+def growth(host: Arguments, count: int, *, closes: bool) -> float:
+    """Return by how many MB a host grows that opens so many machines, and closes each of them with ``closes``."""
+    calls = [
+        call
+        for number in range(1, count + 1)
+        for call in (
+            ["open", REQUEST, 0.0],
+            ["handle", number, DISPATCHED[0], 0.0],
+            ["handle", number, BUSY[0], 0.0],
+            *([["close", number]] if closes else []),
+        )
+    ]
+    return replies(host, list(map(json.dumps, calls))).figures["grown_mb"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the host measures its memory on Linux only")
+def test_closed_machines_leave_no_memory(python_host: Arguments) -> None:
+    """Thousands of machines that are closed need no more memory than a few; open ones need a kilobyte each."""
+    few = growth(python_host, 100, closes=True)
+
+    assert growth(python_host, 4_000, closes=True) < few + 2
+    assert growth(python_host, 4_000, closes=False) > few + 3
