@@ -1,0 +1,50 @@
+"""Package of the client for Node, and programs that use it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hosts.folders import HOSTS
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+SECONDS_MAX = 120
+"""Seconds after which a program has failed."""
+
+RunNode = Callable[..., list[Any]]
+"""Function that runs a program with arguments, and returns the JSON of its lines."""
+
+
+@pytest.fixture(scope="session")
+def folder(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the programs, in which the package is installed as npm would install it."""
+    folder = tmp_path_factory.mktemp("node")
+    package = folder / "node_modules" / "triclinium"
+    package.mkdir(parents=True)
+    for name in json.loads((HOSTS / "js" / "package.json").read_text(encoding="utf-8"))["files"]:
+        if name != "assets":
+            shutil.copy(HOSTS / "js" / name, package)
+    shutil.copy(HOSTS / "js" / "package.json", package)
+    (package / "assets").symlink_to(assets)
+    shutil.copytree(PROGRAMS, folder, dirs_exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run_node(node: str, folder: Path) -> RunNode:
+    """Return a function that runs a program."""
+
+    def run(program: str, *arguments: str, options: tuple[str, ...] = ()) -> list[Any]:
+        command = [node, *options, str(folder / program), *arguments]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS_MAX, cwd=folder)
+        assert 0 == ended.returncode, ended.stderr[-3000:] + ended.stdout[-1000:]
+        return [json.loads(line) for line in ended.stdout.splitlines()]
+
+    return run

@@ -1,0 +1,111 @@
+// Events that the driver feeds for sockets and timers, with a recorder in place of the Python half.
+// Usage: node streams.mjs KEY_FILE CERTIFICATE_FILE AUTHORITY_FILE
+
+import { readFileSync } from "node:fs";
+import net from "node:net";
+import tls from "node:tls";
+import { Driver } from "./node_modules/triclinium/driver.mjs";
+import { show } from "./show.mjs";
+
+const [key, cert] = process.argv.slice(2, 4).map((file) => readFileSync(file));
+
+function recording(options = {}) {
+  const driver = new Driver(options);
+  const events = [];
+  let changed = () => {};
+  const host = {
+    happen(kind, ...fields) {
+      events.push([kind, ...fields]);
+      changed();
+      return events.length;
+    },
+    close() {},
+    destroy() {},
+  };
+  driver.start(host);
+  const until = async (condition) => {
+    while (!condition()) await new Promise((resolve) => (changed = resolve));
+  };
+  return { driver, events, until };
+}
+
+async function listening(server) {
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return server.address().port;
+}
+
+// How a stream to a server ends: the cause of its loss.
+async function lossOf(server, secure, options) {
+  const { driver, events, until } = recording(options);
+  driver.open(1, "127.0.0.1", await listening(server), secure);
+  await until(() => events.some(([kind]) => kind === "Lost"));
+  const received = events.filter(([kind]) => kind === "Received").map(([, , data]) => new TextDecoder().decode(data));
+  const { 2: cause, 4: handedOver } = events.find(([kind]) => kind === "Lost");
+  server.close();
+  driver.close();
+  return { received: received.join(""), cause, handedOver, losses: events.filter(([kind]) => kind === "Lost").length };
+}
+
+const trusted = { tls: { ca: readFileSync(process.argv[4]) } };
+show([
+  "end",
+  await lossOf(
+    net.createServer((socket) => socket.end("bye")),
+    false,
+  ),
+]);
+show([
+  "close_notify",
+  await lossOf(
+    tls.createServer({ key, cert }, (socket) => socket.end("bye")),
+    true,
+    trusted,
+  ),
+]);
+show(["untrusted", await lossOf(tls.createServer({ key, cert }), true)]);
+process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
+process.removeAllListeners("warning");
+process.on("warning", () => {});
+show(["environment", await lossOf(tls.createServer({ key, cert }), true)]);
+delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+const name = { tls: { ...trusted.tls, checkServerIdentity: () => new Error("another name") } };
+show(["name", await lossOf(tls.createServer({ key, cert }), true, name)]);
+show([
+  "not TLS",
+  await lossOf(
+    net.createServer((socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")),
+    true,
+    trusted,
+  ),
+]);
+
+// Orders for hosts and ports that Node refuses, and for a stream that has ended.
+const { driver, events, until } = recording();
+driver.open(1, "a\0b", 1, false);
+driver.open(2, "node..invalid", 1, false);
+driver.perform("send", 9, new Uint8Array(1), false);
+await until(() => events.filter(([kind]) => kind === "Lost").length === 2);
+show(events.filter(([kind]) => kind === "Lost").map(([, id, cause]) => [id, cause]));
+
+// Responses and failures of DNS.
+for (const resolveSrv of [
+  async () => [{ name: "node.example", port: 11210, priority: 0, weight: 0 }],
+  () => Promise.reject(Object.assign(new Error("queryC NXDOMAIN"), { code: "ENOTFOUND" })),
+  () => Promise.reject(Object.assign(new Error("timed out"), { code: "ETIMEOUT" })),
+]) {
+  const looking = recording({ resolveSrv });
+  await looking.driver.lookUp("_couchbase._tcp.cluster.example");
+  show(looking.events.at(-1).slice(2));
+  looking.driver.close();
+}
+
+// A far alarm does not ring at once; a near one does.
+const count = events.length;
+driver.setAlarm(1e9);
+await new Promise((resolve) => setTimeout(resolve, 50));
+show(["far alarm", events.length - count]);
+driver.setAlarm(0);
+await until(() => events.length > count);
+show(["near alarm", events.slice(count)]);
+driver.setAlarm(Infinity);
+driver.close();

@@ -1,0 +1,75 @@
+"""Declarations for TypeScript, compiled in strict mode, and compared with the module and with the core."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.folders import HOSTS
+from triclinium_core import errors, work
+
+TYPES = Path(__file__).parent / "types"
+
+DECLARATIONS = HOSTS / "js" / "triclinium.d.ts"
+
+
+@pytest.mark.hosts
+def test_programs_are_typed_as_declared(npm: str, folder: Path, tmp_path: Path) -> None:
+    """The compiler accepts a program that uses every export, and refuses each marked line of a wrong program."""
+    project = tmp_path / "types"
+    shutil.copytree(TYPES, project)
+    install = [npm, "ci", "--silent", "--no-audit", "--no-fund", "--prefer-offline"]
+    subprocess.run(install, cwd=project, check=True, capture_output=True)
+    shutil.copytree(
+        folder / "node_modules" / "triclinium",
+        project / "node_modules" / "triclinium",
+        ignore=shutil.ignore_patterns("assets"),
+    )
+    compiler = project / "node_modules" / "typescript" / "bin" / "tsc"
+    compiled = subprocess.run(["node", compiler, "-p", "."], cwd=project, check=False, capture_output=True, text=True)
+
+    assert (0, "") == (compiled.returncode, compiled.stdout)
+
+
+def test_accepted_program_uses_every_export() -> None:
+    """The program for the compiler imports every name that the declarations export."""
+    exported = re.findall(
+        r"^export (?:class|namespace|type|interface|function) (\w+)", DECLARATIONS.read_text("utf-8"), re.M
+    )
+    imported = re.search(
+        r"^import \{(.*?)\} from \"triclinium\"", (TYPES / "accepted.ts").read_text("utf-8"), re.M | re.S
+    )
+    assert imported is not None
+
+    assert sorted(exported) == sorted(re.findall(r"\w+", imported[1]))
+
+
+def test_declared_errors_are_those_of_the_core() -> None:
+    """The declarations have the exceptions of the core, each with its base."""
+    declared = re.findall(r"^  class (\w+) extends (\w+)", DECLARATIONS.read_text("utf-8"), re.M)
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and kind.__module__ == errors.__name__]
+    expected = [(kind.__name__, kind.__bases__[0].__name__) for kind in kinds]
+
+    assert [("CouchbaseException", "Error"), *expected[1:]] == declared
+
+
+def test_limits_are_those_of_the_core() -> None:
+    """The numbers in the driver for Node are those of the core."""
+    driver = (HOSTS / "js" / "driver.mjs").read_text(encoding="utf-8")
+
+    assert f"const PIECE_SIZE_MAX = {work.PIECE_SIZE_BYTES_MAX // 1024} * 1024;" in driver
+    assert f"MAX] = [{work.WORK_OF_A_PASS_MAX:_}, {work.WORK_BEFORE_TIME_MAX:_}];" in driver
+
+
+@pytest.mark.hosts
+def test_assets_list_the_errors_of_the_core(assets: Path) -> None:
+    """The assets have the exceptions of the core, bases first."""
+    listed = json.loads((assets / "assets.json").read_text(encoding="utf-8"))["errors"]
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and kind.__module__ == errors.__name__]
+
+    assert [(kind.__name__, kind.__bases__[0].__name__) for kind in kinds] == [*listed.items()]
