@@ -20,10 +20,11 @@ extensions = [
     "sphinx_copybutton",
     "docs._ext.triclinium_docs",
 ]
-exclude_patterns = ["_build", "_ext", "newsfragments", "howto/examples"]
+exclude_patterns = ["**/__pycache__", "_build", "_ext", "newsfragments", "howto/examples"]
 
 html_theme = "furo"
 html_title = f"triclinium {version}"
+html_favicon = "_static/icon.svg"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 html_search_scorer = str(Path(__file__).parent / "_static" / "search_scorer.js")

@@ -1,8 +1,9 @@
 """Sphinx directives that show generated content.
 
 ``{generated} NAME`` is a table of ``tables``, ``{state-diagram} NAME`` and ``{state-table} NAME`` show machines of
-``machines``, ``{cli-help}`` shows the help of the commands, and ``{newsfragments}`` the unreleased changes. The tables
-of the RFC map become ``records``. Mentions of decisions, RFCs and names of trio become links.
+``machines``, ``{cli-help}`` shows the help of the commands, ``{newsfragments}`` the unreleased changes, and
+``{playground}`` the forms of the playground. The tables of the RFC map become ``records``. Mentions of decisions, RFCs and
+names of trio become links.
 """
 
 from __future__ import annotations
@@ -17,7 +18,18 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from docs._ext import entries, links, machines, markdown, options, records, short_code, state_diagram, tables
+from docs._ext import (
+    entries,
+    links,
+    machines,
+    markdown,
+    options,
+    playground,
+    records,
+    short_code,
+    state_diagram,
+    tables,
+)
 from docs._ext.machines import MACHINES
 from docs._ext.state_diagram import draw_svg
 from docs._ext.tables import TABLES, state_table
@@ -126,6 +138,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_directive("state-diagram", StateDiagram)
     app.add_directive("cli-help", CliHelp)
     app.add_directive("newsfragments", Newsfragments)
+    app.add_directive("playground", playground.Playground)
     app.add_transform(records.Records)
     app.add_transform(links.Links)
     app.add_transform(short_code.ShortCode)

@@ -154,7 +154,7 @@ async def test_spans_without_methods(autojump_clock: MockClock, caplog: pytest.L
         pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1]))
         async with pair.cluster.query(STATEMENT, city="Oslo") as result:
             assert [1] == await result.rows()
-        # These calls perform several operations, whose spans would be children of the call's span.
+        # With a working tracer, the operations inside each of these calls have its span as their parent.
         assert {"n": 1} == (await pair.people.get_any_replica("ada")).content
         async with pair.people.scan(triclinium.scans.PrefixScan("a")) as found:
             assert ["ada"] == [item.id async for item in found]

@@ -57,7 +57,7 @@ def test_an_unknown_command_without_a_suggestion() -> None:
     result = CliRunner().invoke(main, ["xyz"])
 
     assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))
-    assert "demo, explain, ping, query, replay, serve, simulate" in result.stderr
+    assert "demo, docs, explain, ping, query, replay, serve, simulate" in result.stderr
 
 
 def test_wrong_arguments_are_one_line() -> None:

@@ -105,7 +105,7 @@ class BulkWork(Generic[R]):
         self.is_over: bool = False
         """Whether no more outcomes arrive."""
         self.was_iterated: bool = False
-        """Whether the body has requested an outcome, or has stopped the block."""
+        """Whether the body has requested an outcome, called ``stop`` or raised an exception."""
         self.source_error: Exception | None = None
         """Exception of the source, until it is raised."""
         self._driver = driver
@@ -193,7 +193,7 @@ class BulkWork(Generic[R]):
         """Submit the operations of items. Return False if there are no items."""
         items: list[Item] = []
         try:
-            # Read first, and submit then: submission is protected from KeyboardInterrupt, and a source may block.
+            # Read all items before submitting any: the source may block, and Ctrl-C cannot interrupt a submission.
             if self._operations.has_values:
                 for each in given:
                     if type(each) is tuple and len(each) == 2:

@@ -14,6 +14,7 @@ from triclinium_core.shown import printable
 
 COMMANDS: Mapping[str, str] = {
     "demo": "triclinium._cli.demo.demo_command",
+    "docs": "triclinium._cli.docs.docs_command",
     "explain": "triclinium._cli.explain.explain_command",
     "ping": "triclinium._cli.ping.ping_command",
     "query": "triclinium._cli.query.query_command",

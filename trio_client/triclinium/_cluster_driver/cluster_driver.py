@@ -443,7 +443,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         """
         if self._tape_recording is None:
             raise InvalidArgumentException(
-                "the cluster has no tape; open it with tape=DecisionTape.ring()", parameter="tape"
+                "the cluster was opened without a tape; pass tape=DecisionTape.ring() to open_cluster", parameter="tape"
             )
         return self._tape_recording
 

@@ -18,8 +18,9 @@ class DnsResolver:
 
     Args:
         resolver: replaces the system's configuration. None, the default, reads that configuration.
-        search: also look a name up in the search domains, unless it ends with a dot. The network may configure
-            these domains, and then decides where a name that is not found is looked up. Default: False.
+        search: also look a name up in the search domains, unless it ends with a dot. The local network often
+            configures these domains, and can then redirect the look-up. They are tried before or after the name,
+            depending on ``ndots`` in the system's configuration. Default: False.
 
     Raises:
         InvalidArgumentException: ``search`` is not a bool.

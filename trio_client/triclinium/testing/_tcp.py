@@ -164,7 +164,7 @@ async def _listen_for(
 def _set_ports(node: FakeNode, plain: Sequence[TcpPort], secure: Sequence[TcpPort]) -> None:
     """Put the ports of a node into its configs."""
     ports, tls_ports = ({each.service: each.port for each in those} for those in (plain, secure))
-    # A node without KV keeps its configured port.
+    # Nothing listens on the KV ports of a node without KV, but set_ports needs them: keep the configured ones.
     port = ports.pop(Service.KV, node.options.port)
     tls_port = tls_ports.pop(Service.KV, (node.options.tls_port or node.options.port + 1) if secure else None)
     node.set_ports(port, tls_port, services=ports, tls_services=tls_ports)

@@ -1,0 +1,59 @@
+// Browser whose pages a test controls: a line of JSON for each question on standard input, and one for each answer.
+// Usage: node browser.mjs PLAYWRIGHT_FOLDER CHROMIUM PROFILE_FOLDER
+//
+// {"open": ADDRESS, "width", "dark", "javaScript", "before"} opens a page in a new context, with a script to run before
+// those of the page. {"call": NAME, "arguments"} calls a method of the page, {"locate": SELECTOR, "call", "arguments"}
+// one of an element. {"log": true} returns what went wrong since the page was opened, and all requests. An answer has
+// "value" or "error".
+
+import { createInterface } from "node:readline";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [playwrightFolder, executablePath, profile] = process.argv.slice(2);
+const { default: playwright } = await import(pathToFileURL(join(playwrightFolder, "index.js")).href);
+const quiet = ["quic", "background-networking", "component-update", "sync", "gpu"].map((name) => `--disable-${name}`);
+const browser = await playwright.chromium.launch({
+  executablePath,
+  headless: true,
+  args: ["--no-sandbox", "--no-first-run", `--disk-cache-dir=${profile}`, ...quiet],
+});
+
+let context, page, log;
+
+async function open({ open: address, width = 1280, dark = false, javaScript = true, before = "", path = "" }) {
+  await context?.close();
+  context = await browser.newContext({
+    viewport: { width, height: 900 },
+    colorScheme: dark ? "dark" : "light",
+    javaScriptEnabled: javaScript,
+  });
+  page = await context.newPage();
+  page.setDefaultTimeout(50_000);
+  log = { wrong: [], requests: [] };
+  const seen = log;
+  context.on("request", (request) => seen.requests.push(request.url()));
+  page.on("console", (message) => message.type() === "error" && seen.wrong.push(message.text()));
+  page.on("pageerror", (error) => seen.wrong.push(String(error)));
+  await page.addInitScript(before);
+  await page.goto(address, { waitUntil: "load" });
+}
+
+async function answer(question) {
+  if (question.open) return open(question);
+  if (question.log) return log;
+  const target = question.locate ? page.locator(question.locate) : page;
+  const { call, arguments: given = [] } = question;
+  return call.split(".").reduce((found, name, index, names) => (
+    index === names.length - 1 ? found[name](...given) : found[name]
+  ), target);
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const reply = await answer(JSON.parse(line)).then(
+    (value) => ({ value: Buffer.isBuffer(value) ? null : value ?? null }),
+    (error) => ({ error: error.message }),
+  );
+  console.log(JSON.stringify(reply));
+}
+await browser.close();

@@ -1,0 +1,1 @@
+"""``triclinium docs``: these pages on this machine, with the playground."""
