@@ -19,6 +19,7 @@ from tests.architecture.source import SourceFile, imports, is_standard, is_withi
 SOURCES: dict[policy.Distribution, list[SourceFile]] = {
     distribution: read_package(distribution.sources, policy.ROOT) for distribution in policy.DISTRIBUTIONS
 }
+HOSTS = read_package(policy.HOSTS, policy.ROOT)
 ALL_SOURCES = [source for sources in SOURCES.values() for source in sources]
 
 LOADED_BY = """\
@@ -130,6 +131,14 @@ def test_neutral_packages_import_only_listed_modules() -> None:
     assert [] == import_rules.imports_beyond(
         [*SOURCES[policy.CORE], *SOURCES[policy.CLIENT]], policy.IMPORTS_OF_NEUTRAL
     )
+
+
+def test_hosts_import_only_listed_modules() -> None:
+    """Each host has a row in the policy, and imports only the standard library and the modules of its row."""
+    rows = policy.IMPORTS_OF_HOSTS
+
+    assert [] == [source.path for source in HOSTS if not any(is_within(source.module, row) for row in rows)]
+    assert [] == import_rules.imports_beyond(HOSTS, rows)
 
 
 def test_neutral_folders_have_no_couchbase_word() -> None:
@@ -245,17 +254,17 @@ def test_packages_are_typed(distribution: policy.Distribution) -> None:
 
 def test_functions_are_short() -> None:
     """No function exceeds the limit, except those with a reason."""
-    assert [] == shape_rules.too_long(ALL_SOURCES, policy.FUNCTION_LINES_MAX, policy.TOO_LONG)
+    assert [] == shape_rules.too_long([*ALL_SOURCES, *HOSTS], policy.FUNCTION_LINES_MAX, policy.TOO_LONG)
 
 
 def test_files_are_short() -> None:
     """No file of a distribution or of the tests is longer than the limit."""
-    assert [] == shape_rules.long_files([*ALL_SOURCES, *sources_of_tests()], policy.FILE_LINES_MAX)
+    assert [] == shape_rules.long_files([*ALL_SOURCES, *HOSTS, *sources_of_tests()], policy.FILE_LINES_MAX)
 
 
 def test_public_names_have_docstrings() -> None:
     """Every public name has a docstring."""
-    assert [] == shape_rules.missing_docstrings(ALL_SOURCES)
+    assert [] == shape_rules.missing_docstrings([*ALL_SOURCES, *HOSTS])
 
 
 def test_exports_are_correct() -> None:

@@ -181,6 +181,7 @@ IMPORTS_OF_NEUTRAL: Mapping[str, Sequence[str]] = {
         "triclinium_core.decoder_faults",
         "triclinium_core.retry.checks",
         "triclinium_core.shown",
+        "triclinium_core.work",
     ),
     "triclinium._driver": (
         "idna",
@@ -365,6 +366,26 @@ DECIDES_FOR_PEOPLE = "triclinium._cli"
 """Package of the commands.
 They explain decisions and may use the tables, but run operations by the public client only.
 """
+
+# -- Hosts run the core outside trio. They belong to no distribution.
+
+HOSTS = ROOT / "core" / "hosts"
+
+IMPORTS_OF_HOSTS: Mapping[str, Sequence[str]] = {
+    "hosts.js.assets": (),
+    "hosts.js.host": ("hosts.js.values", "js", "pyodide", "triclinium_core"),
+    "hosts.js.values": ("msgspec", "triclinium_core"),
+    "hosts.component.adapter": (
+        "componentize_py_types",
+        "triclinium_core.explain",
+        "triclinium_core.retry",
+        "triclinium_core.shown",
+        "triclinium_core.tools",
+        "wit_world",
+    ),
+    "hosts.component.build": (),
+}
+"""Permitted imports of hosts besides the standard library. A host imports nothing of the trio client."""
 
 # -- Dependencies of distributions.
 

@@ -18,7 +18,9 @@ from tests.bench.parts import (
     bounds,
     bulk,
     calls,
+    component,
     core,
+    drivers,
     end_to_end,
     growth,
     headers,
@@ -40,6 +42,7 @@ PARTS: Mapping[str, Callable[[Effort], Iterator[Row]]] = {
     "official": official.rows,
     "bulk": bulk.rows,
     "core": core.rows,
+    "drivers": drivers.rows,
     "calls": calls.rows,
     "headers": headers.rows,
     "retries": retries.rows,
@@ -50,6 +53,7 @@ PARTS: Mapping[str, Callable[[Effort], Iterator[Row]]] = {
     "telemetry": telemetry.rows,
     "bounds": bounds.rows,
     "tapes": tapes.rows,
+    "component": component.rows,
 }
 
 

@@ -40,10 +40,12 @@ README_NODE = '"couchbase://127.0.0.1"'
 PROGRAMS = sorted(path for path in EXAMPLES.glob("*.py") if not path.name.startswith("test_"))
 TEST_PROGRAMS = sorted(EXAMPLES.glob("test_*.py"))
 SHELL_PROGRAMS = sorted(EXAMPLES.glob("*.sh"))
-NEEDS_A_NODE = {"asyncio_driver"}
+NEEDS_A_NODE = {"asyncio_driver", "selectors_driver"}
 """Programs that take a connection string on the command line."""
 SETS_UP_THE_LOG = {"read_the_story"}
 """Programs that configure logging, which is global state of the process."""
+NEEDS_THE_COMPONENT = {"conformance"}
+"""Programs that load the component, which ``tests/hosts/component`` runs."""
 
 
 READMES = sorted(ROOT.glob("*/README.md"))
@@ -68,7 +70,7 @@ def node() -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "program",
-    [path for path in PROGRAMS if path.stem not in NEEDS_A_NODE | SETS_UP_THE_LOG],
+    [path for path in PROGRAMS if path.stem not in NEEDS_A_NODE | SETS_UP_THE_LOG | NEEDS_THE_COMPONENT],
     ids=lambda path: path.stem,
 )
 def test_an_example_prints_the_output_on_its_page(program: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,14 +89,14 @@ def _parser() -> argparse.ArgumentParser:
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 1 <= seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text} must be from 1 to 86400")
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 86400")
     return seconds
 
 
 def _jobs(text: str) -> int:
     jobs = int(text)
     if not 1 <= jobs <= 64:
-        raise argparse.ArgumentTypeError(f"{text} must be from 1 to 64")
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 64")
     return jobs
 
 

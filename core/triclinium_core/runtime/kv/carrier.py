@@ -357,7 +357,7 @@ class KeyValueCarrier:
             attributes = answer_attributes(server_seconds)
             self._emit(ReportAnswer(Token(operation.token), attributes, StreamId(link.stream)))
 
-    # -- Calls of the life cycle.
+    # -- Methods that the life cycle calls.
 
     def give_up_waiting(self, live: LiveOperation) -> Undispatched | None:
         """End an operation's wait for a connection or a collection id, and return the reason for the wait.

@@ -171,7 +171,7 @@ class CollectionLookups:
         try:
             manifest = decode_manifest(frame.value)
         except MalformedResponse as error:
-            text = f"sent an invalid collections manifest: {error}"
+            text = f"sent {error}"
             self._emit(ReportConnection(StreamId(connection.stream_number), connection.node, text))
         except Exception as error:
             fault = decoder_faults.unexpected(decoder_faults.Decoder.COLLECTIONS_MANIFEST, error)

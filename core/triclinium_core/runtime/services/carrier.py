@@ -488,7 +488,7 @@ class HttpCarrier:
         if live.end_attempt(now) and live.traced_as is not None and live.link is not None:
             self._emit(actions.ReportAnswer(live.traced_as, {}, neutral.StreamId(live.link.stream)))
 
-    # -- Calls of the life cycle.
+    # -- Methods that the life cycle calls.
 
     def out_of_time(self, live: LiveRequest) -> events.WakeupReached:
         """Return the facts for a timeout: the reason why there is no permit, and whether rows were delivered."""

@@ -57,7 +57,7 @@ def test_service_not_available() -> None:
 
 
 def test_a_service_that_appears() -> None:
-    """If a later map lists the TLS port, the client sends the waiting operation immediately."""
+    """If a newer map adds the TLS port of a node, the client sends the operation that waits for this port."""
     simulation = Encrypted()
     not_there = next(key for key in KEYS if owner_of(simulation, key) == 1)
     simulation.write(key for key in KEYS if owner_of(simulation, key) == 0)

@@ -66,7 +66,7 @@ def decode_manifest(document: bytes) -> CollectionsManifest:
     """
     excess = MANIFEST_LIMITS.excess(document)
     if excess is not None:
-        raise MalformedResponse(f"an invalid manifest: {excess}")
+        raise MalformedResponse(f"a manifest that is too large: {excess}")
     try:
         found = _DECODER.decode(document)
         scopes = tuple(_scope(scope) for scope in found.scopes or ())

@@ -49,7 +49,7 @@ def opened(client: NodeClient, **wanted: Any) -> bytes:
 
 
 def go_on(client: NodeClient, scan_id: bytes, items: int = 0, size: int = 0, vbucket: int = VBUCKET) -> list[Frame]:
-    """Return the replies to the request for a page."""
+    """Request a page of the scan, and return the replies."""
     extras = scan_id + struct.pack(">III", items, 0, size)
     return client.send(client.encode(Opcode.RANGE_SCAN_CONTINUE, vbucket=vbucket, extras=extras))
 

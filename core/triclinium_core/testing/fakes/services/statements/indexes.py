@@ -18,7 +18,7 @@ SYSTEM_INDEXES = ("system", "indexes")
 
 
 class IndexedCollection(NamedTuple):
-    """A collection by its names."""
+    """Full name of a collection that has indexes."""
 
     bucket: str
     scope: str
