@@ -1,47 +1,36 @@
-"""Python half of the driver for Node: it feeds a machine, and turns the machine's actions into calls of JavaScript."""
+"""Driver of a client machine in Node. JavaScript performs its I/O: ``Driver`` of ``driver.mjs`` for a cluster."""
 
 from __future__ import annotations
 
-import asyncio
-import math
+import logging
 import random
 import secrets
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from importlib import import_module, invalidate_caches
 from types import ModuleType
 from typing import Any
 
 from js import Object  # type: ignore[import-not-found]  # only Pyodide has these two modules
-from pyodide.ffi import to_js  # type: ignore[import-not-found]
+from pyodide.ffi import JsException, to_js  # type: ignore[import-not-found]
 
 from hosts.js.values import converted, described, fields_of, made, operation_of
 from triclinium_core import ClientMachine, ClientOptions, errors
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.contract import couchbase, neutral
 from triclinium_core.error_context import ErrorContext, story
-from triclinium_core.kv.operation import results
+from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.transcoding.flags import common_format
+from triclinium_core.work import WORK_OF_A_PASS_MAX
 
-EVENTS: Mapping[str, Callable[..., Any]] = {
-    "Abandoned": lambda token, why: couchbase.OperationAbandoned(token, reason=couchbase.AbandonReason(why)),
-    "LookedUp": lambda name, found, text: couchbase.ServiceLookedUp(name, tuple(map(tuple, found.to_py())), text),
-    "Lost": lambda stream, cause, *others: neutral.StreamLost(stream, neutral.LossCause[cause], *others),
-    "Opened": lambda stream, *ends: neutral.StreamOpened(stream, secrets.token_urlsafe(24), *ends),
-    "Received": lambda stream, data: neutral.BytesReceived(stream, data.to_bytes()),
-    "TimePassed": lambda unsent, unread: neutral.TimePassed(dict(unsent.to_py()), frozenset(unread.to_py())),
-    "Wanted": couchbase.RowsWanted,
-}
-QUESTIONS: Mapping[type, Callable[[Any], Any]] = {
-    neutral.ConsultStrategy: lambda order: order.strategy.retry_after(order.request, order.reason),
-    neutral.AcquirePermit: lambda order: order.permit.acquire(),
-    neutral.RecordSuccess: lambda order: order.permit.record(),
-}
-LEVELS = {"ReportRetry": "debug", "PublishTopology": "debug", "ReportRefusal": "info", "ReportTelemetry": "info"}
+FULL_READ_SIZE = 32 * 1024
+"""Minimum number of bytes that Node reads from a stream in one pass of its event loop if as many have arrived."""
 
 
 class LazyCodec(ModuleType):
@@ -64,124 +53,161 @@ class LazyCodec(ModuleType):
 codec = sys.modules["cramjam"] = LazyCodec("cramjam")
 
 
-class Host:
-    """Machine of one cluster, and the queue of its events. ``driver`` is the ``Driver`` of ``driver.mjs``."""
+class Stream:
+    """One stream, whose I/O ``Connection`` of ``connection.mjs`` performs."""
 
-    def __init__(self, machine: Any, driver: Any) -> None:
-        self._machine, self._driver = machine, driver
-        self._events: deque[Any] = deque()
-        self._alarm = math.inf
-        self._tasks: set[asyncio.Task[None]] = set()
-        perform, complete, log = driver.perform, driver.complete, driver.log
-        self._execute: dict[type, Callable[[Any], object]] = {
-            neutral.SendBytes: lambda order: perform("send", order.stream, to_js(order.data), order.unless_readable),
-            neutral.OpenStream: lambda order: driver.open(order.stream, order.host, order.port, order.tls),
-            neutral.CloseStream: lambda order: perform("end", order.stream, "CLOSED_BY_US"),
-            neutral.PauseReading: lambda order: perform("flow", order.stream, False),
-            neutral.ResumeReading: lambda order: perform("flow", order.stream, True),
-            couchbase.LookUpService: lambda order: driver.lookUp(order.service),
-            couchbase.RowsReceived: lambda order: complete(order.token, "rows", to_js([*order.rows])),
-            couchbase.CompleteOperation: self._settle,
-            couchbase.CompleteRequest: self._settle,
-            couchbase.FailOperation: lambda order: self.fail(order.token, order.error),
-            neutral.ReportConnection: lambda order: log(order.level.value, f"{order.node}: {order.text}"),
-            **dict.fromkeys(QUESTIONS, lambda order: self._tasks.add(asyncio.ensure_future(self._ask(order)))),
-        }
+    def __init__(self, connect: Callable[[], Any]) -> None:
+        self.outbox = neutral.Outbox()
+        self.is_writable = False
+        """Whether JavaScript can write more now."""
+        self._connect = connect
 
-    def happen(self, kind: str, *given: Any) -> int:
-        """Feed an event of ``EVENTS``, and return the work of the machine."""
-        self.feed(EVENTS[kind](*given))
-        return int(self._machine.work)
+    def start(self) -> None:
+        """Begin to connect."""
+        try:
+            self._connection = self._connect()
+        except JsException as error:
+            raise ValueError(error.message) from error  # Node refuses a host before it looks it up.
+        self._write = self._connection.write
+
+    def flush(self) -> None:
+        """Write the outbox, a checked one later: JavaScript then calls ``Host.write``."""
+        if self.outbox.is_checked:
+            self._connection.check()
+            self.is_writable = False
+        while self.outbox and self.is_writable:
+            self.is_writable = self._write(to_js(self.outbox.take()))
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Stop reading, or resume it."""
+        self._connection.setPaused(is_paused)
+
+    def abort(self) -> None:
+        """Close the connection."""
+        self._connection.abort()
+
+
+class Host(couchbase.ClientDriver[neutral.Token, Stream]):
+    """Driver of one cluster. JavaScript calls its methods, and gives a token to each of its callers."""
+
+    def __init__(self, machine: Any, js: Any) -> None:
+        super().__init__(
+            machine,
+            now=time.monotonic,
+            open_stream=lambda order: Stream(partial(js.connect, order.stream, order.host, order.port, order.tls)),
+            make_nonce=partial(secrets.token_urlsafe, 24),
+            log=self,
+        )
+        self.machine: Any = machine
+        self._js, self._complete = js, js.complete
+        self._arrived = Counter[neutral.StreamId]()
+        self._steps: Iterator[None] = iter(())
+        self._handlers[couchbase.LookUpService] = lambda action: js.lookUp(action.service)
+
+    # -- Callers.
 
     def submit(self, token: neutral.Token, name: str, place: Any, given: Any, strategy: str | None) -> None:
         """Submit a query, or an operation on the document in ``place``. ``name`` is the name of its class."""
         try:
             chosen = converted("retry_strategy", strategy) if strategy is not None else None
-            fields = given.to_py()
             if name == "QueryRequest":
-                request = made(QueryRequest, fields)
-                self.feed(couchbase.RequestSubmitted(token, request, chosen))
+                event: Any = couchbase.RequestSubmitted(token, made(QueryRequest, given.to_py()), chosen)
             else:
-                self.feed(couchbase.OperationSubmitted(token, operation_of(name, place, fields), chosen))
+                event = couchbase.OperationSubmitted(token, operation_of(name, place, given.to_py()), chosen)
         except (errors.CouchbaseException, ArgumentError) as mistake:
-            self.fail(token, mistake)
+            self.wake(token, mistake)
+        else:
+            self.waiters[token] = token
+            self.feed(event)
+
+    def want(self, token: neutral.Token) -> None:
+        """Request more rows of a query."""
+        self.wait({token: token}, couchbase.RowsWanted(token))
+
+    def abandon(self, token: neutral.Token, reason: str) -> None:
+        """Abandon an operation or a query, unless it has ended."""
+        self.leave(token, event=couchbase.OperationAbandoned(token, reason=couchbase.AbandonReason(reason)))
 
     def expire(self, token: neutral.Token, seconds: float) -> None:
         """Abandon an operation or a query whose own timeout is over, and fail it."""
-        context = self._machine.error_context(token, time.monotonic()) or ErrorContext()
+        context = self.machine.error_context(token, self.now()) or ErrorContext()
         kind: type[errors.TimeoutException] = errors.UnambiguousTimeoutException
         verdict = "nothing was applied"
-        if self._machine.is_ambiguous(token):
+        if self.machine.is_ambiguous(token):
             kind, verdict = errors.AmbiguousTimeoutException, "it may have been applied: read before writing again"
-        self.happen("Abandoned", token, "timeout")
+        self.abandon(token, "timeout")
         message = f"{context.operation}: not done within {seconds:g} s; {verdict}{story(context)}"
-        self.fail(token, kind(message, replace(context, timeout=seconds)))
+        self.wake(token, kind(message, replace(context, timeout=seconds)))
 
-    def feed(self, event: couchbase.Event) -> None:
-        """Feed an event, and execute the actions. Queue events that occur meanwhile."""
-        self._events.append(event)
-        if len(self._events) > 1:
-            return
-        while self._events:
-            self._handle(self._events[0])
-            self._events.popleft()
+    def wake(self, waiter: neutral.Token, outcome: object) -> None:
+        """Settle the promise of a caller. JavaScript itself rejects those that are left when the driver ends."""
+        if type(outcome) is GetResult:
+            self._complete(waiter, "GetResult", outcome.cas, common_format(outcome.flags), to_js(outcome.data))
+        elif isinstance(outcome, couchbase.RowsReceived):
+            self._complete(waiter, "rows", to_js([*outcome.rows]))
+        elif not isinstance(outcome, Exception):
+            fields = to_js(fields_of(outcome), dict_converter=Object.fromEntries)
+            self._complete(waiter, type(outcome).__name__, fields)
+        elif not isinstance(outcome, neutral.ClosedError):
+            self._js.fail(waiter, to_js(described(outcome)))
 
-    def _handle(self, event: Any) -> None:
-        now = time.monotonic()
-        if type(event) is neutral.TimePassed:
-            self._alarm = math.inf
-        try:
-            orders = self._machine.handle(event, now)
-        except ArgumentError as mistake:
-            if not isinstance(event, couchbase.OperationSubmitted | couchbase.RequestSubmitted):
-                raise
-            self.fail(event.token, mistake)
-            return
-        for order in orders:
-            self._execute.get(type(order), self._report)(order)
-        if self._machine.wakeup < self._alarm:
-            self._alarm = self._machine.wakeup
-            self._driver.setAlarm(self._alarm - now)
+    # -- Streams and time.
 
-    def _settle(self, order: Any) -> None:
-        result, complete = order.result, self._driver.complete
-        if type(result) is results.GetResult:
-            complete(order.token, "GetResult", result.cas, common_format(result.flags), to_js(result.data))
-        else:
-            fields = to_js(fields_of(result), dict_converter=Object.fromEntries)
-            complete(order.token, type(result).__name__, fields)
+    def connected(self, number: neutral.StreamId, *names: object) -> None:
+        """Feed that a stream is open. ``names`` are the addresses and ports of both ends."""
+        self.opened(number, names[:2], names[2:])
 
-    def _report(self, order: Any) -> None:
-        level = LEVELS.get(type(order).__name__, "error")
-        self._driver.log(level, getattr(order, "text", None) or repr(order))
+    def read(self, number: neutral.StreamId, data: Any, is_first: bool) -> bool:
+        """Feed what one read has returned, the first in this pass of the event loop or a later one.
 
-    async def _ask(self, order: Any) -> None:
-        answer, raised = None, None
-        try:
-            answer = await QUESTIONS[type(order)](order)
-        except Exception as error:
-            raised = error
-        if not isinstance(order, neutral.RecordSuccess):
-            self.feed(neutral.StrategyDecided(order.token, answer, raised))
-        elif raised is not None:
-            self._report(neutral.ReportStrategyError(order.token, raised))
+        Return whether the stream must not be read again before the next pass.
+        """
+        if is_first:
+            self._work_max = self.machine.work + WORK_OF_A_PASS_MAX
+            self._arrived.clear()
+        self._arrived[number] += len(data)
+        self.received(number, data.to_bytes(), may_have_more=self._arrived[number] >= FULL_READ_SIZE)
+        is_held: bool = self.machine.work >= self._work_max
+        if is_held:
+            self.unread.add(number)
+        return is_held
 
-    def fail(self, token: neutral.Token, error: Exception) -> None:
-        """Fail an operation or a query."""
-        self._driver.fail(token, to_js(described(error)))
+    def write(self, number: neutral.StreamId) -> None:
+        """Write the outbox of a stream, whose connection is ready for that."""
+        stream = self.streams.get(number)
+        if stream is not None:
+            stream.outbox.is_checked, stream.is_writable = False, True
+            stream.flush()
 
-    def close(self) -> None:
-        """Log the last reports, and drop everything."""
-        for report in self._machine.last_reports(time.monotonic()):
-            self._report(report)
-        for task in self._tasks:
-            task.cancel()
-        self.__dict__.clear()
+    def lost(self, number: neutral.StreamId, cause: str, text: str = "") -> None:
+        """Report the end of a connection."""
+        self.lose(number, neutral.LossCause[cause], text)
+
+    def looked_up(self, service: str, targets: Any, text: str) -> None:
+        """Feed the response of DNS."""
+        self.feed(couchbase.ServiceLookedUp(service, tuple(map(tuple, targets.to_py())), text))
+
+    def set_alarm(self, time: float) -> None:
+        """Move the alarm to ``time``."""
+        self._js.setAlarm(time - self.now())
+
+    def step(self, is_first: bool) -> bool:
+        """Take a step of ``pass_time``, the first when the alarm rings. Return whether another one must follow."""
+        steps = self.pass_time() if is_first else self._steps
+        for _ in steps:
+            self._steps = steps
+            return True
+        return False
+
+    def log(self, level: int, message: object, /, *arguments: object, exc_info: BaseException | None = None) -> None:
+        """Pass a report to the user's function."""
+        fault = traceback.format_exception(exc_info) if exc_info is not None else ()
+        self._js.log(logging.getLevelName(level).lower(), "\n".join([str(message) % arguments, *fault]))
 
 
-def open_host(driver: Any, given: Any) -> object:
+def open_host(js: Any, given: Any) -> object:
     """Return the host of a new client, or the description of an error."""
     try:
-        return Host(ClientMachine(made(ClientOptions, given.to_py()), rng=random.Random()), driver)
+        return Host(ClientMachine(made(ClientOptions, given.to_py()), rng=random.Random()), js)
     except errors.CouchbaseException as error:
         return to_js(described(error))

@@ -17,13 +17,13 @@ for (const [name, base] of Object.entries(assets.errors)) {
   errors[name].prototype.name = name;
 }
 
-function asError([name, message, context, parameter]) {
-  const error = Object.assign(new errors[name](message), { context: camelKeys(JSON.parse(context)) });
+function asError([name, message, context, parameter], options) {
+  const error = Object.assign(new errors[name](message, options), { context: camelKeys(JSON.parse(context)) });
   return parameter ? Object.assign(error, { parameter: camel(parameter) }) : error;
 }
 
-function invalid(parameter, message, kind = "InvalidArgumentException") {
-  return asError([kind, `${parameter} ${message}`, "{}", parameter]);
+function invalid(parameter, message, options, kind = "InvalidArgumentException") {
+  return asError([kind, `${parameter} ${message}`, "{}", parameter], options);
 }
 
 // -- Values.
@@ -32,22 +32,20 @@ const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 const FORMATS = { 3: (bytes) => bytes, 4: (bytes) => UTF_8.decode(bytes) }; // By common format; all others are JSON.
 
 function json(parameter, value) {
-  let text, cause;
   try {
-    text = JSON.stringify(value);
-  } catch (error) {
-    cause = error;
+    const text = JSON.stringify(value);
+    if (text !== undefined) return text;
+    throw new TypeError(`it is ${typeof value}`);
+  } catch (cause) {
+    throw invalid(parameter, `cannot be written as JSON: ${cause.message}`, { cause }, "EncodingFailureException");
   }
-  if (text !== undefined) return text;
-  const message = `cannot be written as JSON: ${cause?.message ?? `it is ${typeof value}`}`;
-  throw Object.assign(invalid(parameter, message, "EncodingFailureException"), { cause });
 }
 
 function decoded(bytes, decode = (data) => JSON.parse(UTF_8.decode(data))) {
   try {
     return decode(bytes);
   } catch (cause) {
-    throw Object.assign(asError(["DecodingFailureException", `the document: ${cause.message}`, "{}", ""]), { cause });
+    throw asError(["DecodingFailureException", `the document: ${cause.message}`, "{}", ""], { cause });
   }
 }
 
@@ -91,7 +89,7 @@ function encodedOption(name, value) {
     return name in ENCODERS ? ENCODERS[name](value) : value;
   } catch (cause) {
     if (cause instanceof errors.CouchbaseException) throw cause;
-    throw Object.assign(invalid(name, `has the wrong type: ${cause.message}`), { cause });
+    throw invalid(name, `has the wrong type: ${cause.message}`, { cause });
   }
 }
 

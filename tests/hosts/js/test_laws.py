@@ -11,7 +11,7 @@ BROKEN = {
     "deaf": "a_pause_loses_nothing",
     "forgetful": "bytes_handed_over_are_never_fewer",
     "hasty": "arrived_bytes_come_before_the_time",
-    "repetitive": "bytes_come_before_the_loss",
+    "tardy": "bytes_come_before_the_loss",
 }
 """Law that each broken driver of ``laws.mjs`` breaks."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from tests.hosts.folders import HOSTS
 from triclinium_core import errors, work
+from triclinium_core.contract.neutral import outbox
 
 TYPES = Path(__file__).parent / "types"
 
@@ -58,12 +60,13 @@ def test_declared_errors_are_those_of_the_core() -> None:
     assert [("CouchbaseException", "Error"), *expected[1:]] == declared
 
 
-def test_limits_are_those_of_the_core() -> None:
-    """The numbers in the driver for Node are those of the core."""
-    driver = (HOSTS / "js" / "driver.mjs").read_text(encoding="utf-8")
+def test_limits_are_only_in_the_core() -> None:
+    """No module of the client for Node repeats a limit of the core as a number."""
+    limits = {work.PIECE_SIZE_BYTES_MAX, work.WORK_OF_A_PASS_MAX, work.WORK_BEFORE_TIME_MAX, outbox.WRITE_SIZE_MAX}
+    modules = [*(HOSTS / "js").glob("*.mjs"), HOSTS / "js" / "host.py"]
+    texts = [number for module in modules for number in re.findall(r"\d[\d_]*(?: \* \d+)*", module.read_text("utf-8"))]
 
-    assert f"const PIECE_SIZE_MAX = {work.PIECE_SIZE_BYTES_MAX // 1024} * 1024;" in driver
-    assert f"MAX] = [{work.WORK_OF_A_PASS_MAX:_}, {work.WORK_BEFORE_TIME_MAX:_}];" in driver
+    assert not limits & {math.prod(map(int, text.split(" * "))) for text in texts}
 
 
 @pytest.mark.hosts

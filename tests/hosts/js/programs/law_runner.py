@@ -23,20 +23,29 @@ from triclinium_core.testing.driver_laws import LAWS, OPERATION, REQUEST, LawBro
 class LawHost(Host):
     """Host that keeps the errors of its callers, so that a law recognizes them."""
 
-    def __init__(self, machine: ScriptedClusterMachine, driver: Any) -> None:
-        super().__init__(machine, driver)
+    def __init__(self, machine: ScriptedClusterMachine, js: Any) -> None:
+        super().__init__(machine, js)
         self.errors: list[Exception] = []
 
-    def fail(self, token: neutral.Token, error: Exception) -> None:
-        """Keep the error, and pass it on."""
-        self.errors.append(error)
-        super().fail(token, error)
+    def wake(self, waiter: neutral.Token, outcome: object) -> None:
+        """Keep an error, and pass the outcome on."""
+        if isinstance(outcome, Exception):
+            self.errors.append(outcome)
+        super().wake(waiter, outcome)
 
-    def close(self) -> None:
-        """Close, but keep the errors."""
-        kept = self.errors
-        super().close()
-        self.errors = kept
+    def start(self, token: neutral.Token, event: couchbase.Event) -> None:
+        """Feed the submission of a law."""
+        self.wait({token: token}, event)
+
+
+class ForgetfulHost(LawHost):
+    """Host that reports no bytes as handed over."""
+
+    def write(self, number: neutral.StreamId) -> None:
+        """Write, and forget it."""
+        super().write(number)
+        if number in self.streams:
+            self.streams[number].outbox.handed_over = 0
 
 
 class Task:
@@ -141,7 +150,7 @@ class NodeDriver:
         """Submit an operation."""
 
         def start(token: int) -> None:
-            self._host.feed(couchbase.OperationSubmitted(neutral.Token(token), OPERATION))
+            self._host.start(neutral.Token(token), couchbase.OperationSubmitted(neutral.Token(token), OPERATION))
 
         task = law_host.submitTo(self._driver, create_proxy(start))
         return Task(self._host, task, lambda fields: MutationResult(Cas(fields.cas)))
@@ -150,7 +159,7 @@ class NodeDriver:
         """Send a query."""
 
         def start(token: int) -> None:
-            self._host.feed(couchbase.RequestSubmitted(neutral.Token(token), REQUEST))
+            self._host.start(neutral.Token(token), couchbase.RequestSubmitted(neutral.Token(token), REQUEST))
 
         task = law_host.askOf(self._driver, create_proxy(start))
         return Task(self._host, task, lambda fields: msgspec.convert(fields.to_py(), QueryMetaData))
@@ -176,7 +185,7 @@ class NodeDriver:
 async def open_driver(machine: ScriptedClusterMachine) -> AsyncIterator[NodeDriver]:
     """Yield a driver of ``machine``."""
     driver = law_host.newDriver()
-    host = LawHost(machine, driver)
+    host = (ForgetfulHost if getattr(driver, "isForgetful", False) else LawHost)(machine, driver)
     driver.start(create_proxy(host))
     try:
         yield NodeDriver(host, driver)

@@ -13,25 +13,24 @@ const [variant] = process.argv.slice(2);
 const VARIANTS = {
   correct: Driver,
   forgetful: class extends Driver {
-    lost(stream, ...others) {
-      stream.handedOver = 0;
-      super.lost(stream, ...others);
-    }
+    isForgetful = true;
   },
   hasty: class extends Driver {
-    setAlarm(seconds) {
-      setTimeout(() => this.feed("TimePassed", [], []), seconds * 1000);
+    step(isFirst) {
+      for (let isNext = isFirst; this.call("step", isNext); isNext = false);
     }
   },
-  repetitive: class extends Driver {
-    lost(stream, ...others) {
-      super.lost(stream, ...others);
-      super.lost(stream, ...others);
+  tardy: class extends Driver {
+    read(connection, id, data) {
+      setImmediate(() => setImmediate(() => super.read(connection, id, data)));
     }
   },
   deaf: class extends Driver {
-    perform(method, id, ...values) {
-      if (method !== "flow" || !values[0]) super.perform(method, id, ...values);
+    connect(...values) {
+      const connection = super.connect(...values);
+      const setPaused = connection.setPaused.bind(connection);
+      connection.setPaused = (isPaused) => isPaused && setPaused(true);
+      return connection;
     }
   },
 };

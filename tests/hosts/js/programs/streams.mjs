@@ -1,32 +1,32 @@
-// Events that the driver feeds for sockets and timers, with a recorder in place of the Python half.
+// Events that a machine receives for sockets and timers, with a recorder in place of the machine.
 // Usage: node streams.mjs KEY_FILE CERTIFICATE_FILE AUTHORITY_FILE
 
 import { readFileSync } from "node:fs";
 import net from "node:net";
 import tls from "node:tls";
 import { Driver } from "./node_modules/triclinium/driver.mjs";
+import { startPython } from "./node_modules/triclinium/python.mjs";
 import { show } from "./show.mjs";
 
 const [key, cert] = process.argv.slice(2, 4).map((file) => readFileSync(file));
+const { pyodide } = await startPython();
+pyodide.FS.writeFile("/home/pyodide/recorder.py", readFileSync(new URL("recorder.py", import.meta.url)));
+const { open_recorder: openRecorder } = pyodide.pyimport("recorder");
 
 function recording(options = {}) {
   const driver = new Driver(options);
   const events = [];
   let changed = () => {};
-  const host = {
-    happen(kind, ...fields) {
-      events.push([kind, ...fields]);
-      changed();
-      return events.length;
-    },
-    close() {},
-    destroy() {},
+  const note = (...event) => {
+    events.push(event);
+    changed();
   };
-  driver.start(host);
+  driver.start(openRecorder(driver, note));
+  events.length = 0;
   const until = async (condition) => {
     while (!condition()) await new Promise((resolve) => (changed = resolve));
   };
-  return { driver, events, until };
+  return { driver, events, until, open: (...stream) => driver.call("open", ...stream) };
 }
 
 async function listening(server) {
@@ -36,8 +36,8 @@ async function listening(server) {
 
 // How a stream to a server ends: the cause of its loss.
 async function lossOf(server, secure, options) {
-  const { driver, events, until } = recording(options);
-  driver.open(1, "127.0.0.1", await listening(server), secure);
+  const { driver, events, until, open } = recording(options);
+  open(1, "127.0.0.1", await listening(server), secure);
   await until(() => events.some(([kind]) => kind === "Lost"));
   const received = events.filter(([kind]) => kind === "Received").map(([, , data]) => new TextDecoder().decode(data));
   const { 2: cause, 4: handedOver } = events.find(([kind]) => kind === "Lost");
@@ -80,10 +80,10 @@ show([
 ]);
 
 // Orders for hosts and ports that Node refuses, and for a stream that has ended.
-const { driver, events, until } = recording();
-driver.open(1, "a\0b", 1, false);
-driver.open(2, "node..invalid", 1, false);
-driver.perform("send", 9, new Uint8Array(1), false);
+const { driver, events, until, open } = recording();
+open(1, "a\0b", 1, false);
+open(2, "node..invalid", 1, false);
+driver.call("write", 9);
 await until(() => events.filter(([kind]) => kind === "Lost").length === 2);
 show(events.filter(([kind]) => kind === "Lost").map(([, id, cause]) => [id, cause]));
 
