@@ -112,7 +112,8 @@ def test_signatures_are_readable(reference: str) -> None:
     wrong = [
         name
         for name, text in texts
-        if len(text) > SIGNATURE_LENGTH_MAX or re.search(r"<|ForwardRef|\b(?:ClusterDriver|MachineDriver|NodeServer)\b", text)
+        if len(text) > SIGNATURE_LENGTH_MAX
+        or re.search(r"<|ForwardRef|\b(?:ClusterDriver|MachineDriver|NodeServer)\b", text)
     ]
 
     assert len(texts) > 200

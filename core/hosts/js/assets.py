@@ -86,13 +86,12 @@ def collect(folder: Path, packages: Sequence[str] = ()) -> None:
 
 def add_pyodide(stage: Path) -> str:
     """Install the npm package, move its files to ``stage/pyodide``, and return its version."""
-    for name in ("package.json", "package-lock.json", ".npmrc"):
-        shutil.copy(HERE / name, stage)
-    run("npm", "ci", "--silent", "--no-audit", "--no-fund", "--prefer-offline", "--prefix", str(stage))
+    shutil.copy(HERE / "package.json", stage)
+    options = ("--no-package-lock", "--silent", "--no-audit", "--no-fund", "--prefer-offline")
+    run("npm", "install", *options, "--prefix", str(stage))
     (stage / "node_modules" / "pyodide").rename(stage / "pyodide")
     shutil.rmtree(stage / "node_modules")
-    for name in ("package.json", "package-lock.json", ".npmrc"):
-        (stage / name).unlink()
+    (stage / "package.json").unlink()
     version: str = json.loads((stage / "pyodide" / "package.json").read_text(encoding="utf-8"))["version"]
     return version
 
@@ -137,7 +136,7 @@ def digest_of_inputs(packages: Sequence[str]) -> str:
 
 def inputs() -> Iterator[Path]:
     """Yield the files that determine the assets."""
-    yield from (Path(__file__), HERE / "package-lock.json", ROOT / "pyproject.toml", CORE / "pyproject.toml")
+    yield from (Path(__file__), HERE / "package.json", ROOT / "pyproject.toml", CORE / "pyproject.toml")
     yield from sorted(path for path in (CORE / "triclinium_core").rglob("*") if path.suffix in {".py", ".typed"})
 
 

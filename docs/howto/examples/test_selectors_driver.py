@@ -58,7 +58,7 @@ class SelectorsDriver:
 
     def ask(self) -> Reader:
         """Send a request to a service; no law that applies to this driver does."""
-        raise NotImplementedError
+        raise AssertionError("a law of rows is not in OF_ROWS")
 
     def listen(self) -> socket.socket:
         """Listen on loopback."""

@@ -33,7 +33,7 @@ def rows(effort: Effort) -> Iterator[Row]:
     try:
         component = preparing.component()
         build = partial(_build, component)
-    except pytest.skip.Exception:
+    except pytest.skip.Exception:  # componentize-py is missing, so the rows stay without figures.
         component = Path()
     yield from measure("component: build", "component", {"component": build}, effort._replace(rounds=1))
     with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +64,7 @@ def _build(component: Path) -> Mapping[str, float]:
 def _prepared(prepare: Callable[[], tuple[Arguments, bool]]) -> tuple[Arguments, bool] | None:
     try:
         return prepare()
-    except pytest.skip.Exception:
+    except pytest.skip.Exception:  # The tools of this host are missing, so its cells stay empty.
         return None
 
 

@@ -71,9 +71,9 @@ def node_host(built: Path) -> Arguments:
     """Translate the component for Node, and return the command of the host."""
     folder = FOLDER / "js"
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json", ".npmrc", "transpile.mjs", "host.mjs"):
+    for name in ("package.json", "transpile.mjs", "host.mjs"):
         shutil.copy(HERE / "js" / name, folder)
-    command = ("npm", "ci", "--silent", "--no-audit", "--no-fund", "--prefer-offline")
+    command = ("npm", "install", "--no-package-lock", "--silent", "--no-audit", "--no-fund", "--prefer-offline")
     require("jco", "install Node.js 20 or later with npm, which downloads it", *command, cwd=folder)
     run("node", folder / "transpile.mjs", built, folder / "translated")
     return "node", folder / "host.mjs", folder / "translated" / "retry.js"

@@ -19,7 +19,6 @@ from tests.live.line_process import LineProcess
 from triclinium._cli.docs.pages_server import HOST, pages_server
 
 HERE = Path(__file__).parent
-NPM_FILES = ("package.json", "package-lock.json", ".npmrc")
 
 
 @pytest.fixture(scope="session")
@@ -31,9 +30,9 @@ def playwright(npm: str) -> Path:
     wanted = json.loads((HERE / "package.json").read_text(encoding="utf-8"))["devDependencies"]["playwright-core"]
     installed = package / "package.json"
     if not installed.exists() or json.loads(installed.read_text(encoding="utf-8"))["version"] != wanted:
-        for name in NPM_FILES:
-            shutil.copy(HERE / name, folder)
-        command = (npm, "ci", "--silent", "--no-audit", "--no-fund", "--prefer-offline", "--prefix", str(folder))
+        shutil.copy(HERE / "package.json", folder)
+        options = ("--no-package-lock", "--silent", "--no-audit", "--no-fund", "--prefer-offline")
+        command = (npm, "install", *options, "--prefix", str(folder))
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         if run.returncode:
             missing("playwright-core", f"npm cannot install it: {run.stderr[-500:]}")

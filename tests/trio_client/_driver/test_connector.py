@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import serialization
 from tests.rows import rows
 from triclinium import CertificateAuthenticator, PasswordAuthenticator
 from triclinium._cluster_driver.certificates import show_certificate, verifies_tls
-from triclinium._driver.connector import StreamLoss, TcpConnector, _address, loss_of
+from triclinium._driver.connector import StreamLoss, TcpConnector, loss_of
 from triclinium.abc import ConnectedStream
 from triclinium.errors import InvalidArgumentException
 from triclinium_core.contract.neutral import LossCause
@@ -125,19 +125,6 @@ async def test_tcp_reports_both_addresses() -> None:
             assert b"ping" == await theirs.receive_some()
             assert f"127.0.0.1:{port}" == connected.remote_address
             assert f"127.0.0.1:{theirs.socket.getpeername()[1]}" == connected.local_address
-
-
-@pytest.mark.parametrize(
-    ("expected", "name"),
-    [
-        ("127.0.0.1:11210", ("127.0.0.1", 11210)),
-        ("[::1]:11210", ("::1", 11210, 0, 0)),
-        ("", "/run/socket"),
-    ],
-)
-def test_addresses_include_their_ports(expected: str, name: object) -> None:
-    """An IPv6 address is in brackets, and a socket without a port has no address."""
-    assert expected == _address(name)
 
 
 async def test_a_port_without_listener_refuses() -> None:

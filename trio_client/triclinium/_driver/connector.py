@@ -13,6 +13,7 @@ import trio
 from triclinium._driver.tls_stream import TlsStream, TruncatedStreamError
 from triclinium.abc import ConnectedStream
 from triclinium_core.contract.neutral import LossCause
+from triclinium_core.contract.neutral.addresses import address_of
 
 
 class StreamLoss(NamedTuple):
@@ -74,7 +75,7 @@ class TcpConnector:
         """
         stream: trio.abc.Stream = (tcp := await _open_tcp(host, port))
         try:
-            local, remote = _address(tcp.socket.getsockname()), _address(tcp.socket.getpeername())
+            local, remote = address_of(tcp.socket.getsockname()), address_of(tcp.socket.getpeername())
             if tls:
                 stream = secured = self._tls_over(tcp, host)
                 await secured.do_handshake()
@@ -104,15 +105,6 @@ async def _open_tcp(host: str, port: int) -> trio.SocketStream:
     except (ValueError, OverflowError) as error:
         # For example, a name with an empty label or a zero byte fails before a look-up.
         raise trio.socket.gaierror(trio.socket.EAI_NONAME, f"{host!r} is not a host name: {error}") from error
-
-
-def _address(name: object) -> str:
-    """Return a socket's name as ``host:port``."""
-    match name:
-        case (str() as host, int() as port, *_):
-            return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        case _:
-            return ""
 
 
 LOSSES = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)

@@ -30,6 +30,7 @@ from triclinium_core.contract.neutral.actions import (
     ResumeReading,
     SendBytes,
 )
+from triclinium_core.contract.neutral.addresses import address_of
 from triclinium_core.contract.neutral.events import (
     BytesReceived,
     LossCause,
@@ -332,7 +333,7 @@ class Driver(ABC, Generic[E, A, W, S]):
             local: result of ``getsockname`` of the socket; ``remote`` is that of ``getpeername``.
         """
         if number in self.streams:
-            self.feed(StreamOpened(number, self.make_nonce(), _address(local), _address(remote)))
+            self.feed(StreamOpened(number, self.make_nonce(), address_of(local), address_of(remote)))
 
     def received(self, number: StreamId, data: bytes, *, may_have_more: bool) -> None:
         """Feed what one read has returned, in pieces of limited size. Ignore a lost stream.
@@ -413,12 +414,3 @@ class Driver(ABC, Generic[E, A, W, S]):
             await action.permit.record()
         except Exception as error:
             self._handlers[ReportStrategyError](ReportStrategyError(action.token, error))
-
-
-def _address(name: object) -> str:
-    """Return a socket's name as ``host:port``; empty if it is no TCP address."""
-    match name:
-        case (str() as host, int() as port, *_):
-            return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        case _:
-            return ""
