@@ -1,7 +1,6 @@
 // Page of the playground: its forms, its address, and the worker. Only known elements of an answer enter the page.
 
-const OWN = "your own", FILES = 10;
-const set = (names) => new Set(names.split(" "));
+const OWN = "your own", FILES = 10, set = (names) => new Set(names.split(" "));
 const KNOWN = set("p strong span table caption tbody tr td svg path circle rect text div figure figcaption");
 const ATTRIBUTES = set("class viewBox width height d cx cy r x y role aria-label aria-hidden");
 const find = (id) => document.getElementById(id);
@@ -37,7 +36,7 @@ function receive({ loaded, share = loaded / FILES, ready, html, failure }) {
     running = null;
     show(`The core has answered in this browser, in ${Math.round(performance.now() - began)} ms.`);
   } else if (failure !== undefined) {
-    running = null;
+    [running, worker] = [null, isReady ? worker : undefined];
     show(`${isReady ? "Python has failed" : "Only recorded answers are shown; Python cannot be loaded"}: ${failure}`);
   }
   ask();
@@ -52,6 +51,7 @@ function adopted(node) {
 }
 
 function ask(form) {
+  if (form && !worker) startWorker("Python is being loaded again.");
   if (form) waiting.add(form);
   if (!isReady || running || waiting.size === 0) return;
   [running, began] = [[...waiting][0], performance.now()];

@@ -27,6 +27,6 @@ async function start() {
 
 const fail = (error) => postMessage({ failure: String(error.message) });
 const started = start();
-started.then(() => postMessage({ ready: true }), fail);
+started.then(() => postMessage({ ready: true }), (error) => (fail(error), close()));
 const share = (done) => postMessage({ share: done });
 onmessage = ({ data }) => started.then((answer) => postMessage({ html: answer(data, share) })).catch(fail);

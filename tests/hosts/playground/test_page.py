@@ -284,3 +284,15 @@ def test_recorded_answers_without_pyodide(browser: Browser, bare_address: str) -
     assert status.endswith("/_static/assets/assets.json is missing (HTTP status 404)")
     assert browser.shows("story", RECORDED)
     assert all(re.search("404", each) for each in browser.problems())
+
+
+def test_run_loads_python_again(browser: Browser, address: str) -> None:
+    """If a file of Python could not be loaded, Run loads Python again, and shows the core's answer."""
+    refuse_once = (
+        "const real = Worker; Worker = class { constructor() { Worker = real; return new real('/none.js'); } }"
+    )
+    browser.open(address, status="Only recorded answers are shown; Python cannot be loaded", before=refuse_once)
+    browser.at("select[name=operation]", "selectOption", "increment")
+    browser.wait_for(ANSWERED)
+
+    assert browser.shows("story", story("increment", "temporary_failure x3"))

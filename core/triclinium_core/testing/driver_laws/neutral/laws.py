@@ -315,6 +315,7 @@ async def a_peer_cannot_stop_the_time(bench: Bench[E, A, D]) -> None:
         time = await trial.rung(due)
         machine.answer = nothing
         pieces = received(trial, FIRST)
+        ensure(bool(pieces), "the driver fed no bytes before TimePassed, although some had arrived")
         largest = max(map(len, pieces))
         ensure(
             largest <= PIECE_SIZE_BYTES_MAX,
