@@ -6,12 +6,15 @@ import math
 import random
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.couchbase import BestEffortRetryStrategy
+from triclinium_core.retry.cassandra import DefaultRetryPolicy
+from triclinium_core.retry.couchbase import BestEffortRetryStrategy, RetryAction, RetryReason, RetryRequest
 from triclinium_core.retry.smithy import AdaptiveRetryStrategy, AwsRetryNumbers, StandardRetryStrategy
 from triclinium_core.tools.fleet.scenario import Fleet
 from triclinium_core.tools.fleet.service import AttemptOutcome
@@ -33,6 +36,25 @@ def attempts_at(process: Process, outcome: AttemptOutcome, timeout: float = 2.5)
         if not call.resume(now):
             return sent, now
         sent.append(now)
+
+
+class AsyncStrategy:
+    """Couchbase strategy that a fleet cannot await."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Permit no retry."""
+        return RetryAction.no_retry()
+
+
+@pytest.mark.parametrize(
+    "strategy", [None, AsyncStrategy(), StandardRetryStrategy(rng=random.Random(1)), DefaultRetryPolicy()]
+)
+def test_foreign_strategies_are_refused(strategy: Any) -> None:
+    """An object that is no Couchbase strategy, or an asynchronous one, is refused before the first operation."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        couchbase_clients(lambda: strategy)(Fleet(), random.Random(1))
+
+    assert "strategy" == caught.value.parameter
 
 
 def test_delays_of_best_effort() -> None:
