@@ -118,7 +118,7 @@ def test_streams_end_with_their_cause(run_node: RunNode, tmp_path: Path) -> None
         ["end", {"received": "bye", "cause": "END_OF_STREAM", **lost}],
         ["close_notify", {"received": "bye", "cause": "TRUNCATED", **lost}],
         *([name, refused] for name in ("untrusted", "environment", "name", "not TLS")),
-        [[2, "NAME_NOT_RESOLVED"], [1, "NAME_NOT_RESOLVED"]],
+        [[1, "NAME_NOT_RESOLVED"], [2, "NAME_NOT_RESOLVED"]],
         [[["node.example", 11210]], ""],
         [[], ""],
         [[], "timed out"],
