@@ -240,11 +240,11 @@ async def test_bytes_before_an_unwritten_request() -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ears.stream.run)
         await trio.testing.wait_all_tasks_blocked()
-        while not ears.stream.is_behind:
+        while not ears.stream.outbox:
             ears.stream.send(bytes(1024))
         # When all other tasks wait, the writer is inside send_all.
         await trio.testing.wait_all_tasks_blocked()
-        begun = ears.stream.handed_over
+        begun = ears.stream.outbox.handed_over
         ears.stream.send(b"request", unless_readable=True)
         theirs.send(b"unasked")
         await trio.testing.wait_all_tasks_blocked()

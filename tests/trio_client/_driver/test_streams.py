@@ -12,7 +12,6 @@ from trio.testing import MockClock, memory_stream_pair
 
 from tests.trio_client._driver.stream_events import OPENED, Ears
 from tests.trio_client.doubles import STREAM, HalfDeafStream, connector_that_raises, connector_to
-from triclinium._driver.plain_stream import SEND_SIZE_MAX
 from triclinium._driver.streams import LAST_WORDS_SECONDS, new_nonce
 from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamLost
 
@@ -44,10 +43,10 @@ async def test_bytes_are_written_before_the_task_waits() -> None:
         nursery.start_soon(ears.stream.run)
         await trio.testing.wait_all_tasks_blocked()
         ears.stream.send(pieces[0])
-        first = ears.stream.handed_over, ears.stream.is_behind
+        first = ears.stream.outbox.handed_over, bool(ears.stream.outbox)
         for piece in pieces[1:]:
             ears.stream.send(piece)
-        last = ears.stream.handed_over < MANY, ears.stream.is_behind
+        last = ears.stream.outbox.handed_over < MANY, bool(ears.stream.outbox)
         while len(received) < MANY:
             received += await theirs.receive_some()
         handed_over = ears.stream.close()
@@ -93,7 +92,7 @@ async def test_a_burst_to_a_lost_peer() -> None:
         await trio.testing.wait_all_tasks_blocked()
         await theirs.aclose()
         ears.stream.send(bytes(MANY))
-        at_once = ears.stream.handed_over
+        at_once = ears.stream.outbox.handed_over
 
     assert 0 == at_once
     assert isinstance(ears.events[-1], StreamLost)
@@ -133,30 +132,6 @@ async def test_queued_bytes_are_joined_into_one_write() -> None:
         ears.stream.close()
 
     assert [b"one two three", b"four"] == stream.sent
-
-
-@pytest.mark.parametrize(
-    ("expected", "sizes"),
-    [
-        ([SEND_SIZE_MAX], [SEND_SIZE_MAX - 1, 1]),
-        ([SEND_SIZE_MAX, 1], [SEND_SIZE_MAX - 1, 1, 1]),
-        ([SEND_SIZE_MAX, 2], [SEND_SIZE_MAX + 1, 1]),
-        ([1, SEND_SIZE_MAX], [1, SEND_SIZE_MAX]),
-    ],
-)
-async def test_one_write_is_bounded(expected: list[int], sizes: list[int]) -> None:
-    """Pieces are joined up to the maximum size of a write, and only a piece that is larger is split."""
-    stream = HalfDeafStream(receive_some=never)
-    ears = Ears(connector_to(stream))
-
-    async with trio.open_nursery() as nursery:
-        for size in sizes:
-            ears.stream.send(bytes(size))
-        nursery.start_soon(ears.stream.run)
-        await trio.testing.wait_all_tasks_blocked()
-        ears.stream.close()
-
-    assert expected == [len(data) for data in stream.sent]
 
 
 async def test_a_write_counts_when_it_begins() -> None:

@@ -359,7 +359,7 @@ async def test_encryption_ahead_is_bounded() -> None:
             ears.stream.send(MEGABYTE)
         await trio.testing.wait_all_tasks_blocked()
         ahead = len(stream._unsent) + stream._outgoing.pending
-        is_behind, handed_over = ears.stream.is_behind, ears.stream.close()
+        is_behind, handed_over = bool(ears.stream.outbox), ears.stream.close()
         await trio.testing.wait_all_tasks_blocked()
         received = await peer.receive(lambda data: False)
     await close(stream, peer)
@@ -381,11 +381,11 @@ async def test_data_is_handed_over_once_encrypted() -> None:
         while not stream.is_behind:
             ears.stream.send(bytes(1000))
             size += 1000
-        handed_over = ears.stream.handed_over
+        handed_over = ears.stream.outbox.handed_over
         await trio.testing.wait_all_tasks_blocked()
         received = await peer.receive_exactly(size)
         await trio.testing.wait_all_tasks_blocked()
-        is_behind = stream.is_behind, ears.stream.is_behind
+        is_behind = stream.is_behind, bool(ears.stream.outbox)
         ears.stream.close()
     await close(stream, peer)
 

@@ -9,11 +9,6 @@ import trio
 
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
-SEND_SIZE_MAX = 256 * 1024
-"""Maximum number of bytes that are joined for one ``send_all``. All data of a call counts as handed over when the
-stream is lost, so this limit bounds how many operations become ambiguous without being sent. A higher limit would not
-be faster."""
-
 
 class PlainStream:
     """Direct access to the socket of a ``trio.SocketStream``, which still owns the socket. It queues no bytes.

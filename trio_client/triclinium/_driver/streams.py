@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -18,11 +17,11 @@ import trio
 
 from triclinium._driver.connector import LOSSES, StreamLoss, loss_of
 from triclinium._driver.pace import Pace
-from triclinium._driver.plain_stream import SEND_SIZE_MAX, PlainStream
+from triclinium._driver.plain_stream import PlainStream
 from triclinium._driver.tls_stream import TlsStream
 from triclinium.abc import Connector
 from triclinium_core.contract import neutral
-from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamLost, StreamOpened
+from triclinium_core.contract.neutral import BytesReceived, LossCause, Outbox, StreamLost, StreamOpened
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
 LAST_WORDS_SECONDS = 1.0
@@ -72,7 +71,8 @@ class Stream:
         self._is_closed = False
         self._scope = trio.CancelScope()
         self._reading = trio.CancelScope()
-        self._unsent: deque[bytes | memoryview] = deque()
+        self.outbox: Outbox = Outbox()
+        """Bytes whose write has not started, and the number of those whose write has."""
         self._direct: DirectStream | None = None
         """Direct access to the stream, if it offers any."""
         self._is_writing = False
@@ -82,18 +82,11 @@ class Stream:
         """Whether reading is paused."""
         self._idle_reader = trio.lowlevel.ParkingLot()
         self._write_loss: StreamLoss | None = None
-        self.handed_over: int = 0
-        """Number of bytes whose write has started, whether they arrived or not."""
 
     @property
     def _is_held(self) -> bool:
         """Whether the reader has received bytes and waits for a pass that may feed them."""
         return self._order.stream in self._pace.held
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether there are bytes whose write has not started."""
-        return bool(self._unsent)
 
     def send(self, data: bytes, unless_readable: bool = False) -> None:
         """Send ``data`` after all earlier data. The writer sends what the system does not accept immediately.
@@ -101,26 +94,26 @@ class Stream:
         Args:
             unless_readable: if there is something to read, end the stream instead, without writing any of ``data``.
         """
-        direct = self._direct
+        direct, outbox, sent = self._direct, self.outbox, 0
         # While the writer is inside send_all, other data must not overtake the writer's data.
-        if direct is not None and not self._unsent and not self._is_writing:
-            sent = 0
-            if not (unless_readable and (self._is_held or direct.is_readable())):
-                try:
-                    sent = direct.send_now(data)
-                except OSError:
-                    # The writer gets the same error and reports it.
-                    pass
-                self.handed_over += sent
-                if sent == len(data):
-                    if direct.is_behind:
-                        self._idle_writer.unpark_all()
-                    return
+        if (
+            direct is not None
+            and not outbox.size
+            and not self._is_writing
+            and not (unless_readable and (self._is_held or direct.is_readable()))
+        ):
+            try:
+                sent = direct.send_now(data)
+            except OSError:
+                # The writer gets the same error and reports it.
+                pass
+            outbox.handed_over += sent
+        if sent < len(data):
             # After a part of ``data`` was written, the rest must follow without a check.
-            self._unsent.append(_UnlessReadable(data) if unless_readable and not sent else memoryview(data)[sent:])
-        else:
-            self._unsent.append(_UnlessReadable(data) if unless_readable else data)
-        self._idle_writer.unpark_all()
+            outbox.put(memoryview(data)[sent:] if sent else data, unless_readable=unless_readable and not sent)
+            self._idle_writer.unpark_all()
+        elif direct is not None and direct.is_behind:
+            self._idle_writer.unpark_all()
 
     def pause_reading(self) -> None:
         """Stop reading after the current read, until ``resume_reading``."""
@@ -138,9 +131,9 @@ class Stream:
         """
         self._is_closed = True
         # The writer may be awake already, and would begin to send before it notices the cancellation.
-        self._unsent.clear()
+        self.outbox.clear()
         self._scope.cancel()
-        return self.handed_over
+        return self.outbox.handed_over
 
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
@@ -148,7 +141,7 @@ class Stream:
         with self._scope:
             loss = await self._live()
             if not self._is_closed:
-                self._feed(StreamLost(self._order.stream, loss.cause, loss.text, self.handed_over))
+                self._feed(StreamLost(self._order.stream, loss.cause, loss.text, self.outbox.handed_over))
 
     async def _live(self) -> StreamLoss:
         order = self._order
@@ -179,7 +172,7 @@ class Stream:
                 ):
                     if self._pace.is_over:
                         await self._pace.next_turn(self._order.stream)
-                    if self._unsent and type(self._unsent[0]) is _UnlessReadable:
+                    if self.outbox.is_checked:
                         loss = StreamLoss(LossCause.UNSOLICITED, "")
                         break
                     if not self._is_closed:
@@ -192,47 +185,30 @@ class Stream:
 
     @trio.lowlevel.enable_ki_protection
     async def _write(self, stream: trio.abc.SendStream) -> None:
-        direct = self._direct
+        direct, outbox = self._direct, self.outbox
         try:
             while True:
-                while not self._unsent and (direct is None or not direct.is_behind):
+                while not outbox.size and (direct is None or not direct.is_behind):
                     self._is_writing = False
                     await self._idle_writer.park()
                 self._is_writing = True
                 if direct is not None and direct.is_behind:
                     await stream.wait_send_all_might_not_block()
                     continue
-                if type(self._unsent[0]) is _UnlessReadable:
+                if outbox.is_checked:
                     # If there is something to read, the reader receives it in one of these passes and ends the stream.
                     for _ in range(READING_PASSES):
                         await trio.lowlevel.checkpoint()
                     while self._is_held:
                         await trio.lowlevel.checkpoint()
-                data = self._take_unsent()
                 # Decision C24: all data of a send_all counts as handed over from the beginning of the call.
-                self.handed_over += len(data)
+                data = outbox.take()
                 await stream.send_all(data)
                 # The data may be large, and this frame would keep it alive until the next data arrives.
                 del data
         except LOSSES as error:
             self._write_loss = loss_of(error)
             self._reading.deadline = trio.current_time() + LAST_WORDS_SECONDS
-
-    def _take_unsent(self) -> bytes | memoryview:
-        """Return the queued data in order, up to ``SEND_SIZE_MAX``. Only a first piece above the limit is cut."""
-        first = self._unsent.popleft()
-        if len(first) > SEND_SIZE_MAX:
-            self._unsent.appendleft(memoryview(first)[SEND_SIZE_MAX:])
-            return memoryview(first)[:SEND_SIZE_MAX]
-        pieces, size = [first], len(first)
-        while (
-            self._unsent
-            and size + len(self._unsent[0]) <= SEND_SIZE_MAX
-            and type(self._unsent[0]) is not _UnlessReadable
-        ):
-            pieces.append(self._unsent.popleft())
-            size += len(pieces[-1])
-        return b"".join(pieces) if len(pieces) > 1 else pieces[0]
 
 
 class Streams:
@@ -313,13 +289,11 @@ class Streams:
     def unsent(self) -> Mapping[neutral.StreamId, int]:
         """Return the streams with unsent bytes, and the number of bytes handed over on each."""
         behind = ((number, self._open.get(number)) for number in self._sent_on)
-        unsent = {number: stream.handed_over for number, stream in behind if stream is not None and stream.is_behind}
+        unsent = {
+            number: stream.outbox.handed_over for number, stream in behind if stream is not None and stream.outbox
+        }
         self._sent_on = set(unsent)
         return unsent
-
-
-class _UnlessReadable(bytes):
-    """Bytes to send only if there is nothing to read at that moment."""
 
 
 @contextmanager

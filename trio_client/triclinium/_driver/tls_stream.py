@@ -15,9 +15,10 @@ from contextlib import suppress
 
 import trio
 
-from triclinium._driver.plain_stream import SEND_SIZE_MAX, is_readable
+from triclinium._driver.plain_stream import is_readable
 from triclinium._driver.tls_records import DATALESS_SIZE_MAX, RECORDS_MAX, size_of_record
 from triclinium_core.contract.neutral import LossCause
+from triclinium_core.contract.neutral.outbox import WRITE_SIZE_MAX
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
 ENCRYPTED_SIZE_MAX = 64 * 1024
@@ -114,12 +115,12 @@ class TlsStream(trio.abc.Stream):
     # -- Sending.
 
     def send_now(self, data: bytes | bytearray | memoryview) -> int:
-        """Encrypt ``data``, at most ``SEND_SIZE_MAX``, and send it as long as the system accepts all of it.
+        """Encrypt ``data``, at most ``WRITE_SIZE_MAX``, and send it as long as the system accepts all of it.
 
         Return the number of bytes encrypted: 0 while records are unsent, or after an error. The next call to
         ``wait_send_all_might_not_block`` sends the unsent records, or raises the error.
         """
-        encrypted, size = 0, min(len(data), SEND_SIZE_MAX)
+        encrypted, size = 0, min(len(data), WRITE_SIZE_MAX)
         try:
             while encrypted < size and not self._unsent and self._send_error is None:
                 piece = (

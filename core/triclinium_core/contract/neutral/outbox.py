@@ -13,25 +13,27 @@ class Outbox:
 
     def __init__(self) -> None:
         self.handed_over: int = 0
-        """Number of bytes whose write has started, as in ``StreamLost``."""
+        """Number of bytes whose write has started, as in ``StreamLost``. Add those that are written without waiting."""
+        self.size: int = 0
+        """Number of bytes that wait."""
         self.is_checked: bool = False
         """Whether bytes with ``unless_readable`` wait: if something is readable now, the stream must end instead."""
         self._pieces: deque[bytes | memoryview] = deque()
-        self._put = self._checked_at = 0
+        self._checked_at = 0
         self._is_lost = False
 
     def __bool__(self) -> bool:
         """Return whether bytes wait."""
-        return bool(self._pieces)
+        return self.size > 0
 
-    def put(self, data: bytes, *, unless_readable: bool = False) -> None:
+    def put(self, data: bytes | memoryview, *, unless_readable: bool = False) -> None:
         """Append the bytes of a ``SendBytes``. Ignore them after ``clear``."""
         if not data or self._is_lost:
             return
         if unless_readable:
-            self.is_checked, self._checked_at = True, self._put
+            self.is_checked, self._checked_at = True, self.handed_over + self.size
         self._pieces.append(data)
-        self._put += len(data)
+        self.size += len(data)
 
     def peek(self) -> bytes | memoryview:
         """Return the oldest bytes, at most ``WRITE_SIZE_MAX``. They still wait."""
@@ -50,6 +52,7 @@ class Outbox:
         first = self._pieces.popleft()
         if size < len(first):
             self._pieces.appendleft(memoryview(first)[size:])
+        self.size -= size
         self.handed_over += size
         # Earlier bytes may still have waited. The check ends with the first checked byte.
         self.is_checked = self.is_checked and self.handed_over <= self._checked_at
@@ -63,4 +66,5 @@ class Outbox:
     def clear(self) -> None:
         """Drop the waiting bytes and all later ones, because the stream is lost: after a gap, nothing may be written."""
         self._pieces.clear()
+        self.size = 0
         self.is_checked, self._is_lost = False, True

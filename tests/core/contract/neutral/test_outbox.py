@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
+import pytest
+
 from triclinium_core.contract.neutral import Outbox
-from triclinium_core.contract.neutral.outbox import WRITE_SIZE_MAX
+from triclinium_core.contract.neutral.outbox import WRITE_SIZE_MAX as MAX
 
 
 def test_pieces_are_joined_for_one_write() -> None:
@@ -16,15 +20,27 @@ def test_pieces_are_joined_for_one_write() -> None:
     assert (13, False) == (outbox.handed_over, bool(outbox))
 
 
-def test_a_write_has_a_maximum_size() -> None:
-    """Pieces are joined up to the maximum, and a piece beyond the maximum is cut."""
-    outbox, large = Outbox(), bytes(range(256)) * (WRITE_SIZE_MAX // 128)
-    for piece in (b"small", large, b"end"):
-        outbox.put(piece)
-    writes = [bytes(outbox.take()) for _ in range(3)]
+@pytest.mark.parametrize(
+    ("written", "put"),
+    [
+        ([MAX], [MAX - 1, 1]),
+        ([MAX, 1], [MAX - 1, 1, 1]),
+        ([MAX, 2], [MAX + 1, 1]),
+        ([1, MAX], [1, MAX]),
+        ([5, MAX, MAX, 3], [5, 2 * MAX, 3]),
+    ],
+)
+def test_a_write_has_a_maximum_size(written: list[int], put: list[int]) -> None:
+    """Pieces are joined in order up to the maximum, and only a piece beyond the maximum is cut."""
+    outbox, order = Outbox(), (bytes(range(251)) * (4 * MAX // 251))[: sum(put)]
+    for end, size in zip(accumulate(put), put, strict=True):
+        outbox.put(order[end - size : end])
+    writes = []
+    while outbox:
+        writes.append(bytes(outbox.take()))
 
-    assert [b"small", large[:WRITE_SIZE_MAX], large[WRITE_SIZE_MAX:]] == writes
-    assert (len(b"small") + len(large), b"end") == (outbox.handed_over, outbox.take())
+    assert written == [len(write) for write in writes]
+    assert (order, len(order)) == (b"".join(writes), outbox.handed_over)
 
 
 def test_unaccepted_bytes_still_wait() -> None:
@@ -69,6 +85,17 @@ def test_a_check_outlasts_earlier_bytes() -> None:
         checks.append(outbox.is_checked)
 
     assert [True, True, False] == checks
+
+
+def test_a_check_follows_direct_writes() -> None:
+    """Bytes that were written without waiting count as handed over, and end no later check."""
+    outbox = Outbox()
+    outbox.handed_over += 100
+    outbox.put(b"earlier")
+    outbox.put(b"request", unless_readable=True)
+    outbox.advance(len(outbox.peek()) // 2)
+
+    assert (107, True) == (outbox.handed_over, outbox.is_checked)
 
 
 def test_nothing_follows_a_gap() -> None:
