@@ -16,8 +16,9 @@ from rich.text import Text
 from triclinium._cli._output import plain
 from triclinium._cli.simulate.advice import advise
 from triclinium_core.shown import printable
+from triclinium_core.tools.fleet.demand import ClosedLoop, Steady
 from triclinium_core.tools.fleet.figures import COUNTS, FleetFigures, TimeStep
-from triclinium_core.tools.fleet.scenario import ContendedRow, ParallelService, Scenario, SimulatedService
+from triclinium_core.tools.fleet.scenario import ContendedRow, Fleet, ParallelService, Scenario, SimulatedService
 from triclinium_core.tools.fleet.strategies import STRATEGIES
 
 BARS = " ▁▂▃▄▅▆▇█"
@@ -75,7 +76,7 @@ def meaning(scenario: Scenario, strategy: str) -> str:
 
 def story(scenario: Scenario) -> str:
     """Return the description of the scenario in sentences."""
-    fleet, service, outage = scenario.fleet, scenario.service, scenario.outage
+    service, outage = scenario.service, scenario.outage
     away = "There is no outage."
     if outage is not None:
         away = f"From {outage.start:g} s to {outage.end:g} s the service {_AWAY[outage.kind]}."
@@ -88,9 +89,17 @@ def story(scenario: Scenario) -> str:
             serves = "All of them update the same row."
         case _:
             assert_never(service)
+    return f"{_demand(scenario.fleet, scenario.duration)} {serves} {away}"
+
+
+def _demand(fleet: Fleet, duration: float) -> str:
+    if isinstance(fleet.arrivals, ClosedLoop):
+        each = f"{fleet.arrivals.operations:,} operation{'' if fleet.arrivals.operations == 1 else 's'}"
+        return f"{fleet.clients:,} clients begin {each} each, one after the other, for at most {duration:g} s."
+    usual = "" if isinstance(fleet.trend, Steady) else "usually "
     return (
-        f"{fleet.clients:,} clients begin an operation every {fleet.period:g} s, for {scenario.duration:g} s: {fleet.demand:,.0f} "
-        f"operations a second. {serves} {away}"
+        f"{fleet.clients:,} clients {usual}begin an operation every {fleet.period:g} s, for {duration:g} s: "
+        f"{fleet.demand:,.0f} operations a second."
     )
 
 
