@@ -156,8 +156,8 @@ def fail_after(seconds: Duration) -> AbstractContextManager[trio.CancelScope]:
             UnambiguousTimeoutException.
         InvalidArgumentException: ``seconds`` is negative or not a number.
 
-    The two timeouts are also ``trio.TooSlowError``. Their ``operations`` list the newest 256 abandoned operations, each
-    with its context. Older operations are dropped, unambiguous ones first; the counts and the class of the error
+    The two timeouts are also ``trio.TooSlowError``. Their ``operations`` list at most 256 abandoned operations, each
+    with its context. Beyond that, the oldest unambiguous ones are dropped first; the counts and the class of the error
     include them. The error's own ``context`` contains the timeout of the block. Its other values are those that all
     listed operations share. Operations that an inner scope abandoned earlier count too. The slower reads of
     ``get_any_replica`` do not count.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from triclinium_core.checks import Duration, check_duration, check_integer, check_number
@@ -20,12 +20,6 @@ more exact than that."""
 DELAY_LEAST = 0.001
 """Minimum delay in seconds before a request is sent again. Without it, a strategy that always returns 0 would leave no
 time for other work. On a test clock that advances only when all tasks are blocked, no time would pass."""
-
-_EXPONENT_MAX = 1_000.0
-"""Maximum exponent of 2 by which a delay grows. An exponent of 1,024 or more overflows a float."""
-_RETRIES_MAX = 2**62
-"""Maximum number of retries for which a delay is computed. A float can hold this number, and after so many retries even
-the smallest factor above 1 has reached any maximum delay."""
 
 
 class Random(Protocol):
@@ -75,9 +69,6 @@ class ExponentialBackoff:
     most: float = 0.5
     factor: float = 2.0
     jitter: float = 0.0
-    _retries_max: float = field(init=False, repr=False, compare=False)
-    """Number of retries from which the delay is ``most``; with more retries, the power of ``factor`` could overflow a
-    float."""
 
     def __init__(self, first: Duration = 0.001, most: Duration = 0.5, factor: float = 2.0, jitter: float = 0.0) -> None:
         ceiling = check_duration(most, "most")
@@ -85,8 +76,6 @@ class ExponentialBackoff:
         object.__setattr__(self, "most", ceiling)
         for name, value, least, greatest in (("factor", factor, 1.0, sys.float_info.max), ("jitter", jitter, 0.0, 1.0)):
             object.__setattr__(self, name, check_number(value, name, least, greatest))
-        retries = _EXPONENT_MAX / math.log2(self.factor) if self.factor > 1 else math.inf
-        object.__setattr__(self, "_retries_max", min(retries, _RETRIES_MAX))
 
     def __call__(self, retry_attempts: int, rng: Random, /) -> float:
         """Return the delay in seconds after ``retry_attempts`` retries.
@@ -96,10 +85,11 @@ class ExponentialBackoff:
         """
         if type(retry_attempts) is not int or retry_attempts < 0:
             check_integer(retry_attempts, "retry_attempts")
-        delay = self.most
-        if retry_attempts < self._retries_max:
+        try:
             grown = self.first * self.factor**retry_attempts
-            delay = grown if grown < delay else delay
+        except OverflowError:
+            grown = math.inf if self.first else 0.0
+        delay = grown if grown < self.most else self.most
         return delay * (1.0 - self.jitter * rng.random()) if self.jitter else delay
 
 

@@ -46,6 +46,12 @@ def test_exponential_does_not_overflow(retry_attempts: int, factor: float) -> No
     assert 0.5 == exponential(factor=factor)(retry_attempts, Fixed(0.5))
 
 
+@rows("retry_attempts", [0, 999, 1000, 10**6, 10**400])
+def test_no_first_delay_never_grows(retry_attempts: int) -> None:
+    """A backoff that begins with 0 returns 0 after any number of retries."""
+    assert 0.0 == exponential(first=0.0)(retry_attempts, Fixed(0.5))
+
+
 def test_exponential_with_the_largest_ceiling() -> None:
     """If the ceiling is the largest float, the delay grows up to the ceiling and stays finite."""
     calculator = exponential(first=1.0, most=sys.float_info.max, factor=2.0)

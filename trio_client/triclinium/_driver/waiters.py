@@ -30,8 +30,8 @@ class Waiter(msgspec.Struct, Generic[Q, R], eq=False, gc=False):
     """Task that waits for the outcome of its submission.
 
     The driver resumes the task with its waiter as the value, because trio only calls the value's ``unwrap``. With an
-    ``outcome.Value`` instead, a get takes 7 % more instructions: 108100 instead of 100600, measured with
-    ``python -m tests.bench --only calls``.
+    ``outcome.Value`` instead, a get takes about 7 % more instructions (callgrind,
+    ``tests.bench --only calls``).
     """
 
     token: Token

@@ -123,5 +123,5 @@ SERVER_REQUEST_MAGIC, SNAPPY_BIT, RANGE_SCAN_CONTINUE_OPCODE = (
     int(Opcode.RANGE_SCAN_CONTINUE),
 )
 """Plain numbers of enum members. The lookup of a member of an enum takes about 900 instructions in CPython 3.11. With
-lookups of these members, and of the members for which other modules have aliases, a get would take 19 % more
-instructions: 119700 instead of 100200 (``python -m tests.bench --only core``)."""
+lookups of these members, and of the members for which other modules have aliases, a get would take about a fifth more
+instructions (callgrind, ``tests.bench --only core``)."""

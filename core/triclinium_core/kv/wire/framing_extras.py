@@ -24,7 +24,7 @@ _DURATION_SIZE = 2
 
 REMEMBERED_MAX = 512
 """Maximum number of framing extras whose decoded duration is cached, because the durations of responses repeat. Without
-the cache, a get takes 8 % more instructions: 108100 instead of 100300 (``python -m tests.bench --only core``)."""
+the cache, a get takes about 8 % more instructions (callgrind, ``tests.bench --only core``)."""
 
 
 @unique

@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 KINDS_MAX = 64
 """Maximum number of strategy classes in the cache. A program has only a few. The cache is useful because inspecting
-a class takes 19000 instructions, twice as many as all other work on the terms of a call (``python -m tests.bench --only
-retries``)."""
+a class takes 19000 instructions, twice as many as all other work on the terms of a call (callgrind, ``tests.bench
+--only retries``)."""
 
 
 class CallTerms(Generic[T]):

@@ -182,7 +182,7 @@ class KeyValueCarrier:
         """Complete, fail or retry an operation after a response to its attempt."""
         frame, request = answered.frame, operation.request
         if operation.opaque != answered.request.opaque:
-            # The attempt has ended: an earlier response to this request was invalid, and the client closed the stream.
+            # The attempt has ended: an earlier response to this request was invalid.
             return
         if frame.status != _SUCCESS and not kv_responses.is_success(request.name, frame.status):
             self._refused_by_node(operation, connection, frame, now)

@@ -28,7 +28,7 @@ CAPABILITY_NAMES: Mapping[Service, str] = {**SERVICE_NAMES, Service.SEARCH: "sea
 
 OLDER_CONFIGS_MAX = 8
 """Number of consecutive older configs, each from a node of the connection string, after which the client treats the
-newer config as forged. With the default poll interval, this takes 20 seconds. A node with an outdated config gets the
+newer config as forged. With the default poll interval, this takes 10 to 20 seconds. A node with an outdated config gets the
 newer config sooner. Any node of the connection string that sends the newer config ends the count."""
 
 Version = tuple[int, int]
