@@ -63,6 +63,13 @@ def test_a_retry_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
     } == fields_of(caplog.records[0])
 
 
+def test_a_request_without_key_is_named_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """The line about a request without a key, such as a query, has no ``None`` in the place of the key."""
+    Log().retry(retry(key=None))
+
+    assert caplog.messages[0].startswith(f"{REQUEST.operation} is sent again")
+
+
 def test_a_refusal_is_logged_at_info(caplog: pytest.LogCaptureFixture) -> None:
     """A refusal is logged at INFO with the caller's exception and the age of the operation, but without a delay."""
     Log().refusal(REFUSAL)

@@ -42,6 +42,7 @@ from triclinium_core.contract.couchbase import ReportRefusal, ReportRetry, Repor
 from triclinium_core.contract.neutral import ReportConnection, ReportDecoderFault, ReportLevel, ReportStrategyError
 from triclinium_core.error_context import TEXT_MAX, ErrorContext
 from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator
+from triclinium_core.retry.couchbase import RetryRequest
 from triclinium_core.shown import beginning, printable, printable_json
 
 retry_logger = logging.getLogger("triclinium.retry")
@@ -113,9 +114,8 @@ class Log:
         """Log that an operation will be retried, or that its deadline is earlier than the retry."""
         request = report.request
         retry_logger.debug(
-            "%s of %s %s in %.3f s (%s, node %s, retries so far: %d)",
-            request.operation,
-            self._user_data(request.key),
+            "%s %s in %.3f s (%s, node %s, retries so far: %d)",
+            self._subject(request),
             "is sent again" if report.dispatches else "fails unsent",
             report.delay,
             report.reason,
@@ -128,9 +128,8 @@ class Log:
         """Log that an operation fails and is not retried."""
         request = report.request
         retry_logger.info(
-            "%s of %s is not retried and fails with %s (%s, node %s, retries so far: %d, %.3f s old)",
-            request.operation,
-            self._user_data(request.key),
+            "%s is not retried and fails with %s (%s, node %s, retries so far: %d, %.3f s old)",
+            self._subject(request),
             report.error,
             report.reason,
             _node(report.node),
@@ -175,11 +174,12 @@ class Log:
             "age": request.age,
         }
 
-    def _user_data(self, key: str | None) -> str:
-        if key is None:
-            return "None"
-        quoted = printable(repr(key))
-        return self._marked(quoted[1:-1]) if self.redact else quoted
+    def _subject(self, request: RetryRequest) -> str:
+        """Return the operation, with the key if it has one."""
+        if request.key is None:
+            return request.operation
+        quoted = printable(repr(request.key))
+        return f"{request.operation} of {self._marked(quoted[1:-1]) if self.redact else quoted}"
 
     def _marked(self, text: str) -> str:
         return marked(text) if self.redact else text

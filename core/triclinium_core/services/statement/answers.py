@@ -104,7 +104,9 @@ def read_status(word: str, kind: type[S], broken_off: Collection[S]) -> S:
     except ValueError:
         status = kind("unknown")
     if status in broken_off:
-        raise MalformedAnswer(f"the statement ended with status {status!r} and without an error; rows may be missing")
+        raise MalformedAnswer(
+            f"the statement ended with status {str(status)!r} and without an error; rows may be missing"
+        )
     return status
 
 
