@@ -7,7 +7,7 @@ import sys
 from cffi import FFI
 
 BIND_NOW = ["-Wl,-z,relro,-z,now"] if sys.platform == "linux" else []
-"""Linker options that resolve all symbols when the module is loaded and then make their table read-only."""
+"""Linker options for Linux: resolve all symbols when the module is loaded, then make their table read-only."""
 
 ffibuilder = FFI()
 

@@ -1,4 +1,4 @@
-"""Choice between two header decoders: Python or ``triclinium_c``. No other module imports ``triclinium_c``."""
+"""Choice between two header decoders: Python or ``triclinium_c``. No other module of the core imports the latter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replacement of credentials in text from the network. A proxy or a service may repeat a request in its error."""
+"""Replacement of credentials in text from the network. A proxy or a service may quote a request in an error."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Unexpected exceptions of decoders: the second line of defense against invalid bytes from a node.
 
 A decoder takes bytes and returns a value. It documents the exceptions that it raises. Any other exception is a defect
-of this library: the client closes the connection on which the bytes arrived and fails the requests that waited for
-them, but the program continues. Callers guard only the decoder::
+of this library: the client fails the requests that waited for the bytes, and closes their connection unless it carries
+another request by then, but the program continues. Callers guard only the decoder::
 
     try:
         value = decode(data)

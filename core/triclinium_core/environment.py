@@ -160,7 +160,7 @@ class EnvironmentOptions:
 
         Raises:
             InvalidArgumentException: a value is out of range, or contradicts another value. The error names the
-                variable.
+                variable of the option, if it has one.
         """
         given = given if self.profile is None else apply_profile(given, self.profile)
         return _laid_over(
@@ -231,7 +231,8 @@ def _authenticator(options: Mapping[Group, Mapping[str, Any]]) -> Authenticator 
     ]
     if len(groups) > 1:
         raise _wrong(
-            names[1][0], f"{' and '.join(found[0] for found in names)} set two kinds of credentials; keep one kind"
+            names[1][0],
+            f"{' and '.join(found[0] for found in names)} set different kinds of credentials; keep one kind",
         )
     (group,) = groups
     for each in fields(group):
@@ -258,7 +259,7 @@ def _laid_over(given: Options, group: Group, values: Mapping[str, Any]) -> Optio
 def _named(error: errors.InvalidArgumentException, group: Group) -> errors.InvalidArgumentException:
     """Return an error that names the variable of the option to which ``error`` refers.
 
-    Return ``error`` itself if no variable sets the option.
+    Return ``error`` itself if the option has no variable.
     """
     field = error.parameter
     if field is None or not any(each.group is group and each.field == field for each in VARIABLES.values()):

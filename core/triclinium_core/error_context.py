@@ -61,7 +61,7 @@ class ErrorContext:
     server_ref: str | None = None
     """``error.ref`` of the response body: the number to search for in the server's log."""
     server_duration: float | None = None
-    """Seconds that the server worked on the newest response, measured and reported by the server."""
+    """Seconds that the server needed for the newest response, measured and reported by the server."""
     path: str | None = None
     """Path that failed in a sub-document operation."""
     path_index: int | None = None
@@ -168,7 +168,7 @@ def http_answer(context: ErrorContext) -> str:
 
 
 def kv_answer(context: ErrorContext, text: str | None = None) -> str:
-    """Return a description of the newest key-value response: its status, and ``text`` or else its own texts."""
+    """Return a description of the newest key-value response: its status, and ``text`` or else the node's texts."""
     texts = [each for each in (context.status_text, context.server_context) if each] if text is None else [text]
     detail = f" ({'; '.join(texts)})" if texts else ""
     return f"{context.status_name or 'an unknown status'} [0x{context.status or 0:02x}]{detail}"
@@ -192,8 +192,8 @@ def story(context: ErrorContext) -> str:
     """
     parts = []
     if context.retry_attempts:
-        # ``retry_reasons`` includes the refused reason, which caused no retry unless it is the only reason. The reasons
-        # may be unknown, because a machine that takes over a request gets only the number of its earlier retries.
+        # ``retry_reasons`` includes the refused reason: leave it out unless it is the only reason. The reasons may be
+        # unknown, because a machine that takes over a request gets only the number of its earlier retries.
         led = context.retry_reasons - {context.refused_reason} or context.retry_reasons
         reasons = f": {', '.join(sorted(led))}" if led else ""
         times = "once" if context.retry_attempts == 1 else f"{context.retry_attempts} times"

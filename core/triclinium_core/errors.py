@@ -66,7 +66,7 @@ class CouchbaseException(Exception):
     """Base of the exceptions of the Couchbase client (RFC 0058, 0).
 
     ``context`` has the known facts about the request. ``str()`` returns one printable line of at most ``MESSAGE_MAX``
-    characters, which ends with the next step, if there is one.
+    characters, with the next step, if there is one.
     """
 
     rfc_class: ClassVar[type[CouchbaseException]]

@@ -34,9 +34,10 @@ class PasswordAuthenticator:
     """Authentication with a user name and a password.
 
     Args:
-        allowed_sasl_mechanisms: mechanisms that the client may use. With None, the client uses PLAIN over TLS that
-            verifies the nodes, and SCRAM otherwise. A tuple with PLAIN permits PLAIN even without TLS and over TLS that
-            does not verify the nodes, where anyone on the network can read the password. LDAP users need PLAIN.
+        allowed_sasl_mechanisms: mechanisms that the client may use. With None, the client uses only SCRAM, except over
+            TLS that verifies the nodes, where it prefers PLAIN. A tuple with PLAIN permits PLAIN even without TLS and
+            over TLS that does not verify the nodes, where anyone on the network can read the password. LDAP users need
+            PLAIN.
         scram_iterations_min: minimum number of SCRAM iterations to accept from a node, 1 to ``SCRAM_ITERATIONS_MAX``.
             Default: 4,000. After one exchange, a node that does not know the password can try passwords. Fewer
             iterations make each trial faster.
@@ -149,7 +150,9 @@ class CertificateAuthenticator:
             raise errors.InvalidArgumentException("key_password must be a string or None", parameter="key_password")
         for name in ("key_path", "key_password"):
             if self.cert_path is None and getattr(self, name) is not None:
-                raise errors.InvalidArgumentException(f"{name} has no effect without cert_path", parameter=name)
+                raise errors.InvalidArgumentException(
+                    f"{name} has no effect without cert_path; pass both", parameter=name
+                )
 
 
 Authenticator = PasswordAuthenticator | JwtAuthenticator | CertificateAuthenticator
@@ -188,7 +191,7 @@ class TimeoutOptions:
     connect: float = 10.0
     """Maximum time from the start of opening a stream to the end of its bootstrap."""
     keep_alive_interval: float = 20.0
-    """Time without traffic after which a connection sends a NOOP."""
+    """Time without a received frame after which a connection sends a NOOP."""
     keep_alive: float = 2.5
     """Time without a response to a NOOP after which the client closes the connection."""
     config_poll_interval: float = 2.5
@@ -320,8 +323,8 @@ class ClientOptions:
     """Whether to look up SRV records in DNS for a connection string with a single host and no port (SDK-RFC 0011 "SRV
     Records")."""
     dns_srv_domains: Sequence[str] = ()
-    """Domains that may contain SRV targets. The client always accepts the host of the connection string, and the names
-    below it, as targets."""
+    """Further domains and addresses that the client accepts as SRV targets. It always accepts the host of the
+    connection string, the names below it, and, for a host of at least four labels, all names in its parent domain."""
     tls_is_verified: bool = True
     """Whether TLS verifies certificates and host names; the driver sets this. If it is False, the client uses PLAIN or
     a token only if the authenticator permits that, as without TLS (decision D67)."""

@@ -170,5 +170,5 @@ JSON_KINDS: Mapping[type, str] = {
 
 
 def in_json(value: object) -> str:
-    """Return the name that JSON has for the type of ``value``."""
+    """Return the name of the type of ``value`` in JSON, or in Python if JSON has no such type."""
     return JSON_KINDS.get(type(value), type(value).__name__)

@@ -63,7 +63,7 @@ TRIO_PAGES: Mapping[str, str] = {
     "trio.testing": "reference-testing",
     "trio.to_thread": "reference-core",
 }
-"""Page of trio's documentation that describes the names of each module."""
+"""Page of trio's documentation that describes the names of each module. ``trio.abc.Instrument`` is on another page."""
 
 TRIO_IO = frozenset(
     [

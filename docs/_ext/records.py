@@ -2,7 +2,7 @@
 
 Five columns of sentences do not fit a screen, so the page shows each row of the map as a record: the first column is
 its title, and each other column that is not empty has a line. In the source, the map is a table with one row on each
-line. Each decision gets an anchor, and each mention of its number becomes a link to this anchor.
+line. Each decision gets an anchor, to which its number links: in a record, in a decision, and after "decision".
 """
 
 from __future__ import annotations

@@ -342,7 +342,7 @@ DRIVER_MAY_NAME = frozenset(
         "HttpFailure",
         "HttpRequestFacts",
         "HttpRetryRules",
-        # These names retry any function: the machine, its events, and its two decisions that are actions.
+        # These names retry any function: the machine, its options and decisions, and checks of arguments.
         "AwaitStrategy",
         "CallMachine",
         "CallTerms",

@@ -115,7 +115,7 @@ def test_tls_is_refused(node: Mapping[str, Any]) -> None:
         [failed] = client.perform(Get(DEFAULT, "ada"))
 
     assert isinstance(failed, errors.UnambiguousTimeoutException)
-    assert "selectors_driver does not speak TLS" in str(failed)
+    assert "selectors_driver does not support TLS" in str(failed)
 
 
 def test_an_asynchronous_strategy_decides(node: Mapping[str, Any]) -> None:

@@ -219,4 +219,4 @@ def test_a_policy_with_a_bug(cassandra_session: Session, row_id: int) -> None:
     with pytest.raises(PolicyFailed, match="on_unavailable of Broken .*'RETRY_NEXT'") as caught:
         start(cassandra_session, Broken(), INSERTION, row_id, level=ConsistencyLevel.ALL).result()
 
-    assert "ALL needs 3 replicas, 1 is alive" in caught.value.__notes__[0]
+    assert "ALL needs 3 of the replicas; 1 is alive" in caught.value.__notes__[0]

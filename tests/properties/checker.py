@@ -2,7 +2,7 @@
 
 *Safety*: each result fits a history. No operation is applied twice, or after the client has reported that it is not
 applied, and every acknowledged write is applied. *Liveness*: a failure has an excuse, that is, a fault since the
-operation started.
+operation started, or an earlier one from which the client had not recovered.
 """
 
 from __future__ import annotations

@@ -333,7 +333,7 @@ def assert_harmless(life: Life, undisturbed: Life, operation: Operation) -> None
     else:
         assert ending.was_caught
         assert ending.is_ambiguous is not None
-        # ``fail_after`` must report an applied operation as ambiguous, and must not report one that was not sent.
+        # ``fail_after`` must report an applied operation as ambiguous, and one that was not sent as unambiguous.
         assert bool(life.times_applied) <= ending.is_ambiguous <= bool(life.times_sent)
         assert all(abandoned.ambiguous == ending.is_ambiguous for abandoned in ending.abandoned)
         assert all(abandoned.key == operation.key for abandoned in ending.abandoned)

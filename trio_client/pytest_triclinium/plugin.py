@@ -1,7 +1,7 @@
 """Fixtures for the tests of an application: a fake cluster, and a client of it, for each test that requests them.
 
-The plugin also warns about a state machine with the mark ``trio``. Its option ``--triclinium-tape`` keeps event tapes of
-failed tests.
+The plugin also warns about a ``KVStateMachine`` with the mark ``trio``. Its option ``--triclinium-tape`` keeps event
+tapes of failed tests.
 
 pytest loads this module in every project that has triclinium installed, so the module imports Trio and the client only
 when a test uses a fixture. The fixtures are asynchronous: pytest-trio runs them, or AnyIO's plugin with Trio as its
@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers and the event tapes.
+    """Register the markers and the plugin of the event tapes.
 
     Raises:
         pytest.UsageError: the folder of the tapes cannot be created.
@@ -58,14 +58,16 @@ def pytest_configure(config: pytest.Config) -> None:
         if folder is not None:
             Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise pytest.UsageError(f"--triclinium-tape={folder} is no folder for tapes: {error}") from error
+        raise pytest.UsageError(
+            f"--triclinium-tape={folder} cannot be used as the folder of the tapes: {error}"
+        ) from error
     config.pluginmanager.register(TapesOfTests(folder), "triclinium_tapes")
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}(**arguments): {meaning}")
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Warn about each state machine with the mark ``trio``, which a mark of its module usually gives it."""
+    """Warn about each ``KVStateMachine`` with the mark ``trio``, which usually comes from its module."""
     module = sys.modules.get("triclinium_core.testing.state_machine")
     if module is None:
         return  # Without this module there are no such state machines. Importing it would need Hypothesis.
@@ -120,10 +122,10 @@ async def cluster(request: pytest.FixtureRequest, fake_cluster: FakeCluster) -> 
 
 
 def _arguments(request: pytest.FixtureRequest, marker: str, known: Collection[str]) -> dict[str, Any]:
-    """Return the arguments in the markers of a test. A marker of the test overrides those of its class and its module.
+    """Return the arguments in the markers of a test. Those of the test override those of its class and its module.
 
     Raises:
-        pytest.UsageError: a marker has an argument that the function lacks.
+        pytest.UsageError: a marker has a positional argument, or one that the function lacks.
     """
     arguments: dict[str, Any] = {}
     for each in reversed(list(request.node.iter_markers(marker))):

@@ -1,7 +1,8 @@
-"""Event tapes of failed tests, for the option ``--triclinium-tape``.
+"""Event tapes of failed tests, for the option ``--triclinium-tape``, and of failed state machines.
 
-Each client that a test opens writes a tape. If the test passes, its tapes are removed; if it fails, its report names
-them. A client that a fixture opens for several tests belongs to the first of these tests.
+With the option, each client that a test opens for a cluster on this machine writes a tape, unless the test passes one
+to it. If the test passes, its tapes are removed; if it fails, its report names them. A client that a fixture opens for
+several tests belongs to the first of these tests.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NAME_SIZE_MAX = 80
-"""Maximum length of the part of a file name that comes from the name of the test."""
+"""Maximum length of the part of a file name that names the test and its state machine."""
 
 
 class TapesOfTests:
     """Plugin that keeps the tapes of failed tests.
 
     Args:
-        folder: folder for the tapes; None records no client, and keeps the tapes of state machines in a temporary one.
+        folder: folder for the tapes. None records no client, and keeps the tapes of state machines in a temporary
+            folder.
     """
 
     def __init__(self, folder: str | None) -> None:
@@ -44,7 +46,7 @@ class TapesOfTests:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, T, T]:
-        """Record the clients of a test. Remove their tapes if it passes."""
+        """Collect the tapes of a test. Remove them if it passes."""
         self._test, self._paths, self._notes, self._has_failed = item.nodeid, [], [], False
         seams = list(self._seams())
         for owner, name, function in seams:
@@ -73,7 +75,7 @@ class TapesOfTests:
             self._folder.rmdir()
 
     def _seams(self) -> Iterator[tuple[type, str, object]]:
-        """Yield the class and the attribute of each function that the client calls for a tape, and the function."""
+        """Yield the functions to install: for each, the class, the name of its attribute, and the function."""
         # Without this module there are no state machines.
         module = sys.modules.get("triclinium_core.testing.state_machine")
         if module is not None:
@@ -97,7 +99,7 @@ class TapesOfTests:
 
     def _new_path(self, suffix: str = "") -> Path:
         if self._folder is None:
-            # Each process has a folder of its own, which only the owner can read.
+            # Each process has its own folder, which only the owner can read.
             self._folder = Path(tempfile.mkdtemp(prefix="triclinium-tapes-", dir=self._parent))
         self._number += 1
         name = re.sub(r"[^A-Za-z0-9_]+", "-", f"{self._test}-{suffix}")[-NAME_SIZE_MAX:].strip("-")

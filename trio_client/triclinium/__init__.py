@@ -98,7 +98,7 @@ _MODULES = (
     "topology",
     "views",
 )
-"""Public modules that are loaded on first use; programs import those for tests and other libraries themselves."""
+"""Public modules that are loaded on first use. A program must import others, such as ``triclinium.testing``."""
 
 _MODULE_OF = {
     "AbandonedOperation": "triclinium._deadlines",

@@ -29,7 +29,7 @@ from triclinium_core.shown import total_repr
 
 
 class Cluster(Watched, Queries, AnalyticsQueries, Searches):
-    """Client of one cluster, created by ``open_cluster``. Any number of tasks may share it."""
+    """Client of one cluster, created by ``open_cluster``. Any number of tasks of one trio run may share it."""
 
     def __init__(self, driver: ClusterDriver, connection_string: str) -> None:
         super().__init__(driver, None)
@@ -41,7 +41,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         return f"<Cluster {self._connection_string}>"
 
     def bucket(self, name: str) -> Bucket:
-        """Return a bucket; its first operation opens its connections.
+        """Return a bucket. Its first use, such as an operation or a ping, opens its connections.
 
         Raises:
             InvalidArgumentException: ``name`` is not a valid bucket name, or the scheme is ``memcached://``.
@@ -80,7 +80,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
 
         The method does not wait. New connections use the new authenticator. If the new authenticator has a password
         or a token, open connections authenticate again: earlier requests get their responses, and later operations wait
-        two or three round trips. Operations that already wait for a new connection use the authenticator with which the
+        one to three round trips. Operations that already wait for a new connection use the authenticator with which the
         client began to open it. The client closes a connection whose authentication the node refuses, and operations
         fail with ``AuthenticationFailureException`` until a valid authenticator is set. An open connection keeps the
         certificate that it was opened with.
@@ -147,6 +147,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
 
         Raises:
             trio.ClosedResourceError: on entering: the cluster's block was left.
+            RuntimeError: on entering: the caller is outside of the cluster's trio run.
 
         Cancellation: entering is a checkpoint, leaving is not.
         """

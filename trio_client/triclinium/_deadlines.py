@@ -108,7 +108,7 @@ class Report:
         self.unambiguous_count: int = 0
         """Number of unambiguous operations since the block was entered."""
         self.redact: bool = False
-        """Whether a client that abandoned one of the operations marks document ids in its log."""
+        """Whether a client that abandoned one of the operations marks user data in its log."""
         self.scope: trio.CancelScope | None = None
         """Scope whose deadline is the time limit of the block; None without a limit."""
         self.reason: AbandonReason | None = None
@@ -154,7 +154,7 @@ def fail_after(seconds: Duration) -> AbstractContextManager[trio.CancelScope]:
             applied. It is an AmbiguousTimeoutException.
         UnambiguousTooSlowError: time is up, and no abandoned operation was applied. It is an
             UnambiguousTimeoutException.
-        InvalidArgumentException: ``seconds`` is negative or not a number.
+        InvalidArgumentException: ``seconds`` is negative, or neither a number nor a ``timedelta``.
 
     The two timeouts are also ``trio.TooSlowError``. Their ``operations`` list at most 256 abandoned operations, each
     with its context. Beyond that, the oldest unambiguous ones are dropped first; the counts and the class of the error
@@ -213,8 +213,8 @@ class _Block:
 def noted(report: Report) -> Iterator[None]:
     """Add ``report`` to the reports of the current task during a block.
 
-    A call that makes several operations passes a report that ``is_last``, and adds the operations to the reports of the
-    outer blocks with ``report_abandoned``.
+    A call that makes several requests one after the other passes a report that ``is_last``, and reports its abandoned
+    operation to the outer blocks with ``report_abandoned``.
     """
     reports = _open_reports.setdefault(trio.lowlevel.current_task(), [])
     reports.append(report)

@@ -1,4 +1,4 @@
-"""Copies of exceptions that an object keeps and its caller raises."""
+"""Copies of exceptions, for objects that keep an exception and raise it to their callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bucket and scope, the path from a cluster to a collection. Creating them sends nothing."""
+"""Bucket and scope, the path from a cluster to a collection. Creating these objects sends nothing."""
 
 from __future__ import annotations
 

@@ -90,7 +90,8 @@ def open_cluster(
         dns_srv_domains: further domains at or below which a target of an SRV record may be. Targets at or below
             the host of the connection string are always accepted. If the host has four labels or more, so are targets
             at or below its parent. Default: no further domains.
-        max_http_connections: maximum number of connections to each service of each node; 0 for no limit. Default: 64.
+        max_http_connections: maximum number of connections to each HTTP service of each node; 0 for no limit. Default:
+            64.
         redact_logs: mark user data as ``<ud>…</ud>`` in the log. Default: False.
         tracer: a ``RequestTracer`` gets a span for each operation. The default logs slow operations instead. None
             disables both.
@@ -103,6 +104,7 @@ def open_cluster(
     Raises:
         InvalidArgumentException: an argument is wrong, or the file of the tape cannot be created.
         InternalError: on leaving: a background task crashed and cancelled the block.
+        RuntimeError: on entering: the caller is not in a trio task, or the object was entered before.
 
     Cancellation: cancels the block, not the connections. Cleanup code can still write from a shielded scope.
     """
@@ -155,7 +157,7 @@ class CoreArguments(TypedDict, total=False):
 
 
 class ClientArguments(CoreArguments, total=False):
-    """Options of the core, the tracer and the meter, which are the core's own or the user's, and the tape."""
+    """Options of the core, a tracer and a meter of the core or of the user, and the tape."""
 
     tracer: RequestTracer | ThresholdLoggingTracer | None
     meter: Meter | LoggingMeter | None

@@ -147,7 +147,7 @@ class OpenTelemetryValueRecorder:
         self._tags = tags
 
     def record_value(self, microseconds: int) -> None:
-        """Record a duration, which the histogram gets in seconds."""
+        """Record a duration in microseconds, which the histogram gets in seconds."""
         self._histogram.record(microseconds / 1_000_000, self._tags)
 
 

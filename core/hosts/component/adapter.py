@@ -25,8 +25,8 @@ from triclinium_core.tools.vectors.questions import answer, clauses, decode
 
 for _package in (cassandra, couchbase, smithy):
     for _member in _package.__all__:
-        getattr(_package, _member)  # The package loads the module of a name when it is first used.
-_CODECS = printable("\x7f"), json_text("\x7f")  # Each loads a codec for such a character.
+        getattr(_package, _member)  # Load the module of each lazy name now: the component reads no files later.
+_CODECS = printable("\x7f"), json_text("\x7f")  # Each call loads the codec for such a character.
 
 QUESTION_LENGTH_MAX, BODY_LENGTH_MAX, NAME_LENGTH_MAX, NESTING_MAX = 65_536, 1_048_576, 256, 32
 MACHINES_MAX, ERROR_MAPS_MAX = 10_000, 256
@@ -62,7 +62,7 @@ class Machines:
         _check_time(now, "now", -math.inf)
         _check_time(now + request.timeout, "now + timeout", now)
         if len(self._open) >= MACHINES_MAX:
-            raise Err(f"{MACHINES_MAX} machines are open; close some")
+            raise Err(f"{MACHINES_MAX} machines are open, the maximum; close one first")
         annotation = couchbase.RequestAnnotation(
             operation=_name(request.operation, "operation"),
             idempotent=request.idempotent,
@@ -98,7 +98,7 @@ class Machines:
         del self._open[machine]
 
     def load_error_map(self, node: str, document: str) -> None:
-        """Store the error map of a node, and drop the oldest one of too many."""
+        """Store the error map of a node. Beyond ``ERROR_MAPS_MAX`` nodes, drop the oldest map."""
         _check_json(document, BODY_LENGTH_MAX, "document")
         try:
             error_map = couchbase.parse_error_map(document)
@@ -111,7 +111,7 @@ class Machines:
 
     def _find(self, machine: int) -> tuple[RetryMachine, float]:
         if machine not in self._open:
-            raise Err(f"machine {machine} is not open; pass an id from open")
+            raise Err(f"machine {machine} is not open; pass the id of an open machine")
         return self._open[machine]
 
 
@@ -123,7 +123,7 @@ def _event(annotation: couchbase.RequestAnnotation, event: machines.Event) -> co
         case machines.Event_DispatchFailed(machines.DispatchFailure(given, node)):
             reason, possible = RetryReason[given.name], couchbase.unsent_reasons(service, couchbase.DispatchFailed)
             if reason not in possible:
-                raise Err(f"reason {reason}: a dispatch to {service} fails for one of {', '.join(possible)}")
+                raise Err(f"reason {reason}, expected for a dispatch to {service}: one of {', '.join(possible)}")
             error = couchbase.error_of_lookup(reason)
             return couchbase.DispatchFailed(reason, error=error, node=node and _name(node, "node"))
         case machines.Event_SocketClosed(handed_over):
@@ -140,7 +140,7 @@ def _event(annotation: couchbase.RequestAnnotation, event: machines.Event) -> co
             return couchbase.WakeupReached()
         case machines.Event_Abandoned():
             return couchbase.Abandoned()
-    raise Err(f"a request to {service} gets another kind of response; send that event")
+    raise Err(f"this response is not for {service}; kv gets kv-response-received, the others service-response-received")
 
 
 def _action(action: couchbase.RequestAction) -> machines.Action:
@@ -156,14 +156,15 @@ def _action(action: couchbase.RequestAction) -> machines.Action:
             return machines.Action_ReportRetry(machines.Reason[reason.name])
         case couchbase.ReportRefusal(reason=reason):
             return machines.Action_ReportRefusal(machines.Reason[reason.name])
-        case _:  # Dispatch, Complete, Ignore, RefreshTopology and RefreshCollection have no fields.
+        case _:  # In the interface, the other actions have no fields.
             plain: machines.Action = getattr(machines, f"Action_{type(action).__name__}")()
             return plain
 
 
 def _check_time(value: float, name: str, least: float) -> None:
     if not (math.isfinite(value) and value >= least):
-        raise Err(f"{name} is {value}, expected a finite number of at least {least}")
+        bound = f", at least {least}" if math.isfinite(least) else ""
+        raise Err(f"{name} is {value}, expected a finite number of seconds{bound}")
 
 
 def _name(text: str, what: str) -> str:
@@ -173,7 +174,7 @@ def _name(text: str, what: str) -> str:
 
 
 def _check_json(text: str, most: int, name: str) -> None:
-    """Raise Err if a text is too long, or is nested too deeply to be parsed as JSON."""
+    """Raise Err if a text is longer than ``most``, or is JSON nested deeper than ``NESTING_MAX``."""
     if len(text) > most:
         raise Err(f"{name} has {len(text)} characters; the maximum is {most}")
     depth = 0
@@ -181,4 +182,4 @@ def _check_json(text: str, most: int, name: str) -> None:
         for bracket in _BRACKET.finditer(_STRING.sub("", text)):
             depth += 1 if bracket[0] in "[{" else -1
             if depth > NESTING_MAX:
-                raise Err(f"{name} is nested deeper than {NESTING_MAX}; pass a flat document")
+                raise Err(f"{name} is nested deeper than {NESTING_MAX} levels; pass a flatter document")

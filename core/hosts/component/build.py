@@ -2,7 +2,7 @@
 
 Usage: ``uv run python core/hosts/component/build.py FOLDER`` writes ``retry.wasm`` to the folder. Needs uv, which
 downloads componentize-py unless its cache has it. Exit statuses: 0 if the component is built, 1 if a tool fails or is
-missing, 2 for wrong arguments.
+missing, or the folder cannot be created, 2 for wrong arguments.
 """
 
 from __future__ import annotations

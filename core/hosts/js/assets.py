@@ -2,14 +2,15 @@
 
 Usage: ``uv run python core/hosts/js/assets.py FOLDER [PACKAGE ...]``. Needs npm and uv, which download what their caches
 lack. Does nothing if the folder is up to date. Exit statuses: 0 if the folder is complete, 1 if a tool fails or is
-missing, or the folder has other contents, 2 for wrong arguments.
+missing, or the folder has other contents or cannot be written, 2 for wrong arguments.
 
 Layout of the folder:
 
 - ``pyodide/``: the files of the npm package ``pyodide``.
 - ``wheels/``: wheels for WebAssembly, also of the given packages.
-- ``assets.json``: ``pyodide`` (its version), ``wheels`` (names of the files to load first), ``snappy`` (name of the
-  wheel that only compressed documents need) and ``errors`` (exceptions of the client, each with its base, bases first).
+- ``assets.json``: ``digest`` (of the files that determine the assets), ``pyodide`` (its version), ``wheels`` (names of
+  the files to load first), ``snappy`` (name of the wheel that only compressed documents need) and ``errors``
+  (exceptions of the client, each with its base, bases first).
 """
 
 from __future__ import annotations
@@ -62,9 +63,9 @@ def collect(folder: Path, packages: Sequence[str] = ()) -> None:
         if f'"digest": "{digest}"' in record.read_text(encoding="utf-8"):
             return
     elif folder.exists() and any(folder.iterdir()):
-        raise OSError("it has other contents; choose an empty folder or a new one")
+        raise OSError("the folder has other contents; choose an empty folder or a new one")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Build next to the target, and replace it at the end, so that the folder is always complete.
+    # Build next to the target, and replace it at the end, so that a failed tool leaves the folder unchanged.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".assets-") as temporary:
         stage = Path(temporary) / "assets"
         stage.mkdir()

@@ -79,7 +79,7 @@ export class Driver {
 
   close() {
     this.call("close");
-    if (this.#isClosed) return; // It was closed, or Python has crashed.
+    if (this.#isClosed) return; // The cluster was closed, or Python has crashed.
     this.#end(new ClosedError("the cluster was closed"));
     this.host.destroy();
   }

@@ -67,11 +67,11 @@ class Stream:
         try:
             self._connection = self._connect()
         except JsException as error:
-            raise ValueError(error.message) from error  # Node refuses a host before it looks it up.
+            raise ValueError(error.message) from error  # Node refuses an invalid host before the look-up.
         self._write = self._connection.write
 
     def flush(self) -> None:
-        """Write the outbox, a checked one later: JavaScript then calls ``Host.write``."""
+        """Write the outbox. If it is checked, JavaScript checks the stream first, and then calls ``Host.write``."""
         if self.outbox.is_checked:
             self._connection.check()
             self.is_writable = False
@@ -107,7 +107,7 @@ class Host(couchbase.ClientDriver[neutral.Token, Stream]):
     # -- Callers.
 
     def submit(self, token: neutral.Token, name: str, place: Any, given: Any, strategy: str | None) -> None:
-        """Submit a query, or an operation on the document in ``place``. ``name`` is the name of its class."""
+        """Submit a query, or an operation on the document in ``place``. ``name`` is the class of either."""
         try:
             chosen = converted("retry_strategy", strategy) if strategy is not None else None
             if name == "QueryRequest":
@@ -154,11 +154,11 @@ class Host(couchbase.ClientDriver[neutral.Token, Stream]):
     # -- Streams and time.
 
     def connected(self, number: neutral.StreamId, *names: object) -> None:
-        """Feed that a stream is open. ``names`` are the addresses and ports of both ends."""
+        """Report that a stream is open. ``names`` are the addresses and ports of both ends."""
         self.opened(number, names[:2], names[2:])
 
     def read(self, number: neutral.StreamId, data: Any, is_first: bool) -> bool:
-        """Feed what one read has returned, the first in this pass of the event loop or a later one.
+        """Feed the bytes of one read. ``is_first`` marks the first read of all streams in this pass of the event loop.
 
         Return whether the stream must not be read again before the next pass.
         """
@@ -173,7 +173,7 @@ class Host(couchbase.ClientDriver[neutral.Token, Stream]):
         return is_held
 
     def write(self, number: neutral.StreamId) -> None:
-        """Write the outbox of a stream, whose connection is ready for that."""
+        """Write the outbox of a stream: its connection accepts bytes, and has passed the check, if there was one."""
         stream = self.streams.get(number)
         if stream is not None:
             stream.outbox.is_checked, stream.is_writable = False, True
@@ -184,7 +184,7 @@ class Host(couchbase.ClientDriver[neutral.Token, Stream]):
         self.lose(number, neutral.LossCause[cause], text)
 
     def looked_up(self, service: str, targets: Any, text: str) -> None:
-        """Feed the response of DNS."""
+        """Feed the result of a look-up in DNS: targets, or the text of an error."""
         self.feed(couchbase.ServiceLookedUp(service, tuple(map(tuple, targets.to_py())), text))
 
     def set_alarm(self, time: float) -> None:

@@ -6,7 +6,7 @@
     cluster = Cluster(execution_profiles={EXEC_PROFILE_DEFAULT: ExecutionProfile(retry_policy=policy)})
 
 The driver calls four methods with its own types. The tables of this module convert these types to ours, and convert the
-verdicts back. A function of the request machine decides whether the policy is called.
+verdicts back. ``judge``, which the request machine also uses, decides whether the policy is called.
 
 Source: ``cassandra.policies.RetryPolicy`` and ``cassandra.cluster.ResponseFuture`` of cassandra-driver 3.30.
 """
@@ -83,7 +83,7 @@ class DriverRetryPolicy(_DriverBase):
 
     As in the Java driver, the policy is called for read timeouts and too few replicas with any statement, and for write
     timeouts, lost connections and other errors of the coordinator only if the statement has ``is_idempotent=True``. For
-    other statements the latter errors are rethrown. If a node is bootstrapping, any statement goes to the next node
+    other statements, the last three are rethrown. If a node is bootstrapping, any statement goes to the next node
     without calling the policy. This driver calls no policy for read and write failures and invalid statements, and only
     a built-in policy for PREPARE.
 

@@ -16,7 +16,8 @@ try:
     from smithy_core.exceptions import RetryError
 except ImportError as _missing:
     raise ImportError(
-        "the package smithy-core is missing; on Python 3.12 or newer, run: pip install 'triclinium-core[smithy-core]'"
+        "the package smithy-core is missing or too old; on Python 3.12 or newer, run: "
+        "pip install 'triclinium-core[smithy-core]'"
     ) from _missing
 
 __all__ = ["LimitedRetryStrategy", "SmithyCoreRetryStrategy"]
@@ -74,7 +75,7 @@ class SmithyCoreRetryStrategy:
 
     @property
     def backoff_strategy(self) -> RetryBackoffStrategy:
-        """Strategy that computes the delay after an error, except a throttling error."""
+        """Strategy that computes the delays. The wrapped strategy may use another one after throttling errors."""
         return self._strategy.backoff_strategy
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
@@ -93,7 +94,7 @@ class SmithyCoreRetryStrategy:
 
         Raises:
             smithy_core.exceptions.RetryError: no further attempt is permitted. ``__cause__`` is ``error``, which the
-                client then raises. If its operation is a long poll, the client waits for ``retry_after`` first.
+                client then raises. For a long poll, the client waits for ``retry_after``, if any, before it raises.
         """
         if isinstance(token_to_renew, _SingleAttempt):
             raise RetryError(token_to_renew.refusal, retry_after=token_to_renew.retry_after) from error

@@ -34,7 +34,7 @@ class ClusterMachine(Machine[Event, Action], Protocol):
         ...
 
     def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
-        """Return the reports of the intervals that end ``now``, by default at the time of the newest event."""
+        """Return and clear the reports of all open intervals, which end ``now`` or at the time of the newest event."""
         ...
 
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:

@@ -47,7 +47,7 @@ class Conclusions:
                 self._connections.close(connection, text, now, failure=failure)
 
     def lost(self, loss: Loss, now: float) -> None:
-        """Retry or fail the operations queued for a connection that is lost, or whose node has left the map."""
+        """Retry or fail the operations queued for a lost connection. Dispatch them again if its node left the map."""
         connection = loss.connection
         if not connection.is_leaving:
             # A leaving connection starts no search: the client may be applying a new map, and may not have created the
@@ -63,7 +63,7 @@ class Conclusions:
             self._operations.connection_lost(token, connection, loss.detail, now)
 
     def _on_ready(self, connection: Connection, losses: int, now: float) -> None:
-        """Start using a connection that has become ready. Close the connection if its bucket has no usable config.
+        """Start using a connection that has become ready. Close it if its config is unusable or its bucket has none.
 
         Args:
             losses: number of streams that were lost, or could not be opened, since the connection was last ready.

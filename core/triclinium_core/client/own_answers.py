@@ -53,7 +53,7 @@ class OwnAnswers:
     def _on_config(self, connection: Connection, purpose: in_flight.Purpose, frame: Frame, now: float) -> None:
         connection.own_requests.config_answered()
         self._follower.take(connection, frame.value if frame.status == Status.SUCCESS else None, now)
-        # If the node has announced a newer config than the response contains, request the config once more.
+        # If the node has announced a newer config than the client has now, request the config once more.
         self._keep_alive.fetch_announced(connection, now)
         connection.own_requests.forget_announced()
 

@@ -27,7 +27,7 @@ LINE_SIZE_MAX = 1024 * 1024
 """Maximum size of a line in bytes, without the line break."""
 
 STEPS_MAX = 500
-"""Maximum number of steps of an operation: more than a retry every half second for four minutes."""
+"""Maximum number of steps of an operation: enough for more than a hundred retries."""
 
 Version = Annotated[str, Meta(pattern=r"^[0-9A-Za-z.+-]{1,40}\Z")]
 CLASS_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,99}\Z"
@@ -51,7 +51,7 @@ Code = Annotated[int, Meta(ge=-CODE_MAX, le=CODE_MAX)]
 Milestone = Literal[
     "opening", "opened", "connecting", "negotiating", "authenticating", "joining", "ready", "lost", "stream_lost"
 ]
-"""State of a connection to the key-value service, or event of a stream: ``opening``, ``opened`` by an HTTP service, or
+"""State of a key-value connection, or event of a stream: ``opening``, ``opened`` (only for an HTTP service) or
 ``stream_lost``."""
 
 
@@ -222,10 +222,10 @@ class Operation(Struct, frozen=True, omit_defaults=True, tag="operation"):
     index: Name | None = None
     key: Pseudonym | None = None
     began_in_flight: bool = False
-    """Whether the first step is an attempt that was sent before there was a retry machine."""
+    """Whether the first step is an attempt that was sent before the retry machine was created."""
     steps: tuple[Step, ...] = ()
-    """Events of the retry machine, in order, each with its decision. An operation that succeeded at once has only its
-    attempt."""
+    """Events of the retry machine, in order, each with its decision. An operation whose first attempt succeeded has
+    only that attempt."""
     omitted: Count = 0
     """Number of later events that were not recorded, because the operation had too many."""
 

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class TapeError(ValueError):
-    """A tape cannot be read. The message names the line, counted from 1, and what was expected there."""
+    """A tape cannot be read. The message names the line, counted from 1, and the problem."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(f"line {line}: {problem}")
@@ -60,8 +60,8 @@ class TapeReader:
         if self.header.version > lines.FORMAT:
             raise TapeError(
                 number,
-                f"the tape has format {self.header.version}, and this version reads up to {lines.FORMAT}; use the "
-                f"version that wrote it, {self.header.core}, or a newer one",
+                f"the tape has format {self.header.version}, but this version reads only formats up to "
+                f"{lines.FORMAT}; use the version that wrote it, {self.header.core}, or a newer one",
             )
         self.end: lines.End | None = None
         """Last line; None before it was read, and at the end of a tape that was cut off."""
@@ -71,7 +71,7 @@ class TapeReader:
         for number, line in self._lines:
             if self.end is not None:
                 if line.strip():
-                    raise TapeError(number, "nothing follows the line of the end")
+                    raise TapeError(number, "it follows the line of the end, which must be the last line")
                 continue
             if not line.strip():
                 # The reserved line of a tape that was cut off.
@@ -106,4 +106,4 @@ def decoded(decoder: msgspec.json.Decoder[T], number: int, line: bytes, wanted: 
     try:
         return decoder.decode(line)
     except (ValueError, RecursionError, OverflowError) as error:
-        raise TapeError(number, f"it must be {wanted}, but {one_line(str(error))[:200]}") from None
+        raise TapeError(number, f"it must be {wanted}: {one_line(str(error))[:200]}") from None

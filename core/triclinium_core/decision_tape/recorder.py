@@ -61,7 +61,7 @@ class RecordedCall(msgspec.Struct):
     stream: int | None
     opaque: int | None
     retry: RetryMachine | None
-    """Retry machine with the recorded steps; None if the first attempt has had no failure, and after ``settled``."""
+    """Retry machine with the recorded steps; None if the call has no retry machine, and after ``settled``."""
     ended_at: float | None
     error: type | None = None
     abandoned: AbandonReason | None = None
@@ -208,7 +208,7 @@ def settled(call: RecordedCall) -> RecordedCall:
 
 
 def moved_vbuckets(old: ClusterConfig | None, new: ClusterConfig) -> int:
-    """Return the number of vbuckets whose active copy is on another node than in ``old``; 0 without an old map."""
+    """Return the number of vbuckets whose active copy is on another node than in ``old``; 0 if a config has no map."""
     before = old.v_bucket_server_map if old is not None else None
     after = new.v_bucket_server_map
     if before is None or after is None:

@@ -1,6 +1,7 @@
 """Replay of a decision tape: feed the recorded events to retry machines again, and compare every decision.
 
-Answers of users' strategies come from the tape. The strategies of this package run again.
+The stateless strategies of this package run again if they have their default backoff. The answers of all other
+strategies come from the tape.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Difference:
     """Index of the event among the steps of the operation."""
     recorded: lines.Step
     replayed: lines.Step | None
-    """The same event with the decision of this version; None if the event is impossible at this point."""
+    """The same event with the decision of this version; None if the event is impossible or changes nothing."""
 
 
 def replay(operation: lines.Operation) -> Difference | None:

@@ -63,7 +63,7 @@ class RecordedRetryMachine(RetryMachine):
         self.steps: list[lines.Step] = [] if sent is None else [sent]
         self.began_in_flight: bool = sent is not None
         self.omitted: int = 0
-        """Number of events that are not in ``steps``."""
+        """Number of events since ``steps`` reached ``STEPS_MAX`` entries."""
         self._answer: lines.Answer | None = None
         self._pseudonym = pseudonym
 
@@ -85,7 +85,7 @@ class RecordedRetryMachine(RetryMachine):
         return orders
 
     def error_context(self, now: float) -> ErrorContext:
-        """Return the known facts about the request, with the pseudonym of its key."""
+        """Return the known facts about the request, with the pseudonym of its key if the tape has pseudonyms."""
         context = super().error_context(now)
         return context if self._pseudonym is None else replace(context, key_pseudonym=self._pseudonym)
 
@@ -101,7 +101,7 @@ class RecordedRetryMachine(RetryMachine):
     def _step(
         self, event: events.RequestEvent, orders: Sequence[actions.RequestAction], now: float
     ) -> lines.Step | None:
-        """Return the line of an event; None if the event changed nothing."""
+        """Return the line of an event; None if a tape has no line for it."""
         answer = self._answer
         decision = decision_on(event, orders, self, answer)
         match event:

@@ -53,7 +53,7 @@ class EventLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     now: object
     event: object
     digest: tuple[str, ...]
-    """Entries of the actions in order, then the exception of ``handle`` if it raised, then ``wakeup``."""
+    """Entries of the actions in order, or the exception if ``handle`` raised one; then ``wakeup``."""
     answers: tuple[Answer, ...] = ()
     """Answers of user code inside ``handle``, in order."""
     random: tuple[object, ...] = ()

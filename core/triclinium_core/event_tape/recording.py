@@ -30,13 +30,13 @@ _CALLS = (couchbase.OperationSubmitted, couchbase.RequestSubmitted)
 
 
 class RecordedMachine(ClientMachine):
-    """Client machine that passes one line for each call to ``write``. Its decisions are those of ``ClientMachine``.
+    """``ClientMachine`` that passes ``write`` one line for each call that can change it. It decides in the same way.
 
-    The tape contains data and credentials. It replaces user code by stand-ins (``user_code``), which call it.
+    The tape contains data and credentials. The machine replaces user code by stand-ins that call it (``user_code``).
 
     Args:
         options: options of the client.
-        rng: randomness for jitter.
+        rng: random source.
         write: receives the lines. It must not raise.
 
     Raises:
@@ -58,7 +58,7 @@ class RecordedMachine(ClientMachine):
         """
         event = _recorded_event(event, self._book)
         written, at, digest = encode_value(event), encode_value(now), tuple[str, ...]()
-        self._book.take()  # The machine did not see what happened since the last line.
+        self._book.take()  # Drop the answers since the last line: the machine got none of them.
         try:
             actions = super().handle(event, now)
             digest = digest_of(actions, self.wakeup)
@@ -118,7 +118,7 @@ class RecordedMachine(ClientMachine):
 
 
 class _RecordedPermit(AsyncPermit):
-    """Permit for the driver."""
+    """Permit that the driver awaits, and that records the answers of its strategy."""
 
     def __init__(self, permit: AsyncPermit, token: neutral.Token, machine: RecordedMachine) -> None:
         super().__init__(permit.strategy, None)

@@ -39,7 +39,8 @@ class Difference:
     recorded: tuple[str, ...]
     """Digest on the tape."""
     replayed: tuple[str, ...]
-    """Digest of the machine now. Its last entries name the answers and random numbers that the machine did not use."""
+    """Digest of the machine now. Its last entries name the answers and random numbers that the machine did not use, or
+    that are not on the tape."""
 
     def around(self, before: int = 3, after: int = 100) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the entries of both digests around the first that differs, so that a long digest is quick to show."""
@@ -64,11 +65,11 @@ class Replayed:
     core: str
     """Version of the core that recorded the tape. Another version may decide differently for a good reason."""
     ending: str | None = None
-    """Reason why the recording ended before the client; None if it did not."""
+    """Reason why the recording ended before the client; None if it did not, or if a difference ended the replay."""
 
 
 def replay(chunks: Iterable[bytes], *, make: Callable[..., ClientMachine] = ClientMachine) -> Replayed:
-    """Replay an event tape until its end or the first difference. The memory in use does not depend on its length.
+    """Replay an event tape until its end or the first difference. Keep only one line of the tape in memory.
 
     Args:
         chunks: bytes of the tape, in pieces of any size.
@@ -83,7 +84,7 @@ def replay(chunks: Iterable[bytes], *, make: Callable[..., ClientMachine] = Clie
     try:
         options = decode_value(header.options, book.resolve)
         if not isinstance(options, ClientOptions):
-            raise InvalidValue(f"options are a {type(options).__name__}; expected ClientOptions")
+            raise InvalidValue(f"options are of type {type(options).__name__}; expected ClientOptions")
         book.load((), header.random)
         machine = make(options, rng=book)
     except Exception as error:
@@ -117,8 +118,8 @@ def _header(number: int, text: bytes) -> lines.Header:
     if version > lines.FORMAT:
         raise TapeError(
             number,
-            f"the tape has version {version} of the format, and this is {__version__} of triclinium-core, which reads "
-            f"version {lines.FORMAT}; install a newer one",
+            f"the tape has version {version} of the format, but triclinium-core {__version__} reads only versions "
+            f"up to {lines.FORMAT}; install a newer one",
         )
     return decoded(_HEADER, number, text, wanted)
 
@@ -218,7 +219,7 @@ class _Replayer:
         return lines.Answer(answer.of, self.decoded(answer.gave), raised)
 
     def unused(self) -> tuple[str, ...]:
-        """Return what the machine requested without an answer on the tape, and what it did not request."""
+        """Return, in words, the requests that the tape lacks, and the answers and random numbers that remain unused."""
         fewer = [f"{len(self._random)} random numbers fewer"] if self._random else []
         return (*self._missing, *(f"no call of {answer.of}" for answer in self._answers), *fewer)
 

@@ -95,7 +95,7 @@ class _AnyTokenStrategy(StandIn):
     """Base of the token strategies."""
 
     def abandon(self, *, token: Any) -> None:
-        """Release a token, if the user's strategy can. There is no answer."""
+        """Release a token, if the user's strategy has a synchronous ``abandon``. Record no answer."""
         abandon(self._original, token)
 
     def _acquisition(self, token_scope: str | None) -> tuple[str, Ask, Convert, Convert]:
@@ -151,7 +151,7 @@ class _Encoding(StandIn):
         def again(noted: tuple[int, float]) -> tuple[HttpRequest, float]:
             request, (size, seconds) = encode(), noted
             if len(request.body) != size:
-                raise ValueError(f"the payload has {len(request.body)} bytes, and on the tape {size}")
+                raise ValueError(f"the payload has {len(request.body)} bytes, but on the tape it has {size}")
             return request, seconds
 
         note = lambda made: (len(made[0].body), made[1])  # noqa: E731 - a pair with ``again``
@@ -192,7 +192,9 @@ def stand_in(book: Book, name: str, number: int, role: str) -> StandIn:
         InvalidValue: there is no such role, or the name is not a string.
     """
     if role not in _ROLES or not isinstance(name, str):
-        raise InvalidValue(f"{shown(role)} is not a role of user code; expected one of {', '.join(_ROLES)}")
+        raise InvalidValue(
+            f"{shown(role)} is not a role of user code, or its object has no name; expected one of {', '.join(_ROLES)}"
+        )
     return _class_of(role, printable(name, NAME_SIZE_MAX), name)(name, number, role, book)
 
 
@@ -222,7 +224,7 @@ def recorded_strategy(strategy: S, book: Book, passed: object = None) -> S:
     try:
         require_strategy(strategy)
         role = _role_of(strategy)
-    except Exception:  # The machine refuses the strategy.
+    except Exception:  # The machine refuses such a strategy.
         return strategy
     recorded = _recorded(role, strategy, book)
     recorded.passed = passed

@@ -1,11 +1,12 @@
 """Codec of the values on an event tape: JSON that can express every event, and nothing but the core's own classes.
 
 None, booleans, strings, finite floats and integers of 64 bits are themselves, and an array is a tuple. Any other value
-is an object. Its first key is a tag from ``_TAGS``, or ``$`` with the name of a class in ``CLASSES``, followed by the
-fields of the instance. Default values of structs are omitted, because they mean absence; those of settings are written,
-because a later version may have other defaults. An object of the user is a placeholder with the name of its class.
+is an object. Its first key is a tag from ``_TAGS``, or ``$`` with the name of a class in ``CLASSES`` or ``STRATEGIES``,
+followed by the fields of the instance. Default values of structs are omitted, because they mean absence; those of
+settings are written, because a later version may have other defaults. An object of the user is a placeholder with the
+name of its class.
 
-The decoder creates instances of ``CLASSES`` only, by their constructors, and never imports a name from a tape.
+The decoder creates instances only of known classes and of new exception classes, and never imports a name from a tape.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ NESTING_MAX = 64
 """Maximum depth of a value, such as 29 search queries inside each other. Deeper parts become placeholders, so that the
 replay of such a request differs."""
 INTEGER_BITS_MAX = 128
-"""Maximum size of an integer. The largest of a valid event has 64 bits."""
+"""Maximum size of an integer in bits. The largest integer of a valid event has 64."""
 NAME_SIZE_MAX = 100
 """Maximum length of the name of a class of the user."""
 
@@ -87,7 +88,7 @@ STRATEGIES: Mapping[type, str | None] = {
     strategy.ErrorMapRetryStrategy: "otherwise",
     strategy.FailFastRetryStrategy: None,
 }
-"""The core's strategies, which are replayed and not recorded: the attribute with the argument of the constructor."""
+"""Attribute with the constructor's argument, or None, for each strategy of the core. They run again in a replay."""
 
 _ENCODING = (parameters.Parameters, parameters.RawOptions)
 """Classes whose constructors encode the arguments, so that a field is not the argument with its name."""
@@ -193,7 +194,7 @@ def _of_user(value: object, depth: int) -> object:
     """Return a placeholder. If JSON can express the object, as in a document for the search service, return its JSON."""
     if callable(getattr(type(value), "decode", None)):
         return _placeholder(type(value), "transcoder")
-    with suppress(Exception):  # JSON cannot express it, or its code raises.
+    with suppress(Exception):  # JSON cannot express the object, or its code raises.
         return encode_value(to_builtins(value), depth)
     return _placeholder(type(value))
 
@@ -257,7 +258,9 @@ def decode_value(data: object, resolve: Resolve, depth: int = 0) -> object:
         if tag == "$":
             return _instance(data, lambda each: decode_value(each, resolve, depth + 1))
         if len(data) != 1 or tag not in _TAGS:
-            raise InvalidValue(f"{shown(tag)} is not the tag of a value; expected one of $, {', '.join(_TAGS)}")
+            raise InvalidValue(
+                f"{shown(tag)} is not a known tag, or not the only key; expected one of $, {', '.join(_TAGS)}"
+            )
         return _TAGS[tag](data[tag], lambda each: decode_value(each, resolve, depth + 1), resolve)
     except InvalidValue:
         raise
@@ -275,7 +278,9 @@ def _instance(data: dict[str, object], decode: Decode) -> object:
     if kind is not None:
         return kind(*given.values())
     if not isinstance(name, str) or name not in CLASSES or issubclass(CLASSES[name], Enum):
-        raise InvalidValue(f"{shown(name)} is not a class of the core; expected a class such as OperationSubmitted")
+        raise InvalidValue(
+            f"{shown(name)} is not a class of the core with fields; expected a class such as OperationSubmitted"
+        )
     kind = CLASSES[name]
     unknown = given.keys() - set(_fields(kind))
     if unknown:
@@ -302,7 +307,10 @@ def _takes_fields(kind: Any) -> bool:
 
 def _exception_class(name: object, base: object) -> type[Exception]:
     if not isinstance(name, str) or not name.isidentifier() or len(name) > NAME_SIZE_MAX or base not in EXCEPTIONS:
-        raise InvalidValue(f"{shown(name)} with the base {shown(base)} is not the name of an exception class")
+        raise InvalidValue(
+            f"{shown(name)} with the base {shown(base)} is not an exception class; expected an identifier and a known "
+            "base"
+        )
     found = EXCEPTIONS[cast(str, base)]
     return found if name == base else type(name, (found,), {})
 

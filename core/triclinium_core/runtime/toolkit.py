@@ -23,7 +23,7 @@ class Toolkit:
     stream_ids: Callable[[], StreamId]
     """Source of new stream ids."""
     gathering: Gathering
-    """Collector of the samples for the default telemetry."""
+    """Collector of the entries of the default telemetry."""
     emit: Callable[[Action], None]
     """Function to which the parts pass each action, in order."""
     recorder: DecisionRecorder | None = None

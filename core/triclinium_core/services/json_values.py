@@ -61,7 +61,9 @@ def encode_json(value: object, parameter: str) -> bytes:
         encoded = msgspec.json.encode(value)
         found = find_non_finite(value, encoded)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise errors.EncodingFailureException(f"{parameter} is {kind}, which JSON cannot represent: {error}") from error
+        raise errors.EncodingFailureException(
+            f"{parameter} is of type {kind}, and JSON cannot represent it: {error}"
+        ) from error
     if found is not None:
         path, number = found
         where = f" at {path}" if path else ""
@@ -81,7 +83,7 @@ def decode_json(encoded: bytes, as_type: type[T], what: str) -> T:
 
     Raises:
         DecodingFailureException: ``encoded`` is not JSON or not of the type, or exceeds the limits of
-            ``check_decodable``.
+            ``check_decodable``, or msgspec does not support the type.
     """
     try:
         check_decodable(encoded)

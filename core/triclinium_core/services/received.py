@@ -46,7 +46,7 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def decoded(raw: msgspec.Raw | None, kind: type[T]) -> T | None:
-    """Return a JSON value as ``kind``; None if there is no value or it has another type."""
+    """Return a JSON value as ``kind``; None if there is no value, or if it has another type or exceeds a limit."""
     if raw is None:
         return None
     try:

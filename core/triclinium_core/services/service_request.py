@@ -150,7 +150,7 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             MalformedAnswer: the body is not a response of the service to this request.
         """
-        # Abstract: each subclass decodes its answer. The machine refuses a request without a name, such as this base.
+        # Abstract: each subclass decodes its response. The machine refuses a request without a name, such as this base.
         raise NotImplementedError
 
     def decode_in_steps(self, answer: HttpResponse) -> Steps[ServiceResult]:

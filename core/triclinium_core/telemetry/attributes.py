@@ -107,7 +107,7 @@ NO_LABELS: Mapping[str, str] = {}
 def cluster_attributes(uuid: str | None, name: str | None) -> Mapping[str, str]:
     """Return the attributes of a cluster for all spans and metrics (SDK-RFC 0067 "Cluster labels").
 
-    Each label has at most ``CLUSTER_LABEL_SIZE_MAX`` printable characters. Omit a label without a printable character.
+    Each label has at most ``CLUSTER_LABEL_SIZE_MAX`` printable characters. Omit an empty or blank label.
     """
     labels = ((CLUSTER_UUID, uuid), (CLUSTER_NAME, name))
     bounded = {key: one_line(value)[:CLUSTER_LABEL_SIZE_MAX].rstrip() for key, value in labels if value}

@@ -62,7 +62,7 @@ class OperationDurations:
         histogram.add(int(seconds * MICROSECONDS))
 
     def take(self, now: float) -> str:
-        """End the interval at ``now``. Return its counts and length as one line of JSON, and clear the counts."""
+        """End the interval at ``now``. Return counts, percentiles and length as one line of JSON, and clear counts."""
         operations: dict[str, dict[str, object]] = {}
         for operation, histogram in self.histograms.items():
             operations.setdefault(self._services[operation].value, {})[operation] = {

@@ -30,7 +30,7 @@ class OperationFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     last_dispatch_duration_us: int | None = None
     """Time from the dispatch of the newest attempt to its response, or to the end of the operation."""
     total_dispatch_duration_us: int | None = None
-    """Total time of all attempts, from dispatch to response."""
+    """Total time of all attempts, from dispatch to response or end."""
     last_server_duration_us: int | None = None
     """Time that the node reported for the newest attempt."""
     total_server_duration_us: int | None = None
@@ -41,7 +41,7 @@ class OperationFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     last_local_socket: str | None = None
     """Local ``host:port`` of the connection."""
     last_remote_socket: str | None = None
-    """Remote ``host:port`` of the connection."""
+    """Remote ``host:port`` of the connection, or of the node if the driver does not report it."""
     timeout_ms: int | None = None
     """Timeout of the operation; None for no limit."""
     abandoned: str | None = None

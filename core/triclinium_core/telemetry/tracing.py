@@ -93,7 +93,7 @@ class AttributedTracer(Protocol):
 
 
 def takes_attributes(tracer: object) -> TypeGuard[AttributedTracer]:
-    """Return whether the tracer's ``request_span`` has a parameter named ``attributes``."""
+    """Return whether ``request_span`` of the tracer has a parameter ``attributes`` that can be passed by name."""
     try:
         parameter = signature(tracer.request_span).parameters.get("attributes")  # type: ignore[attr-defined]
     except Exception:

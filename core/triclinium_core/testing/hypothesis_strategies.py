@@ -99,7 +99,7 @@ RETRY_STRATEGIES: Mapping[str, CouchbaseStrategy | None] = {
     "raises": _Raises(),
     "asks": _Asks(),
 }
-"""Couchbase retry strategies for an operation, by the name that a failing example shows."""
+"""Couchbase retry strategies by the name that a failing example shows. None means the client's strategy."""
 
 
 class _IssuesNothing(StandardRetryStrategy):
@@ -128,7 +128,7 @@ def token_strategies(book: LoanBook, quota_capacity: int = 40) -> Mapping[str, A
 
     Args:
         book: records the tokens that the strategies issue.
-        quota_capacity: tokens of each scope; 40 permits two or three retries.
+        quota_capacity: tokens of each scope; 40 permits two retries until successes refill the quota.
     """
     shared = CheckedStrategy(book, StandardRetryStrategy(rng=MIDPOINT, quota_capacity=quota_capacity))
     return {name: make(shared, book) for name, make in _LENDERS.items()}

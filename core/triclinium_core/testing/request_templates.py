@@ -129,7 +129,7 @@ class RequestTemplates:
         self._kinds: Sequence[str] = (*_KINDS, *_FURTHER_KINDS) if asks_all else _KINDS
         self._drawn = 0
         self._made: list[str] = []
-        """Existing collections that no request has dropped yet."""
+        """Existing collections for which no drop was drawn yet."""
         for statement in PREPARED_STATEMENTS:
             script.answer(statement, _answer(statement, FEW_ROWS))
 

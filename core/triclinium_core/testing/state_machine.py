@@ -107,7 +107,7 @@ class KVStateMachine(RuleBasedStateMachine):
         super().__init__()
         self._tapes = Tapes() if type(self).keep_tape is not None and _is_final() else None
         self.make_machine: MakeMachine = ClientMachine if self._tapes is None else self._tapes.make_machine
-        """Makes the machine of the client, which records its events in the run that shows the failure."""
+        """Factory of the client's machine, which records its events in the run that shows the failure."""
         self.simulation: CheckedSimulation = self.make_simulation()
         self._queries = 0
         self._strategies: Mapping[str, AnyRetryStrategy | None] = {

@@ -39,9 +39,9 @@ TARGET_BITS = 7
 SIMPLEST_KINDS = ("upsert", "get", "increment", "insert", "append", "remove")
 """Kinds of operations that a failing example prefers to others."""
 CUT_MAX = 120
-"""Maximum number of bytes in a cut."""
+"""Maximum number of bytes that a step moves, unless it moves all."""
 REPEATED_MAX = 5
-"""Maximum number of operations in one silence."""
+"""Maximum number of operations in one ``go_silent``."""
 
 _FLAGS = (False, True)
 _POSITIONS = range(4)

@@ -32,11 +32,11 @@ class Selection:
 
     token: int | None = None
     key: str | None = None
-    """Pseudonym of the key."""
+    """Pseudonym of the key; None for any key."""
     failed: bool = False
     """Only those that failed, or whose caller stopped waiting at a time limit."""
     troubled: bool = False
-    """Only those that failed, or whose attempts did not all succeed."""
+    """Only those that ``failed`` selects, or whose attempts did not all succeed."""
     slowest: int | None = None
     """Only that many: the slowest, in this order. None for all, in the order of the tape."""
 
@@ -52,7 +52,7 @@ class Selection:
 
 
 def had_trouble(operation: lines.Operation) -> bool:
-    """Return whether an attempt of an operation did not succeed at once."""
+    """Return whether an attempt of an operation did not succeed."""
     return any(not isinstance(step, lines.Sent) and step.decision.kind != "complete" for step in operation.steps)
 
 
@@ -147,7 +147,7 @@ class _RecentEvents:
         self._events.append((fact, node))
 
     def life(self, operation: lines.Operation, newest: float) -> _Life:
-        """Return the life of an operation, with the events on the nodes that it used."""
+        """Return the life of an operation, with the events that may have affected it."""
         began_at, until = operation.submitted_at, newest if operation.ended_at is None else operation.ended_at
         nodes = {getattr(step, "node", None) for step in operation.steps} - {None}
         streams = {getattr(step, "stream", None) for step in operation.steps} - {None}
@@ -205,7 +205,7 @@ def _steps(operation: lines.Operation) -> Iterator[Row]:
 
 
 def connection_timeline(facts: Iterable[lines.Fact], stream: int) -> Timeline | None:
-    """Return the timeline of a stream: opening, bootstrap, circuit breaker, failed attempts, loss.
+    """Return the timeline of a stream: opening, bootstrap, circuit breaker, failed attempts, loss. None without any.
 
     Args:
         facts: facts in the order of the tape.

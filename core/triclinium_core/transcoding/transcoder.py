@@ -159,7 +159,7 @@ def _refuse_to_encode(value: object) -> Never:
 
 
 def _refuse_to_decode(kind: type, value: object) -> object:
-    """Return a value that is one already, as a number is a ``numbers.Number``. msgspec does not create others."""
+    """Return ``value`` if it is an instance of ``kind``, as a number is of ``numbers.Number``. Else raise TypeError."""
     if isinstance(value, get_origin(kind) or kind):
         return value
     raise TypeError(f"msgspec does not decode into {_name(kind)}; {_OTHER_TYPES}")

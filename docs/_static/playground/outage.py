@@ -26,7 +26,9 @@ def played(choice: Mapping[str, str], fleets: Mapping[str, MakeProcess], on_prog
     """Return the figures and pictures of strategies, or raise ValueError. ``on_progress`` gets the finished share."""
     for name in ("clients", "capacity", "start", "end", "seed"):
         if not re.fullmatch(r"\d{1,9}(\.\d+)?", str(choice[name])):
-            raise ArgumentError(f"{name}={choice[name]!r} must be a number of at most nine digits", parameter=name)
+            raise ArgumentError(
+                f"{name}={choice[name]!r} must be a number with at most nine digits before its point", parameter=name
+            )
     service = {"type": "queue", "capacity": choice["capacity"], "overload": choice["overload"]}
     outage = {"start": choice["start"], "end": choice["end"], "kind": choice["kind"]}
     fields = {"fleet": {"clients": choice["clients"]}, "service": service, "outage": outage}

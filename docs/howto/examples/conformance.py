@@ -58,7 +58,9 @@ def differences(decide: Decide, line: bytes) -> tuple[str, list[str]]:
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"not JSON: {error}") from error
     except (AttributeError, KeyError, TypeError) as error:
-        raise InvalidInput('expected an object with "expect", the answer of the other client as an object') from error
+        raise InvalidInput(
+            'expected an object whose "expect" is the answer of the other client, an object too'
+        ) from error
     text, clauses = decide(question)
     answer = json.loads(text)
     return "; ".join(clauses), [

@@ -28,7 +28,7 @@ class PydanticTranscoder:
     def encode(self, value: object, /) -> EncodedValue:
         """Return the value as JSON."""
         try:
-            # JSON has no NaN and no infinities; pydantic_core would write them nevertheless.
+            # Write null for NaN and infinities: JSON has neither, but pydantic_core writes them by default.
             data = pydantic_core.to_json(value, inf_nan_mode="null")
         except pydantic_core.PydanticSerializationError as error:
             raise EncodingFailureException(f"pydantic cannot store {type(value).__name__}: {error}") from error

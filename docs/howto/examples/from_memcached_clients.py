@@ -46,7 +46,7 @@ class SharedTranscoder:
         try:
             value = READERS[flags](data)
         except (KeyError, ValueError) as error:
-            raise DecodingFailureException(f"the flags {flags} are not those of bytes, text or an integer") from error
+            raise DecodingFailureException(f"the value with flags {flags} is not bytes, text or an integer") from error
         if not isinstance(value, as_type):
             raise DecodingFailureException(f"the value is {type(value).__name__}, not {as_type.__name__}")
         return value

@@ -43,7 +43,7 @@ class SelectorsClient(couchbase.ClientDriver[neutral.Token, "Stream"]):
 
     def submit(self, *operations: Operation) -> Sequence[neutral.Token]:
         """Send operations and return their tokens. Call ``turn`` until ``outcomes`` has them, or ``leave`` with one."""
-        # Streams may have ended since the last call, because nothing was read.
+        # Streams may have ended since the last call, which shows only when they are read.
         self.turn(0.0)
         submissions = [couchbase.OperationSubmitted(next(self.tokens), operation) for operation in operations]
         tokens = [submission.token for submission in submissions]
@@ -89,7 +89,7 @@ class Stream:
     def start(self) -> None:
         """Connect."""
         if self._order.tls:
-            raise OSError("selectors_driver does not speak TLS")
+            raise OSError("selectors_driver does not support TLS")
         # A connect stops the whole program, so each address of the host gets little time.
         self._socket = socket.create_connection((self._order.host, self._order.port), timeout=1.0)
         self._socket.setblocking(False)

@@ -257,7 +257,7 @@ async def stop_under_load(http: httpx.AsyncClient, fake: FakeCluster, stop: trio
     print("stopped while 16 notes were being written:", statuses.count(204), "were written")
     try:
         await http.get("/health/live")
-    except httpx.TransportError:  # It cannot connect, or the server has closed the idle connection.
+    except httpx.TransportError:  # The client cannot connect, or the server has closed the idle connection.
         print("no further request is accepted")
 
 

@@ -241,7 +241,7 @@ def test_failing_policy_raises_policy_failed() -> None:
         adapted.on_unavailable(IDEMPOTENT, retry_num=0, **UNAVAILABLE)
 
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    assert "QUORUM needs 2 replicas, 1 is alive" in caught.value.__notes__[0]
+    assert "QUORUM needs 2 of the replicas; 1 is alive" in caught.value.__notes__[0]
 
 
 @rows(("method", "failure"), [("on_unavailable", UNAVAILABLE), ("on_read_timeout", READ)])

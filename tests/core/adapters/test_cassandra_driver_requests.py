@@ -300,7 +300,7 @@ def test_failing_policy_reaches_the_caller(nodes: CqlCluster, answer: object) ->
     with pytest.raises(errors.PolicyFailed) as caught:
         play_in_driver(nodes, [[unavailable(2, 1)]], Always(answer))
 
-    assert "QUORUM needs 2 replicas, 1 is alive" in caught.value.__notes__[0]
+    assert "QUORUM needs 2 of the replicas; 1 is alive" in caught.value.__notes__[0]
     assert isinstance(caught.value.__cause__, ZeroDivisionError if isinstance(answer, Exception) else TypeError)
     assert [(0, QUORUM)] == nodes.asked
 

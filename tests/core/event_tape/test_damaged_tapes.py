@@ -44,7 +44,7 @@ def _places(data: Any) -> list[tuple[Any, Any]]:
 
 
 def _json(value: object) -> bytes:
-    # The limit of Python protects the conversion of the huge numbers of these tests too.
+    # The largest number has 4,001 digits; Python converts at most 4,300.
     return json.dumps(value).encode()
 
 

@@ -111,7 +111,7 @@ def test_errors_do_not_show_values() -> None:
     with pytest.raises(errors.EncodingFailureException) as caught:
         encode_json({"token": "s3cret", "of": object()}, "$login")
 
-    assert "$login is dict" in str(caught.value)
+    assert "$login is of type dict, and" in str(caught.value)
     assert "s3cret" not in str(caught.value)
 
 

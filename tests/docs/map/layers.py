@@ -59,7 +59,7 @@ def strangers() -> str:
 
 
 def complete_lists() -> str:
-    """Return the packages for which all permitted imports are listed."""
+    """Return the packages that may import only listed modules, with these modules."""
     return markdown(
         ("package", "may import, besides the standard library"),
         (

@@ -87,7 +87,7 @@ def test_invalid_lines_are_named(component: Path) -> None:
         '{"expect": {}}',
         f'{{"expect": {{"a": {deep}}}}}',
     ]
-    form = 'expected an object with "expect", the answer of the other client as an object'
+    form = 'expected an object whose "expect" is the answer of the other client, an object too'
 
     status, output, errors = compare(component, "-", "\n".join(lines))
 
@@ -99,7 +99,7 @@ def test_invalid_lines_are_named(component: Path) -> None:
         f"line 4: {form}",
         f"line 5: {form}",
         "line 6: family is missing",
-        "line 7: the question is nested deeper than 32; pass a flat document",
+        "line 7: the question is nested deeper than 32 levels; pass a flatter document",
     ] == errors.splitlines()
 
 

@@ -99,9 +99,9 @@ def test_the_number_of_machines_is_bounded(node_host: Arguments) -> None:
     )
 
     assert [{"ok": number} for number in range(1, MACHINES_MAX + 1)] == first
-    assert {"error": f"{MACHINES_MAX} machines are open; close some"} == refused
+    assert {"error": f"{MACHINES_MAX} machines are open, the maximum; close one first"} == refused
     assert [{"ok": None}, {"ok": MACHINES_MAX + 1}] == [closed, reopened]
-    assert {"error": "machine 17 is not open; pass an id from open"} == gone
+    assert {"error": "machine 17 is not open; pass the id of an open machine"} == gone
 
 
 def test_the_number_of_error_maps_is_bounded(node_host: Arguments) -> None:

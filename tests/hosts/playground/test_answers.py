@@ -110,7 +110,7 @@ def test_statements_follow_the_policy() -> None:
     assert "→ same node" in again
     assert "driver's page, onWriteTimeoutVerdict; decisions A3 and A6" in again
     assert again.startswith("Success rows")
-    assert failed.startswith("WriteTimeout BATCH_LOG write: QUORUM needs 2 acknowledgements")
+    assert failed.startswith("WriteTimeout BATCH_LOG write: QUORUM needs 2 of the replicas")
     assert "Deciding clause : decision A2" in failed
 
 

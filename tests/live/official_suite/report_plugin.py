@@ -22,7 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Replace the address in the configuration of the client's tests by the address of the served nodes."""
     settings: Any = importlib.import_module("tests.couchbase_config")
     settings.CONFIG_FILE = os.environ["OFFICIAL_SUITE_CONFIG"]
-    # Their setting has no port of key-value.
+    # The configuration of these tests has no setting for the key-value port.
     settings.CouchbaseConfig.get_connection_string = lambda self: os.environ["OFFICIAL_SUITE_CONNECTION_STRING"]
 
 
@@ -64,6 +64,6 @@ def _reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 
 def _write(**event: object) -> None:
-    # Each line is written at once, because the client may end the process.
+    # Write each line immediately, because the client may end the process.
     with Path(os.environ["OFFICIAL_SUITE_REPORT"]).open("a", encoding="utf-8") as report:
         report.write(json.dumps(event) + "\n")

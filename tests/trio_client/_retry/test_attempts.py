@@ -18,7 +18,7 @@ from triclinium.errors import ArgumentError
 from triclinium.retries import ErrorInfo, attempts_of
 
 COST = 14
-"""Tokens that a retry takes from the quota."""
+"""Units that a retry takes from the quota."""
 CAPACITY = 500
 
 

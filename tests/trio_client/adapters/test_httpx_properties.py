@@ -18,7 +18,7 @@ from triclinium.retries import AttemptRecord, RetryEnding, attempts_of
 from triclinium_core.retry.calls import IDEMPOTENT_METHODS, RETRIED_STATUSES
 
 CAPACITY = 40
-"""Tokens in the quota: enough for two retries, or for eight after throttling."""
+"""Units in the quota: enough for two retries, or for eight after throttling."""
 COST = 14
 STEPS = 6
 """Number of steps in a script, more than the attempts of any strategy here."""

@@ -15,18 +15,18 @@ LISTED_MAX = 20
 class BulkFailure(CouchbaseException, rfc_class=CouchbaseException):
     """Operations of a bulk block failed, and the body of the block used neither ``result()`` nor ``error`` of them.
 
-    It is no group: ``except BulkFailure`` catches it. The RFCs have no bulk operations.
+    It is not an exception group: ``except BulkFailure`` catches it. The RFCs have no bulk operations.
     """
 
     # Tracebacks show this module; users import the class from it.
     __module__ = "triclinium.errors"
 
     count: int = 0
-    """Number of these failures."""
+    """Number of failures that the body did not use."""
     failures: tuple[tuple[str, Exception], ...] = ()
-    """Key and exception of the first failures, at most 20; fewer if the body has used many failures late."""
+    """Key and exception of the first of them, at most 20; fewer if the body has used many failures late."""
     counts: Mapping[type[Exception], int] = {}
-    """Number of these failures by class."""
+    """Number of them by class of the exception."""
 
     def __reduce__(self) -> tuple[object, ...]:
         names = ("count", "failures", "counts")
@@ -36,12 +36,12 @@ class BulkFailure(CouchbaseException, rfc_class=CouchbaseException):
 def bulk_failure(
     taken: int, failures: tuple[tuple[str, Exception], ...], counts: Mapping[type[Exception], int]
 ) -> BulkFailure:
-    """Return the exception for failures.
+    """Return the exception for the failures that the body did not use.
 
     Args:
         taken: number of items that the block took from its source.
         failures: key and exception of the first failures.
-        counts: number of failures by class.
+        counts: number of failures by class of the exception.
     """
     count = sum(counts.values())
     classes = ", ".join(f"{kind.__name__} {number}" for kind, number in counts.items())

@@ -22,19 +22,19 @@ OUTCOMES_AT_ONCE = 64
 
 
 class BulkOutcomes(Generic[R_co]):
-    """Block that makes one operation for each item of a source, and the outcomes in order of completion::
+    """Block that makes one operation for each item of a source, and iterator over the outcomes as they complete::
 
         async with people.get_many(keys) as outcomes:
             async for key, outcome in outcomes:
                 print(key, outcome.result().content)
 
-    The source is read while the block runs: at most ``concurrency`` items are in flight, or finished and not taken by
-    the body. An item whose key is in flight waits until that operation has ended. Several tasks may iterate; each
-    outcome goes to one of them. ``async for`` is a checkpoint whenever it waits, and at least once for 64 outcomes.
+    The source is read while the block runs: at most ``concurrency`` items wait, are in flight, or are finished and not
+    taken by the body. An item whose key is in flight waits until that operation has ended. Several tasks may iterate;
+    each outcome goes to one of them. ``async for`` is a checkpoint whenever it waits, and at least every 64 outcomes.
 
     Leaving the block normally waits for its operations, as a nursery waits for its tasks. If the body never iterated,
-    the rest of the source is read and written too. If it left the iteration early or called ``stop``, what is in flight
-    completes, and the rest of the source is not taken.
+    the rest of the source is read, and its operations run too. If it left the iteration early or called ``stop``, the
+    operations of the items taken so far complete, and the rest of the source is not taken.
 
     Raises:
         BulkFailure: on leaving the block normally: operations failed, and the body used neither ``result()`` nor
@@ -44,7 +44,7 @@ class BulkOutcomes(Generic[R_co]):
         RuntimeError: on entering: the block was entered before.
 
     Cancellation: a scope around the block, or an exception of its body, abandons the open operations. ``fail_after``
-    reports them, and the lists of the block include them. A scope inside the body ends only the wait for an outcome;
+    reports them, and the block's lists of keys include them. A scope inside the body ends only the wait for an outcome;
     no outcome is lost.
     """
 
@@ -60,9 +60,9 @@ class BulkOutcomes(Generic[R_co]):
         self._errors = operations.errors
         self._run = TrioRun()
         self._thread = get_ident()
-        """Thread of the trio run that iterates."""
+        """Thread of the block's trio run."""
         self._since_checkpoint = OUTCOMES_AT_ONCE
-        """Number of outcomes that were taken since the last checkpoint. The first outcome is a checkpoint."""
+        """Number of outcomes taken since the last checkpoint; initially the limit, so the first is a checkpoint."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -79,7 +79,7 @@ class BulkOutcomes(Generic[R_co]):
     async def leave(self, body_error: BaseException | None) -> None:
         """End the block; ``async with`` calls this method."""
         if body_error is not None:
-            # Before the outcomes are dropped, which makes room for further items.
+            # Stop reading before the outcomes are dropped, which makes room for further items.
             self._work.stop()
         try:
             await self._block.leave(body_error)
@@ -137,9 +137,9 @@ class BulkOutcomes(Generic[R_co]):
             await work.takers.park()
 
     def stop(self) -> None:
-        """Take no further items from the source. Operations in flight complete, and the iteration gives their outcomes.
+        """Take no further items from the source. Those taken so far complete, and the iteration gives their outcomes.
 
-        A source that is being waited for is cancelled.
+        An asynchronous source that the block waits for is cancelled.
         """
         self._work.stop()
 
@@ -154,7 +154,7 @@ class BulkOutcomes(Generic[R_co]):
         return self._record.succeeded
 
     def _raise_source_error(self) -> None:
-        """Raise the exception of the source, once."""
+        """Raise the exception of the source, if there is one and it was not raised before."""
         error, self._work.source_error = self._work.source_error, None
         try:
             if error is not None:

@@ -30,7 +30,7 @@ class BulkOutcome(msgspec.Struct, Generic[R_co], eq=False):
     _record: BulkRecord | None = None
     """Record of the block while it counts the failure as not used; None without a failure."""
     _number: int = 0
-    """Number of the failure in the record."""
+    """Number of the failure in the record, from 1; 0 without a failure."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -84,9 +84,9 @@ class BulkRecord:
         self.taken: int = 0
         self.succeeded: int = 0
         self.not_applied: KeyList = KeyList()
-        """Operations that were certainly not applied; all that failed if they change no document."""
+        """Operations that were certainly not applied; all unsuccessful ones if the operations change no document."""
         self.ambiguous: KeyList = KeyList()
-        """Operations that may have been applied."""
+        """Unsuccessful operations that may have been or may still be applied."""
         self._failures: int = 0
         """Number of failed outcomes."""
         self._unused: Counter[type[Exception]] = Counter()
@@ -94,7 +94,7 @@ class BulkRecord:
         self._first_unused: dict[int, tuple[str, Exception]] = {}
         """Key and exception of the first of these failures, by their numbers."""
         self._kept_max: int = concurrency + LISTED_MAX
-        """Maximum number of failures that are kept. The body may yet use those that it can still take."""
+        """Maximum number of failures that are kept: more than are listed, because the body may still use some."""
 
     def failed(self, key: str, error: Exception, *, was_submitted: bool) -> BulkOutcome[Never]:
         """Record an operation that failed, and return its outcome."""
@@ -123,7 +123,7 @@ class BulkRecord:
 
 
 def _may_be_applied(error: Exception) -> bool:
-    """Return whether an operation that was submitted and failed with ``error`` may have been applied."""
+    """Return whether a submitted operation that failed with ``error`` may have been or may still be applied."""
     if isinstance(error, InternalError | trio.ClosedResourceError) or not isinstance(error, CouchbaseException):
         # The driver ended first, or a strategy of the user raised: the state of the operation is unknown.
         return True

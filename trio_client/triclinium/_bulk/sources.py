@@ -1,4 +1,4 @@
-"""Readers of the items of a bulk block."""
+"""Types of the sources of a bulk block, and checks of a source and its items."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pair_of(given: object, number: int) -> Item:
     if isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray) and len(given) == 2:
         return given[0], given[1]
     raise TypeError(
-        f"item {number} of the source is a {type(given).__name__} and not a pair; pass (key, value), or a mapping"
+        f"item {number} of the source is of type {type(given).__name__} and not a pair; pass (key, value), or a mapping"
     )
 
 

@@ -1,7 +1,7 @@
 """Background work of a bulk block: one operation for each item of the source.
 
-A task reads as many items as there is room for, and submits their operations together. The driver passes each outcome
-to ``collect``, so that no task waits for a single operation.
+A task reads items while there is room. It submits the operations of an iterable in batches, those of an asynchronous
+one as the items arrive. The driver passes the outcomes to ``collect``, so that no task waits for a single operation.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Operations(Generic[R]):
         make: builds the operation for the values of an item; raises for an item that the single call would refuse.
         strategy: strategy of each operation; None for the cluster's.
         parent: parent span of each operation; None for the tracer's choice.
-        concurrency: maximum number of items that are in flight, or finished and not taken by the body.
+        concurrency: maximum number of items taken from the source whose outcomes the body has not taken.
         errors: use of the failures that the body did not look at.
         has_values: whether each item is a pair of a key and a value, and not a key alone.
 
     Raises:
-        InvalidArgumentException: a value is wrong.
+        InvalidArgumentException: ``parent``, ``concurrency`` or ``errors`` is wrong.
     """
 
     returns: type[R]
@@ -72,7 +72,7 @@ class Operations(Generic[R]):
 
 
 class BulkWork(Generic[R]):
-    """Operations of one block, until all items of the source are done or the block is left.
+    """Operations of one block, until those of all taken items have ended or the block is cancelled.
 
     Args:
         source: iterator of the items.
@@ -98,8 +98,8 @@ class BulkWork(Generic[R]):
         self.reader: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
         """Task that reads the source, while there is no room."""
         self.refill_at: int = 1 if isinstance(source, AsyncIterator) else max(1, operations.concurrency // 2)
-        """Room at which the reader continues. An asynchronous source may wait for the body, so it needs each free
-        place. For other sources, few large batches are cheaper: each batch is one write to a node."""
+        """Room at which the reader continues after the body takes an outcome. An asynchronous source may wait for the
+        body, so any room is used. For other sources, few large batches are cheaper: each is one write to each node."""
         self.is_left: bool = False
         """Whether the block was left."""
         self.is_over: bool = False
@@ -117,7 +117,7 @@ class BulkWork(Generic[R]):
         self._released: dict[str, None] = {}
         """Keys whose next held item can be submitted, in order."""
         self._worker: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
-        """Task that waits for released keys, and for the end."""
+        """Task that waits for released keys, and for the end of all operations."""
         self._is_read = False
         """Whether reading has ended."""
         self._reading = trio.CancelScope()
@@ -152,7 +152,7 @@ class BulkWork(Generic[R]):
         source = self._source
         try:
             with self._reading:
-                # Without a checkpoint before the first item, a block that is cancelled on entering would read it.
+                # Without this checkpoint, a block that is cancelled on entering would read the first item.
                 await trio.lowlevel.checkpoint()
                 if isinstance(source, AsyncIterator):
                     await self._read_asynchronously(source)
@@ -190,7 +190,7 @@ class BulkWork(Generic[R]):
     # -- Items.
 
     def _take(self, given: Iterable[object]) -> bool:
-        """Submit the operations of items. Return False if there are no items."""
+        """Submit the operations of the given items, and return whether there were any."""
         items: list[Item] = []
         try:
             # Read all items before submitting any: the source may block, and Ctrl-C cannot interrupt a submission.
@@ -203,14 +203,14 @@ class BulkWork(Generic[R]):
             else:
                 items.extend(zip(given, strict=False))
         finally:
-            # An item that is no pair is not taken.
+            # Also after an exception: submit the items before the one that caused it.
             self._record.taken += len(items)
             self.room -= len(items)
             self._submit(self._free_to_go(items))
         return bool(items)
 
     def _free_to_go(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield the items whose key is not in flight, and hold the others."""
+        """Yield the items whose key is neither in flight nor held, and hold the others."""
         in_flight, held = self.open, self._held
         for item in items:
             key = item[0]
@@ -227,7 +227,7 @@ class BulkWork(Generic[R]):
             del self._held[key]
         self._submit((item,))
         if key not in self.open and key in self._held:
-            # The item was refused or has ended already, so that no response releases the next one.
+            # The item was refused or has ended already, so no response releases the next one.
             self._released[key] = None
 
     def _submit(self, items: Iterable[Item]) -> None:
@@ -237,12 +237,12 @@ class BulkWork(Generic[R]):
         )
 
     def refuse(self, item: Item, error: Exception) -> None:
-        """Take the error of an item that is not submitted."""
+        """Record the error of an item whose operation is not submitted, as its outcome."""
         key: str = item[0]  # type: ignore[assignment]  # an item of another type was refused because of it
         self._finish([(key, self._record.failed(key, error, was_submitted=False))])
 
     def collect(self, waiters: Iterable[CollectedWaiter[DocumentOperation, Outcome]]) -> None:
-        """Take the outcomes of operations from the driver."""
+        """Record the outcomes of operations that have ended. The driver calls this."""
         in_flight, held, returns, record = self.open, self._held, self._operations.returns, self._record
         outcomes: list[tuple[str, BulkOutcome[R]]] = []
         for waiter in waiters:
@@ -268,7 +268,7 @@ class BulkWork(Generic[R]):
             self.takers.unpark_all()
 
     def _free(self, count: int) -> None:
-        """Make room for further items, whose predecessors the body does not take."""
+        """Make room for as many further items as outcomes were dropped."""
         self.room += count
         self.reader.unpark_all()
 
@@ -280,11 +280,11 @@ class BulkWork(Generic[R]):
         self._reading.cancel()
 
     def close(self) -> None:
-        """Drop the outcomes that the body has not taken. Read on only if the body has not requested any outcome."""
+        """Drop the outcomes that the body has not taken. Stop reading if ``was_iterated``."""
         self.is_left = True
         self._shield.shield = False
         if self.was_iterated:
-            # Before there is room for further items.
+            # Stop reading before there is room for further items.
             self.stop()
         self._free(len(self.finished))
         self.finished.clear()

@@ -1,4 +1,4 @@
-"""Parsers of command-line values: names and durations, with suggestions for mistakes."""
+"""Parsers of command-line values: names, with suggestions for mistakes, and numbers."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def choose(name: str, choices: Mapping[str, T], what: str) -> T:
 
 
 def choose_name(name: str, names: Iterable[str], what: str, *, otherwise: str = HELP_LISTS_THEM) -> str:
-    """Return the name in ``names`` that matches ``name``. Case is ignored, and ``-`` matches ``_``.
+    """Return the name in ``names`` that matches ``name``. Case and outer spaces are ignored, and ``-`` matches ``_``.
 
     Args:
         what: kind of thing that has the name, for the error.
         otherwise: next step to show if no choice resembles ``name`` and there are too many choices to list.
 
     Raises:
-        WrongInput: no name matches; the line suggests similar names.
+        WrongInput: no name matches; the line has the text of ``suggestion``.
     """
     known = {_canonical(each): each for each in names}
     found = known.get(_canonical(name))

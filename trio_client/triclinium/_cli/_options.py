@@ -18,7 +18,8 @@ def option(*flags: str, **settings: Any) -> Any:
     """Return a field that is an option, created with ``click.option``.
 
     Args:
-        flags: spellings of the option; default: the name of the field.
+        flags: spellings of the option; default: ``--`` and the name of the field.
+        settings: further arguments of ``click.option``.
     """
     return field(metadata={"flags": flags, "settings": settings})
 

@@ -34,7 +34,7 @@ class _Kind(msgspec.Struct, frozen=True):
 
 @contextmanager
 def pieces_of(file: BinaryIO) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """Give the block the kind of a tape, as its first line states it, and the bytes of the tape in pieces.
+    """Give the block the kind of a tape from its first line, empty if it has none, and the bytes in pieces.
 
     Raises:
         WrongInput: the file cannot be read, or the block raised a TapeError.
@@ -66,7 +66,7 @@ def warn_of_version(core: str) -> None:
 
 
 def facts_of(kind: str, pieces: Iterable[bytes]) -> TapeReader:
-    """Return a reader of the facts on a tape. An event tape is replayed, and the new client records the facts.
+    """Return a reader of the facts on a tape. An event tape is replayed, and the replayed client records the facts.
 
     Raises:
         TapeError: the tape cannot be read. The message names the line.

@@ -62,5 +62,5 @@ def moment(at_ms: float) -> str:
 
 
 def indented(what: RenderableType, columns: int) -> Padding:
-    """Return text with spaces on its left."""
+    """Return ``what`` with ``columns`` spaces on its left."""
     return Padding(what, (0, 0, 0, columns), expand=False)

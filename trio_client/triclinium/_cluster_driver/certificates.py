@@ -1,4 +1,4 @@
-"""Functions that load an authenticator's client certificate into the TLS context of a connector."""
+"""TLS of a connector: the client certificate of an authenticator, and whether nodes are verified."""
 
 from __future__ import annotations
 

@@ -91,9 +91,9 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         connector: opens streams to nodes.
         log: receives the machine's reports.
         telemetry: the user's tracer and meter; None without them.
-        measures_encoding: whether to pass the encoding times of payloads to the machine.
+        measures_encoding: whether to measure the encoding times of payloads for the machine even without a tracer.
         resolver: looks up the names of clusters; DNS if None.
-        make_nonce: returns entropy for SCRAM, one nonce for each stream.
+        make_nonce: returns a nonce, for example for SCRAM; called for each stream and each new authenticator.
         recording: recording of the client; None without a tape.
     """
 
@@ -134,7 +134,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         self._calls = calls = Calls(telemetry)
         self._watched = watched = WatchedOperations()
         self._submissions: dict[Token, OperationSubmitted] = {}
-        """Submissions since the last event to the machine; the submitter feeds all of them together."""
+        """Operations that wait for the submitter, which feeds all of them together."""
         self._submitter: trio.lowlevel.Task | None = None
         """Task that feeds the submissions to the machine; None unless the task is asleep."""
         super().__init__(machine, connector=connector, log=log, make_nonce=make_nonce)
@@ -194,7 +194,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     ) -> R:
         """Submit the operation, inquiry, or request without rows that ``make`` returns, and return its result.
 
-        If no other task waits, the operation is sent immediately, otherwise with all those of one pass of trio's loop.
+        If other tasks wait, an operation is submitted with all those of one pass of trio's loop, otherwise immediately.
         A checkpoint, unless noted below. It is shielded if ``make`` raises or the operation ends during submission.
 
         Args:
@@ -209,7 +209,8 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             RuntimeError: the caller is in another trio run; then the call is not a checkpoint.
             Exception: ``make`` raised it, or ``parent`` is not a span; nothing was sent.
 
-        Cancellation: a pending one prevents the submission. A later one abandons the operation; a write may be applied.
+        Cancellation: a pending one prevents the submission. A later one abandons the operation, which may have been or
+        may still be applied.
         """
         if get_ident() != self._thread:
             self.check_caller()
@@ -227,7 +228,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             self._calls.end(token, error)
             await trio.lowlevel.cancel_shielded_checkpoint()
             raise
-        del make, args, kwargs  # Otherwise each of many waiting tasks keeps these objects alive.
+        del make, args, kwargs  # Otherwise each of many waiting tasks would keep these objects alive.
         waiter = Waiter(token, operation, trio.lowlevel.current_task(), self)
         if not isinstance(operation, Operation):
             await self._submit_asked(waiter, operation, strategy)
@@ -275,8 +276,8 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             task: task whose blocks report an operation that is abandoned.
 
         Raises:
-            BaseException: the iterator raised it, or ``make`` raised it and it is no ``Exception``. The operations of
-                earlier items are submitted.
+            BaseException: the iterator raised it, or ``make`` raised it and it is not an ``Exception``. The operations
+                of earlier items are submitted.
         """
         is_observed = self.telemetry is not None or parent is not None
         build = make if not self._is_ended else self._not_sent(make)
@@ -327,7 +328,8 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             CouchbaseException: the request failed; the machine chooses the exception.
             RuntimeError: the caller is in another trio run; then the call is not a checkpoint.
 
-        Cancellation: the request is abandoned; a request that is not read-only may have been applied.
+        Cancellation: a pending one prevents the submission. A later one abandons the request, which may have been
+        applied unless it is read-only.
         """
         rows = OpenRows(next(self._tokens), request)
         if self.telemetry is not None:
@@ -432,7 +434,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         self.feed(SubscribersChanged(count))
 
     def statistics(self) -> ClientStatistics:
-        """Return the machine's snapshot."""
+        """Return the machine's snapshot of connections and counters."""
         return self._cluster_machine.statistics()
 
     def recording(self) -> Recording:
@@ -448,10 +450,10 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         return self._tape_recording
 
     def diagnostics(self, report_id: str) -> DiagnosticsResult:
-        """Return the machine's report.
+        """Return the machine's report on the states of the connections.
 
         Raises:
-            RuntimeError: the caller is outside of the cluster's trio run, which has another clock.
+            RuntimeError: the caller is outside of the cluster's trio run, whose clock the report needs.
         """
         self.check_caller()
         return self._cluster_machine.diagnostics(report_id, trio.current_time())
@@ -487,7 +489,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         return OperationAbandoned(token, reason=reason)
 
     def _note(self, abandoned: AbandonedOperation, reports: Iterable[Report]) -> None:
-        """Add an abandoned operation to the reports of open blocks."""
+        """Add an abandoned operation to reports of open blocks, and whether the log marks user data."""
         for report in reports:
             report.add(abandoned)
             report.redact |= self._log.redact

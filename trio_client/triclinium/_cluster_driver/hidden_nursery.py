@@ -22,14 +22,14 @@ class BackgroundWork(Protocol):
     """Work in the background of a block."""
 
     started: trio.Event
-    """Set when the block may begin."""
+    """Event that is set when the block may begin."""
 
     async def run(self) -> None:
         """Work until ``close``, shielded from the cancel scopes around it. Any ``Exception`` it raises is a defect."""
         ...
 
     def close(self) -> None:
-        """End ``run``. The cancel scopes around it can cancel its remaining waits."""
+        """Let ``run`` end after its remaining waits, which the cancel scopes around it can now cancel."""
         ...
 
 
@@ -37,7 +37,7 @@ class Leavable(Protocol):
     """Block whose ``__aexit__`` is ``Leaving()``."""
 
     async def leave(self, body_error: BaseException | None) -> None:
-        """End the block, and raise the exception that replaces ``body_error``, if there is one."""
+        """End the block. If another exception replaces ``body_error``, raise it."""
         ...
 
 
@@ -66,7 +66,7 @@ def _leave(block: Leavable) -> Leave:
 
 
 class in_background(Generic[T]):  # noqa: N801  # it reads as the function that it could be
-    """Run ``service`` while the block runs. The block gets ``gives``.
+    """Context manager that runs ``service`` while its block runs, and gives the block ``gives``.
 
     At its end, the block waits for the remaining work of the service. An exception of the block cancels this work, as
     it cancels the tasks of a nursery.
@@ -108,7 +108,7 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
     __aexit__: Leaving = Leaving()
 
     async def leave(self, body_error: BaseException | None) -> None:
-        """End the service, and raise the exception that replaces the exception of the block, if there is one."""
+        """End the service. If another exception replaces that of the block, raise it."""
         assert self._nursery is not None
         self._service.close()
         if body_error is not None:

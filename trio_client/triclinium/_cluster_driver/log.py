@@ -3,12 +3,11 @@
 ``triclinium.retry`` logs retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Retry Orchestration"; decision C30), and
 at ERROR the exception of a token strategy that cannot record a success. ``triclinium.connection`` logs events of
 connections: at WARNING the loss of a node and risks such as TLS without verification, at DEBUG further failures until
-the node is back, at INFO all other events. It also logs the options of a new client at DEBUG, and each kind of decoder
+the node is back, at INFO most other events. It also logs the options of a new client at DEBUG, and each kind of decoder
 defect once at ERROR, with its traceback.
 
-The numbers and names in the messages of ``triclinium.retry`` are also attributes of the record: ``operation``, ``key``,
-``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; for a retry also ``delay`` in seconds and
-``dispatches``, for a refusal ``error``.
+Records of retries and refusals have these attributes: ``operation``, ``key``, ``reason``, ``node``, ``retry_attempts``
+and ``age`` in seconds; for a retry also ``delay`` in seconds and ``dispatches``, for a refusal ``error``.
 
 The client writes records of retries, refusals and timeouts in the context of the task that waits for the operation, and
 in the span of its call if the tracer has a current span, so that they carry the trace of the caller.
@@ -92,7 +91,7 @@ class Log:
         self._names: list[str] = []
 
     def authenticator(self, authenticator: Authenticator | None) -> None:
-        """Mark the user name of ``authenticator`` in later messages, if the log marks user data."""
+        """Mark the user name of a ``PasswordAuthenticator`` in later messages, if the log marks user data."""
         if isinstance(authenticator, PasswordAuthenticator):
             spelled = repr(authenticator.username)[1:-1], printable(authenticator.username)
             forms = dict.fromkeys(map(_without_marks, spelled))
@@ -231,7 +230,7 @@ def _marked_or_none(text: str | None) -> str | None:
 
 
 def marked(text: str) -> str:
-    """Return ``text`` as user data, at most ``TEXT_MAX`` characters with the marks around it.
+    """Return ``text`` with marks around it: at most ``TEXT_MAX`` characters with the marks. Empty text stays empty.
 
     A mark inside of the text gets a backslash, so that it does not count as a mark.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DnsResolver:
-    """Resolver that looks up SRV records at the name servers of the system's configuration.
+    """Resolver that looks up SRV records, by default at the name servers of the system's configuration.
 
     Args:
         resolver: replaces the system's configuration. None, the default, reads that configuration.
@@ -36,7 +36,7 @@ class DnsResolver:
         Raises:
             OSError: the look-up failed, for example because no name server responded or none is configured.
         """
-        # Most clients need no look-up, and this import takes longer than importing the rest of the client.
+        # Most clients need no look-up, and this import takes half as long as importing the rest of the client.
         import dns.asyncresolver  # noqa: PLC0415
         from dns.rdtypes.IN.SRV import SRV  # noqa: PLC0415
 

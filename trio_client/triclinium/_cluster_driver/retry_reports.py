@@ -35,7 +35,7 @@ class RetryReports:
         self._watched = watched
 
     def retry(self, action: ReportRetry) -> None:
-        """Report that an operation will be retried."""
+        """Report that an operation will be retried, or that its deadline is earlier than the retry."""
         if self._log.writes(action):
             self._write(action.token, self._log.retry, action)
         self._calls.retried(action)

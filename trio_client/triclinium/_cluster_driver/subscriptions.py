@@ -37,10 +37,10 @@ class TopologyChanges:
         return self
 
     async def __anext__(self) -> TopologyChange:
-        """Wait for an unseen change.
+        """Return an unseen change, and wait for it if necessary.
 
         Raises:
-            StopAsyncIteration: the cluster is closed, or the subscription's block was left.
+            StopAsyncIteration: no change is unseen, and the cluster is closed or the subscription's block was left.
             RuntimeError: the caller is in another trio run.
 
         Cancellation: loses nothing; the next call returns the change.

@@ -22,7 +22,7 @@ ANY_CAS = Cas(0)
 
 
 class CollectionBase:
-    """Driver and keyspace of a collection."""
+    """Base class with the driver and the keyspace of a collection."""
 
     def __init__(self, driver: ClusterDriver, keyspace: Keyspace) -> None:
         self._driver = driver

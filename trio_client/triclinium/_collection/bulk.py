@@ -20,7 +20,7 @@ from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.transcoding.transcoder import Transcoder
 
 CONCURRENCY = 64
-"""Default number of items at the same time."""
+"""Default of ``concurrency``."""
 
 
 class BulkOperations(DocumentOperations):
@@ -32,15 +32,17 @@ class BulkOperations(DocumentOperations):
     Args:
         keys: iterable or asynchronous iterable of keys.
         items: mapping, or iterable or asynchronous iterable of pairs of a key and a value.
-        concurrency: maximum number of items that are in flight, or finished and not taken by the body: 1 to 16,384.
-        errors: ``"raise"``, the default, raises ``BulkFailure`` on leaving the block if the body did not look at the
-            exceptions of all failed operations. ``"collect"`` only records them.
+        concurrency: maximum number of items taken from the source whose outcomes the body has not taken: 1 to 16,384.
+            Default: 64.
+        errors: ``"raise"``, the default, raises ``BulkFailure`` on leaving the block normally if the body did not look
+            at the exceptions of all failed operations. ``"collect"`` only records them.
 
     Raises:
-        TypeError: ``keys`` or ``items`` is no iterable, or is a string or bytes. An item that is not a pair raises it
+        TypeError: ``keys`` or ``items`` is not iterable, or is a string or bytes. An item that is not a pair raises it
             like an exception of the source.
-        InvalidArgumentException: an option is wrong; the source was not read. A wrong key or value is the outcome of
-            its item.
+        RuntimeError: the caller is outside of the cluster's trio run.
+        InvalidArgumentException: an option is wrong; the source was not read. The error of a wrong key or value is the
+            outcome of its item.
     """
 
     def get_many(
@@ -56,7 +58,7 @@ class BulkOperations(DocumentOperations):
         """Read many documents. A missing document is an outcome with DocumentNotFoundException."""
         keyspace, checked = self._keyspace, transcoder_or_json(transcoder)
 
-        def make(key: str) -> Get:  # A partial with a keyword takes 2 % more of a get in bulk.
+        def make(key: str) -> Get:  # A partial with a keyword would add 2 % to a get in bulk.
             return Get(keyspace, key, checked)
 
         operations = Operations(GetResult, make, strategy_for(retry_strategy), parent_span, concurrency, errors)

@@ -13,7 +13,7 @@ from triclinium_core.kv.operation.document_operations import Keyspace
 
 
 class Collection(BulkOperations, SubdocumentOperations, ReplicaOperations, ScanOperations):
-    """Documents under string keys.
+    """Collection of documents under string keys.
 
     Common to all operations:
 
@@ -41,6 +41,7 @@ class Collection(BulkOperations, SubdocumentOperations, ReplicaOperations, ScanO
         FeatureNotAvailableException: the server does not support the requested feature.
         trio.ClosedResourceError: the cluster's block was left.
         CouchbaseException: any other error response. All of the above derive from it, except Trio's own.
+        RuntimeError: the caller is outside of the cluster's trio run.
 
     Under the default strategy, an operation that a lock prevents is retried until the lock ends or the timeout passes.
     After the timeout, the operation raises UnambiguousTimeoutException. DocumentLockedException occurs with strategies
@@ -61,8 +62,8 @@ class Collection(BulkOperations, SubdocumentOperations, ReplicaOperations, ScanO
     Every coroutine is a checkpoint, even when it raises one of these exceptions.
 
     Cancellation: a cancellation that is pending at the call takes effect before anything is sent. A later cancellation
-    abandons only the operation: the connection stays, and a write may have been applied; ``fail_after`` reports
-    such writes.
+    abandons only the operation: the connection stays, and a write may have been or may still be applied;
+    ``fail_after`` reports such writes.
 
     Source: SDK-RFC 0053.
     """

@@ -377,7 +377,7 @@ def _get_that_may_miss(keyspace: Keyspace, key: str, transcoder: Transcoder) -> 
 
 
 def check_kept_expiry(expiry: Duration | datetime | None, *, preserve_expiry: bool) -> None:
-    """Refuse the expiry of a replacement that keeps the old one.
+    """Refuse ``expiry`` together with ``preserve_expiry``.
 
     Raises:
         InvalidArgumentException: both are given, or ``preserve_expiry`` is not a bool.

@@ -31,7 +31,7 @@ R = TypeVar("R")
 
 
 class FanOutTasks:
-    """Tasks of one call, until it is over or its block is left."""
+    """Tasks of one call, until the call is over or its block is left."""
 
     def __init__(
         self, driver: ClusterDriver, fan_out: FanOut[object], strategy: AnyRetryStrategy | None, wrapping: Wrapping

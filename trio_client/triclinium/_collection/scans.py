@@ -24,8 +24,8 @@ class ScanResults(FanOutResults[ScanResult]):
     """Documents that a scan finds, in no particular order: ``async for item in results``.
 
     The first read starts the scan. Then at most one page of each scanned vbucket is ready, and the scan requests the
-    next page after the previous one was read. Several tasks may read from the iterator; each document goes to one of
-    them. After its block, reading raises ``trio.ClosedResourceError``.
+    next page once reading of the previous one begins. Several tasks may read from the iterator; each document goes to
+    one of them. After its block, reading raises ``trio.ClosedResourceError``.
     """
 
     def __init__(self, scan: ScanMachine, tasks: FanOutTasks) -> None:
@@ -59,17 +59,18 @@ class ScanOperations(CollectionBase):
                 async for item in found:
                     print(item.id, item.content)
 
-        Each vbucket is scanned separately, in its state at the start of its scan. A scan is for few callers that read
-        many documents: for known ids, ``get`` is faster; for frequent searches, use an index. During the block, the
-        scan survives the failure of a node or the move of a vbucket: it continues after the last document. A sample
-        cannot continue, and has fewer documents then.
+        Each vbucket is scanned separately, in its state at the start of its scan. ``TimeoutOptions.kv_scan`` limits
+        each request, not the scan. A scan is for few callers that read many documents: for known ids, ``get`` is
+        faster; for frequent searches, use an index. After the failure of a node or the move of a vbucket, the scan
+        continues after the last document, up to ten times without a further document. A sample cannot continue, and may
+        have fewer documents then.
 
         Args:
             scan_type: a range of ids, a prefix, or a sample.
             ids_only: whether to return only ids, without the content, the CAS and the expiry of the documents.
             consistent_with: mutations that the scan must include: a ``MutationState``, or tokens. None, the default,
                 requires none.
-            concurrency: number of vbuckets to scan at the same time. Default: 1.
+            concurrency: number of vbuckets to scan at the same time, 1 to 1,024. Default: 1.
             batch_item_limit: maximum number of documents in one page; 0 for the maximum of the client, 8,192. Default:
                 50.
             batch_byte_limit: maximum number of bytes in one page, which the last document may exceed; 0 for no limit.

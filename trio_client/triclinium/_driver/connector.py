@@ -103,7 +103,7 @@ async def _open_tcp(host: str, port: int) -> trio.SocketStream:
     try:
         return await trio.open_tcp_stream(host, port)
     except (ValueError, OverflowError) as error:
-        # For example, a name with an empty label or a zero byte fails before a look-up.
+        # For example, a name with an empty label fails before a look-up.
         raise trio.socket.gaierror(trio.socket.EAI_NONAME, f"{host!r} is not a host name: {error}") from error
 
 

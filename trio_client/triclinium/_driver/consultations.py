@@ -97,7 +97,7 @@ async def _outcome(question: Callable[[], Awaitable[T]]) -> tuple[T | None, Exce
     except Exception as error:
         return None, error
     except BaseExceptionGroup as group:
-        # The call was cancelled and also raised errors. Drop the errors, because no caller waits for them.
+        # The call was cancelled, or ends the program, and also raised errors. Drop these: no caller waits for them.
         _, rest = group.split(Exception)
         assert rest is not None, "a group that contains only Exceptions is an Exception"
         raise rest from None

@@ -30,10 +30,10 @@ class BucketManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Create a bucket, and wait until all its nodes are healthy and can store documents.
+        """Create a bucket, and wait until each of its key-value nodes has opened it.
 
-        For a memcached bucket, or if the user may create buckets but not use them, the method waits only until the
-        nodes are healthy.
+        The method first waits about 10 s at most until all nodes are healthy. For a memcached bucket, or if the user
+        may create buckets but not use them, it waits only until the nodes are healthy.
 
         Args:
             settings: ``CreateBucketSettings`` to choose the conflict resolution.

@@ -122,7 +122,7 @@ class _Call(Generic[R]):
         return await self._driver.perform(object, _as_it_is, strategy, parent, step)
 
     def _last_words(self, report: Report, timeout: float | None) -> errors.TimeoutException | None:
-        """Return the timeout error of an abandoned call; None if the call has submitted nothing."""
+        """Return the timeout error of an abandoned call; None if nothing was submitted or the step's error suffices."""
         given_up = report.operations[-1] if report.operations else None
         if given_up is None and not self._is_answered:
             return None

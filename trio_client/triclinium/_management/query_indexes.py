@@ -98,7 +98,7 @@ class QueryIndexManager(Manager):
         """Create an index of the ids of all documents, and wait until it is built, unless it is deferred.
 
         Args:
-            index_name: default: ``#primary``.
+            index_name: name of the index. Default: ``#primary``.
             ignore_if_exists: whether to succeed if an index of that name exists.
             num_replicas: number of replicas, in addition to the index itself; None for the server's default.
             deferred: whether ``build_deferred_indexes`` builds it later; None for the server's default.
@@ -159,7 +159,7 @@ class QueryIndexManager(Manager):
         """Remove the primary index.
 
         Args:
-            index_name: default: ``#primary``.
+            index_name: name of the index. Default: ``#primary``.
             ignore_if_not_exists: whether to succeed if the index does not exist.
 
         Raises:
@@ -191,7 +191,7 @@ class QueryIndexManager(Manager):
             watch_primary: whether to wait for the primary index too, whatever its name is.
 
         Raises:
-            IndexNotFoundException: a name has no index, or its index was dropped meanwhile.
+            IndexNotFoundException: an awaited index does not exist, or was dropped meanwhile.
             InvalidArgumentException: a name is not valid, or there is nothing to wait for.
 
         Cancellation: harmless.
@@ -211,7 +211,10 @@ class QueryIndexManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> Sequence[str]:
-        """Start to build all deferred indexes, and return their names. ``watch_indexes`` waits for them."""
+        """Start to build the deferred indexes of the default collection, and return their names.
+
+        ``watch_indexes`` waits for them.
+        """
         return await carry_out(
             self._driver,
             lambda: steps.build_deferred_indexes(IndexKeyspace(bucket_name)),
@@ -294,7 +297,7 @@ class CollectionQueryIndexManager(Manager):
         """Create an index of the ids of all documents, and wait until it is built, unless it is deferred.
 
         Args:
-            index_name: default: ``#primary``.
+            index_name: name of the index. Default: ``#primary``.
             ignore_if_exists: whether to succeed if an index of that name exists.
             num_replicas: number of replicas, in addition to the index itself; None for the server's default.
             deferred: whether ``build_deferred_indexes`` builds it later; None for the server's default.
@@ -352,7 +355,7 @@ class CollectionQueryIndexManager(Manager):
         """Remove the primary index.
 
         Args:
-            index_name: default: ``#primary``.
+            index_name: name of the index. Default: ``#primary``.
             ignore_if_not_exists: whether to succeed if the index does not exist.
 
         Raises:
@@ -383,7 +386,7 @@ class CollectionQueryIndexManager(Manager):
             watch_primary: whether to wait for the primary index too, whatever its name is.
 
         Raises:
-            IndexNotFoundException: a name has no index, or its index was dropped meanwhile.
+            IndexNotFoundException: an awaited index does not exist, or was dropped meanwhile.
             InvalidArgumentException: a name is not valid, or there is nothing to wait for.
 
         Cancellation: harmless.
@@ -399,7 +402,10 @@ class CollectionQueryIndexManager(Manager):
     async def build_deferred_indexes(
         self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> Sequence[str]:
-        """Start to build all deferred indexes, and return their names. ``watch_indexes`` waits for them."""
+        """Start to build all deferred indexes of the collection, and return their names.
+
+        ``watch_indexes`` waits for them.
+        """
         return await carry_out(
             self._driver,
             lambda: steps.build_deferred_indexes(self._on),

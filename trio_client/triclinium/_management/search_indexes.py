@@ -71,6 +71,7 @@ class SearchIndexManager(Manager):
         The server builds the index afterwards; see ``get_indexed_documents_count``.
 
         Raises:
+            InvalidArgumentException: ``index`` has ``unknown`` parameters, which an update would lose.
             IndexExistsException: an index of that name exists, and ``index`` has no ``uuid``.
             FeatureNotAvailableException: the index has vectors, which the cluster does not support.
             EncodingFailureException: the parameters of the index cannot be encoded as JSON.

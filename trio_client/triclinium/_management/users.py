@@ -62,8 +62,8 @@ class UserManager(Manager):
         The password changes only if ``user`` has one; a new local user needs a password.
 
         Raises:
-            InvalidArgumentException: a role or a group does not exist, the server refuses the password, or an external
-                user has a password.
+            InvalidArgumentException: a role or a group does not exist, the server refuses the password, an external
+                user has a password, or ``user`` has ``unknown`` parts, which an update would lose.
         """
         await self._driver.perform(Acknowledged, users.UpsertUser, retry_strategy, parent_span, user, domain)
 
@@ -137,7 +137,8 @@ class UserManager(Manager):
         """Create a group, or change an existing one.
 
         Raises:
-            InvalidArgumentException: a role does not exist.
+            InvalidArgumentException: a role does not exist, or ``group`` has ``unknown`` parts, which an update would
+                lose.
         """
         await self._driver.perform(Acknowledged, users.UpsertGroup, retry_strategy, parent_span, group)
 

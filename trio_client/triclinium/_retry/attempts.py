@@ -26,8 +26,8 @@ def attempts(
 ) -> Attempts:
     """Return an async iterator over attempts. Put the code to retry inside ``with attempt:``.
 
-    The ``with`` block suppresses an error that is to be retried, and the loop continues with the next attempt when
-    ``strategy`` permits it. Any other error, and the error of the last attempt, leaves the loop unchanged. A block
+    The ``with`` block suppresses a retryable error if ``strategy`` permits another attempt, with which the loop
+    continues after the backoff. Any other error, and the error of the last attempt, leaves the loop unchanged. A block
     without an error is a success and ends the loop, also by ``return`` or ``break``. Code after the block also runs
     after suppressed errors.
 
@@ -162,7 +162,8 @@ class Attempts:
             raise StopAsyncIteration
         else:
             raise ArgumentError(
-                f"attempt {self._call.number}: {self._standing}; write `with attempt:` around the code to retry",
+                f"attempt {self._call.number}: {self._standing}; write `with attempt:` or "
+                "`async with attempt:` around the code to retry",
                 parameter="attempt",
             )
         self._attempt = Attempt(self._terms, self._call)

@@ -1,4 +1,4 @@
-"""Driver of the retries of ``retry``, ``retried`` and ``attempts``: it calls the machine, sleeps and reports."""
+"""Driver of retries, also those of HTTP transports: it calls the strategy and the machine, sleeps and reports."""
 
 from __future__ import annotations
 
@@ -59,6 +59,8 @@ async def call(
 
 def _is_of_the_call(error: Exception, made: object) -> bool:
     """Return whether the error is a caller's mistake: wrong arguments, or a result that cannot be awaited.
+
+    Add a note to the error of such a mistake.
 
     Args:
         made: result of the function; None if it raised. An awaitable result may raise TypeError itself, whether it is
@@ -199,7 +201,7 @@ class RetriedCall:
         self.end(None)
 
     def end(self, error: BaseException | None) -> None:
-        """End the call: release the errors of its attempts, and end its span. A second call is harmless.
+        """End the call: release the errors of its attempts, and end its span. Ending it again is harmless.
 
         Args:
             error: exception that the caller gets; None for a result.
@@ -210,7 +212,7 @@ class RetriedCall:
             self._machine.forget_errors()
 
     def abandon(self) -> None:
-        """Return to the strategy the token of the next attempt, which will not be made."""
+        """Release the token of the next attempt, which will not be made, if the strategy has a sync ``abandon``."""
         self.is_due = False
         self._terms.abandon(self._token)
 

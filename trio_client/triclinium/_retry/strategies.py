@@ -55,17 +55,18 @@ def _values() -> Mapping[str, object]:
 class StandardRetryStrategy(CoreStandardRetryStrategy):
     """Strategy that retries everything that is safe to retry, up to ``max_attempts`` and while the quota lasts.
 
-    When a service is down, all its clients together send it little more than first attempts. Share one strategy among
-    all calls to a service.
+    When a service is down, all clients with this strategy together send it little more than first attempts. Share one
+    strategy among all calls to a service.
 
     Args:
         rng: source of randomness for the backoffs; a new generator if None.
         max_attempts: attempts of one call, including the first; 0 means 1, because the first is never refused. Default:
             that of ``numbers``.
-        numbers: costs, backoffs, and defaults of the other arguments.
-        quota_capacity: initial quota of each scope; 0 permits no retry at all. Default: that of ``numbers``.
-        clamp_retry_after: whether a server's ``retry_after`` lengthens a backoff by at most 5 s. Otherwise a retry
-            waits as long as the server requests.
+        numbers: costs, backoffs, and defaults of the other arguments. Default: ``AwsRetryNumbers.OF_2026``.
+        quota_capacity: initial and maximum quota of each scope; 0 permits no retry at all. Default: that of
+            ``numbers``.
+        clamp_retry_after: whether a server's ``retry_after`` lengthens a backoff by at most 5 s. With False, the
+            default, a retry waits at least as long as the server requests.
         backoff: replaces the backoff of ``numbers``, which is the default.
         throttling_backoff: replaces the backoff of ``numbers`` after throttling errors, which is the default.
 
@@ -104,7 +105,7 @@ class SimpleRetryStrategy(CoreSimpleRetryStrategy):
         rng: source of randomness for the backoff; a new generator if None.
         max_attempts: attempts of one call, including the first; 0 means 1, because the first is never refused.
             Default: 5.
-        backoff: default: 25 ms, doubled up to 20 s, half of it random.
+        backoff: delays before retries. Default: 25 ms, doubled up to 20 s, half of it random.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.

@@ -25,15 +25,15 @@ from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, Reque
 ATTEMPT = "attempt"
 """Name of the span of one attempt."""
 CALL_DURATION = "triclinium.call.duration"
-"""Metric of complete calls, including all attempts and delays."""
+"""Metric: durations of complete calls, including all attempts and delays."""
 CALL_NAME = "triclinium.call.name"
 """Tag of ``CALL_DURATION``: the name of the call's span."""
 ATTEMPTS = "triclinium.retry.attempts"
-"""Number of attempts of a call."""
+"""Attribute of a call's span: the number of its attempts."""
 NUMBER = "triclinium.retry.attempt"
-"""Number of an attempt, beginning with 1."""
+"""Attribute of an attempt's span: its number, beginning with 1."""
 ENDING = "triclinium.retry.ending"
-"""Reason why no other attempt followed: the name of the ``RetryEnding``."""
+"""Attribute of the event of a refused retry: the name of the ``RetryEnding``."""
 
 
 class Tracing:
@@ -128,7 +128,7 @@ class TracedCall:
             self._add_event(REFUSAL, {ENDING: report.ending.name, ERROR: _kind_of(report.error)})
 
     def end(self, error: BaseException | None) -> None:
-        """End all open spans: the call is over, or was left.
+        """End all open spans, and record the duration: the call is over, or was left.
 
         Args:
             error: exception that the caller gets; None for a result.

@@ -1,7 +1,8 @@
 """Hooks that receive reports of retries in a call or a block, and changes that a test makes to retries.
 
-``triclinium.retry`` logs retries at DEBUG, and at INFO the end of a call that is not retried again. The parts of the
-messages are also attributes of the record: ``call``, ``attempt``, ``delay`` in seconds or ``ending``, ``token_scope``.
+``triclinium.retry`` logs retries and their success at DEBUG, and at INFO the end of a call that is not retried again.
+The parts of these messages are also attributes of the record: ``call``, ``attempt``, ``token_scope``, for a retry
+``delay`` in seconds, for such an end ``ending``. The exception of a hook is logged at ERROR.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class TestMode(NamedTuple):
 hooks_of_blocks: ContextVar[Sequence[RetryHook]] = ContextVar("triclinium.watching_retries", default=())
 """Hooks of all surrounding ``watching_retries`` blocks, the outermost first."""
 test_mode: ContextVar[TestMode | None] = ContextVar("triclinium.testing.retries", default=None)
-"""Changes of the innermost ``triclinium.testing.retries`` block."""
+"""Changes of the innermost ``triclinium.testing.retries`` block; None outside of any."""
 
 
 @contextmanager
@@ -62,7 +63,7 @@ def retries(*, attempts: int | None = None, sleeps: bool = False) -> Iterator[No
     Args:
         attempts: maximum number of attempts of one call, even if its strategy permits more; 1 disables retries. None,
             the default, lets the strategy decide.
-        sleeps: whether to sleep before retries. Default: False.
+        sleeps: whether to sleep before attempts. Default: False.
 
     Raises:
         ArgumentError: ``attempts`` is not a whole number of at least 1.
@@ -91,7 +92,7 @@ def call_hooks(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
         try:
             hook(report)
         except Exception:
-            retry_logger.exception("the retry hook %s raised an exception and was skipped", shown(hook))
+            retry_logger.exception("the retry hook %s raised an exception; the call continues", shown(hook))
 
 
 def _log(report: RetryReport) -> None:

@@ -51,11 +51,12 @@ class AnalyticsQueries:
         Args:
             named_parameters: parameters of any name, including names of options. None, the default, adds no parameters.
             row_type: type of a row; ``bytes`` for the JSON text. None, the default, decodes JSON into built-in types.
-            client_context_id: id that logs and the response repeat. Default: a new UUID; each retry appends its number.
+            client_context_id: id that logs and the response repeat. Default: a new UUID, with a suffix in each retry.
 
         Raises:
             InvalidArgumentException: an argument is wrong.
             EncodingFailureException: a parameter cannot be encoded as JSON.
+            CouchbaseException: on entering, the reason why no rows arrive, such as CompilationFailureException.
 
         Cancellation: the query is abandoned and its connection closed, so that the service stops working on it. A query
         that is not ``readonly`` may have been applied.

@@ -64,11 +64,12 @@ class Queries:
         Args:
             named_parameters: parameters of any name, including names of options. None, the default, adds no parameters.
             row_type: type of a row; ``bytes`` for the JSON text. None, the default, decodes JSON into built-in types.
-            client_context_id: id that logs and the response repeat. Default: a new UUID; each retry appends its number.
+            client_context_id: id that logs and the response repeat. Default: a new UUID, with a suffix in each retry.
 
         Raises:
             InvalidArgumentException: an argument is wrong.
             EncodingFailureException: a parameter cannot be encoded as JSON.
+            CouchbaseException: on entering, the reason why no rows arrive, such as ParsingFailureException.
 
         Cancellation: abandons the query and closes its connection. A query without ``readonly`` may have been applied.
         """

@@ -38,7 +38,7 @@ UNDECODABLE = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
 
 
 class RowsNotReadError(RuntimeError):
-    """Request for the metadata before all rows were read; the metadata follows the last row."""
+    """Error of a request for the metadata before all rows were read; the metadata follows the last row."""
 
     # Tracebacks show this module; users import the class from it.
     __module__ = "triclinium.errors"
@@ -169,7 +169,9 @@ class RowResult(Generic[MetaData, Row]):
         if self._position < len(opened.rows) or opened.result is not None:
             await trio.lowlevel.checkpoint()
         elif opened.is_over:
-            raise trio.ClosedResourceError("no more rows are available: an earlier call failed or was cancelled")
+            raise trio.ClosedResourceError(
+                "no more rows are available: an earlier call failed or was cancelled; send the request again"
+            )
         else:
             try:
                 with trio.CancelScope() as self._wait:
@@ -183,7 +185,9 @@ class RowResult(Generic[MetaData, Row]):
             # The block was left after the rows had arrived, too late to cancel the wait.
             self._driver.close_rows(opened)
             opened.rows = ()
-            raise trio.ClosedResourceError("the block was left while this call waited for rows")
+            raise trio.ClosedResourceError(
+                "the block was left while this call waited for rows; read its rows inside it"
+            )
         return self._position < len(opened.rows)
 
     def _choose_decoder(self) -> None:

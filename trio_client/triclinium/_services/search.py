@@ -78,6 +78,7 @@ class Searches:
         Raises:
             InvalidArgumentException: an argument is wrong.
             EncodingFailureException: ``raw`` cannot be encoded as JSON.
+            CouchbaseException: on entering, the reason why no rows arrive, such as IndexNotFoundException.
 
         Cancellation: the search is abandoned and its connection closed, so that the service stops working on it.
         """

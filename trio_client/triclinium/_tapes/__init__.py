@@ -1,1 +1,1 @@
-"""Tapes of a client: options, files, and what writes them."""
+"""Tapes of a client: options, files and their writers."""

@@ -24,9 +24,9 @@ from triclinium_core.decision_tape.recorder import DecisionRecorder, Fact
 from triclinium_core.errors import CouchbaseException
 
 GATHERED_SECONDS = 0.1
-"""Time for which facts are gathered before they are written together."""
+"""Time in seconds for which facts are gathered before they are written together."""
 LAST_SECONDS = 2.0
-"""Maximum time that the end of a cluster waits for its last facts, or for an automatic file, to be written."""
+"""Maximum time in seconds that the end of a cluster waits for its last facts, or for an automatic file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class DecisionRecording(Recording):
         """Number in the name of the newest automatic file."""
 
     def start(self, nursery: trio.Nursery) -> None:
-        """Start the background tasks."""
+        """Start the writer of the file, or the task that saves the ring at a signal."""
         self._nursery = nursery
         self._recorder.now = trio.current_time()
         if self._file is not None:
@@ -83,7 +83,7 @@ class DecisionRecording(Recording):
 
     @trio.lowlevel.enable_ki_protection
     async def _run_writer(self, writer: FileWriter) -> None:
-        """Write a file until the cluster is closed."""
+        """Run the writer of the tape's file until the cluster is closed."""
         writer.start()
         try:
             await trio.sleep_forever()
@@ -134,7 +134,7 @@ class DecisionRecording(Recording):
         await trio.to_thread.run_sync(write, abandon_on_cancel=is_automatic, limiter=self._limiter)
 
     def failed(self, error: CouchbaseException) -> None:
-        """Save the ring if the tape names the class of an error that leaves a call."""
+        """Save the ring in the background if the tape names the class of an error that leaves a call."""
         triggers = self._triggers
         if triggers is not None and self._saved < triggers.files_max and isinstance(error, triggers.errors):
             self._nursery.start_soon(self._save_next, triggers)
@@ -178,7 +178,7 @@ class DecisionRecording(Recording):
                 if limit.cancelled_caught:
                     self._warn(f"the decision tape is not saved to {path} yet: the disk is slow")
             except FileExistsError:
-                # Another cluster wrote it, or an earlier program: in a container, all have the same process id.
+                # Another cluster wrote it, or an earlier program: in a container, all may have the same process id.
                 continue
             except OSError as error:
                 self._warn(f"the decision tape was not saved to {path}: {error.strerror}")
@@ -188,8 +188,8 @@ class DecisionRecording(Recording):
 class FileWriter(threading.Thread):
     """Thread that writes the facts of a recorder to a file.
 
-    It is a thread of its own, not one of Trio's for each write: writing then needs neither a task nor Trio's clock,
-    which a test may set.
+    It replaces one of Trio's threads for each write: writing then needs neither a task nor Trio's clock, which a test
+    may set.
     """
 
     def __init__(self, file: TapeFile, recorder: DecisionRecorder, warn: Callable[[str], None]) -> None:

@@ -28,11 +28,11 @@ _REFUSED_SIGNALS = {"SIGINT", "SIGKILL", "SIGSTOP", "SIGSEGV", "SIGFPE", "SIGILL
 class DecisionTape(Tape):
     """Tape of a cluster's operations, connections and maps, with every retry decision, for ``open_cluster(tape=…)``.
 
-    The tape has an allow-list of facts. It never has a key, a value, a statement, a parameter, a path, a user name, a
-    credential or a text of a server. ``triclinium replay`` and ``triclinium timeline`` read it.
+    The tape has only facts of an allow-list. It never has a key, a value, a statement, a parameter, a path, a user
+    name, a credential or a text of a server. ``triclinium replay`` and ``triclinium timeline`` read it.
 
-    The client writes everything to ``path``, in a thread, until the file is full. Only its owner can read the file. A
-    slow disk loses facts, and a full disk ends the tape; neither affects a call. Its last line states how many facts
+    The client writes these facts to ``path``, in a thread, until the file is full. Only its owner can read the file. A
+    slow disk loses facts, and a full disk ends the tape; neither affects a call. The last line states how many facts
     were lost. A tape without that line was cut off, for example by a crash. A file is for one client at a time.
 
     Args:
@@ -73,13 +73,15 @@ class DecisionTape(Tape):
         names: bool = True,
         pseudonyms: bool = False,
     ) -> DecisionTape:
-        """Return a tape that keeps the newest facts in memory until ``Cluster.save_tape`` saves them.
+        """Return a tape that keeps the newest facts in memory; ``Cluster.save_tape`` saves them.
 
         With a ``folder``, the client also saves the ring at a signal, or when a call fails with one of some errors. The
-        files are ``triclinium-PID-1.tape``, ``-2`` and so on; existing files are skipped. A failure to save is logged as a WARNING.
+        files are ``triclinium-PID-1.tape``, ``-2`` and so on; existing files are skipped. A failure to save is logged
+        as a WARNING.
 
         Args:
-            events: maximum number of facts. An operation with all its attempts is one fact. Default: 10,000.
+            events: maximum number of facts, 1 to 1,000,000. An operation with all its attempts is one fact. Default:
+                10,000.
             folder: existing folder of the automatic files. None, the default, for none.
             on_signal: signal at which to save, such as ``signal.SIGUSR1``. Each cluster with this signal saves its own
                 ring. Only the program's main thread can open such a cluster. Default: None.
@@ -97,7 +99,7 @@ class DecisionTape(Tape):
         if folder is None:
             if on_signal is not None or errors:
                 raise InvalidArgumentException(
-                    "folder=None must be a folder if the ring is saved automatically", parameter="folder"
+                    "folder=None must be a folder if on_signal or on_errors saves the ring", parameter="folder"
                 )
             return tape
         place = path_of(folder, "folder")
@@ -124,7 +126,8 @@ class DecisionTape(Tape):
             file = None if self.path is None else TapeFile(self.path, size_max=self.size_max)
         except OSError as error:
             raise InvalidArgumentException(
-                f"tape={self!r} cannot be created: {error.strerror}; name a file in an existing folder",
+                f"tape={self!r} cannot be created: {error.strerror}; name a regular file in an existing, "
+                "writable folder",
                 parameter="tape",
             ) from error
         return DecisionRecording(machine, recorder, file=file, triggers=self.triggers, warn=warn)

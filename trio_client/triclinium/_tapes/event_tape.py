@@ -22,9 +22,9 @@ from triclinium_core.retry.backoff import Random
 class EventTape(Tape):
     """Exact tape of a client in a new file. ``triclinium replay`` repeats the complete client from it.
 
-    Treat the file as a core dump: it contains documents, keys, statements and credentials. Its mode is 0600. The client
-    creates it when it is opened, and never overwrites a file. Each event is written before the client continues. If
-    that fails, the tape ends with the last complete event, the logger ``triclinium.tape`` has one WARNING, and the
+    Treat the file as a core dump: it contains documents, keys, statements and credentials. Its mode is 0600. The call
+    of ``open_cluster`` creates it, and never overwrites a file. Each event is written before the client acts on it. If
+    that fails, the tape ends with the last complete event, the logger ``triclinium.tape`` logs one WARNING, and the
     client continues without a tape.
 
     Pass the tape to ``open_cluster`` as ``tape``. A tape is for one client.
@@ -65,7 +65,8 @@ class EventTape(Tape):
             file = EventFile(self.path, warn)
         except (OSError, ValueError) as error:
             raise errors.InvalidArgumentException(
-                f"tape={self!r} cannot be created: {error}; name a file that does not exist", parameter="tape"
+                f"tape={self!r} cannot be created: {error}; name a new file in an existing, writable folder",
+                parameter="tape",
             ) from error
         try:
             machine = RecordedMachine(options, rng=rng, write=file.write)

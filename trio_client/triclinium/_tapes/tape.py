@@ -1,4 +1,4 @@
-"""Bases of the tapes. A client that records nothing loads no other module of tapes."""
+"""Base classes of tapes and recordings. A client that records nothing loads no other module of tapes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Recording(ABC):
         """Start the background tasks. The driver calls this before the first event."""
 
     def failed(self, error: CouchbaseException) -> None:  # noqa: B027  # not every recording reacts to errors
-        """Take notice of an error that leaves a call."""
+        """React to an error that leaves a call."""
 
     @abstractmethod
     def close(self) -> None:
@@ -65,7 +65,7 @@ class Tape(ABC):
     """Tape for the argument ``tape`` of ``open_cluster``: a ``DecisionTape`` or an ``EventTape``."""
 
     make_default: ClassVar[Callable[[ClientOptions], Tape | None] | None] = None
-    """Makes the tape of each client that is opened without one; None for no tape. Only the pytest plugin sets it."""
+    """Maker of the tape of a client that is opened without one; None for no tapes. Only the pytest plugin sets it."""
 
     @abstractmethod
     def record(self, options: ClientOptions, *, rng: Random, warn: Callable[[str], None]) -> Recording:
@@ -91,4 +91,6 @@ def path_of(path: object, parameter: str) -> Path:
             return Path(given)
     except UnicodeEncodeError:
         pass
-    raise InvalidArgumentException(f"{parameter}={shown(path)} must be a path", parameter=parameter)
+    raise InvalidArgumentException(
+        f"{parameter}={shown(path)} must be the path of a file or a folder", parameter=parameter
+    )

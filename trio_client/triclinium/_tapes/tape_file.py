@@ -1,4 +1,4 @@
-"""File of a tape: private, bounded, and with a reserved last line. Its functions block; the client calls them in a thread."""
+"""File of a tape: private, bounded, and with a reserved last line. Writing blocks, so a thread does it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TapeFile:
             raise
 
     def append(self, lines: bytes) -> int:
-        """Append complete lines, or as many as the size of the file permits. Return how many are left.
+        """Append complete lines, or as many as the size of the file permits. Return the number of the other lines.
 
         Raises:
             OSError: the lines could not be written. The file still ends before them.
@@ -88,7 +88,7 @@ class TapeFile:
         """Write the last line over the reserved one, and close the file.
 
         Raises:
-            OSError: the disk failed.
+            OSError: the line cannot be written. The file is closed.
         """
         assert len(end) <= END_SIZE_MAX, "the last line fits into its reserve"
         self.is_finished = True
@@ -108,7 +108,7 @@ def save(path: Path, pieces: Iterable[bytes], *, replace: bool) -> None:
     Raises:
         OSError: the file cannot be written, or exists although ``replace`` is False. Nothing remains of a new file.
     """
-    # Several clusters may save to this path at the same time, each in a thread of its own.
+    # Several clusters may save to this path at the same time, each in its own thread.
     partial = path.parent / f".{path.name}.{os.getpid()}-{get_ident()}.partial" if replace else path
     descriptor = create(partial, replace=replace)
     try:

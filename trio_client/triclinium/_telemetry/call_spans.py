@@ -38,7 +38,7 @@ CANCELLED = "RequestCanceled"
 """``error.type`` of a call whose task was cancelled (SDK-RFC 0058, 2)."""
 
 encoding_call: ContextVar[CallSpans | None] = ContextVar("triclinium.encoding_call", default=None)
-"""Call whose operation is being created; None without a tracer and a meter."""
+"""Call whose operation is being created; None at other times, and without a tracer and a meter."""
 
 
 class CallSpans:
@@ -62,7 +62,7 @@ class CallSpans:
         self._common: Mapping[str, AttributeValue] = {}
         """Attributes of all spans that begin later."""
         self._awaits_labels = False
-        """Whether the call began before the first config, which contains the labels of the cluster."""
+        """Whether the spans still lack the labels of the cluster, which the first config contains."""
         self._late_labels: Mapping[str, str] = {}
         """Labels that arrived after the outer span had begun. A span that ends before they arrive, such as
         the first ``request_encoding``, does not have them."""
@@ -179,7 +179,7 @@ class CallSpans:
             write(report)
 
     def end(self, error: BaseException | None) -> None:
-        """End all open spans: the call is over.
+        """End all open spans, and record the duration: the call is over.
 
         Args:
             error: exception that the caller gets; None for a result.
@@ -189,7 +189,7 @@ class CallSpans:
         self._end(None if error is None else error_type(error), outer_status(error))
 
     def abandon(self, reason: AbandonReason, *, is_ambiguous: bool = False) -> None:
-        """End all open spans: the caller has left.
+        """End all open spans: the caller has left. Record the duration unless the result is no longer needed.
 
         Args:
             is_ambiguous: whether the call may have been or may still be applied.
@@ -227,7 +227,7 @@ class CallSpans:
         self._began_at = None
 
     def _take_labels(self) -> None:
-        """If the first config has arrived, store its labels for spans that begin or end later."""
+        """Store the labels of the first config, if it has arrived, for spans that begin or end later."""
         labels = self._telemetry.cluster_labels()
         if labels is not NO_LABELS:
             self._awaits_labels, self._late_labels = False, labels

@@ -90,7 +90,7 @@ class Calls:
             call.in_span(write, report)
 
     def encoding(self, token: Token) -> Callable[[Callable[[], T]], tuple[T, float]]:
-        """Return a function that encodes the payload of an attempt inside a span, and returns it with the duration."""
+        """Return a function that encodes a payload, in a span if the call has one, and returns it with the seconds."""
 
         def encoded(encode: Callable[[], T]) -> tuple[T, float]:
             call, began_at = self.open.get(token), trio.current_time()

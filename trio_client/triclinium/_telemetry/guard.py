@@ -25,7 +25,7 @@ class CurrentSpan(RequestSpan, Protocol):
 
 
 class Guard:
-    """Caller of a user's methods. It logs the first exception that a method raises, and ignores all later ones.
+    """Caller of a user's methods. It logs the first exception that any of them raises, and ignores all later ones.
 
     Args:
         subject: the tracer or the meter, which the log names.
@@ -49,7 +49,7 @@ class Guard:
             if not self._has_failed:
                 self._has_failed = True
                 logger.exception(
-                    "%s failed; operations continue without it, and its further failures are not logged",
+                    "%s failed; the operation continues, and further failures are not logged",
                     shown(self._subject),
                 )
             return None

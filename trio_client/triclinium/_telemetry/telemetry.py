@@ -25,7 +25,7 @@ class Telemetry:
         self, tracer: RequestTracer | None, meter: Meter | None, cluster_labels: Callable[[], Mapping[str, str]]
     ) -> None:
         self.traces: bool = tracer is not None
-        """Whether attempts are to be reported."""
+        """Whether there is a tracer, for which the machine must report attempts."""
         self.cluster_labels: Callable[[], Mapping[str, str]] = cluster_labels
         self._tracer = tracer
         self._meter = meter
@@ -46,7 +46,7 @@ class Telemetry:
     def begin_child(
         self, name: str, outer: RequestSpan | None, attributes: Mapping[str, AttributeValue]
     ) -> RequestSpan | None:
-        """Return a new child span of ``outer``, or None without an outer span."""
+        """Return a new child span of ``outer``; None without an outer span, or if the tracer failed."""
         return self.begin_span(name, outer, attributes) if outer is not None else None
 
     def set_attributes(self, span: RequestSpan | None, attributes: Mapping[str, AttributeValue]) -> None:

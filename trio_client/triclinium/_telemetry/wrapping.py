@@ -35,7 +35,7 @@ class Wrapping(NamedTuple):
     about: Mapping[str, AttributeValue]
 
     def begin(self, telemetry: Telemetry | None, *, is_measured: bool = False) -> CallSpans | None:
-        """Begin the span of the call and return it; None without a tracer and a meter.
+        """Begin the span of the call, and return the call's spans; None without a tracer and a meter.
 
         Args:
             is_measured: whether the meter records the call; otherwise it records each of its operations.
@@ -50,7 +50,7 @@ class Wrapping(NamedTuple):
     async def around(self, telemetry: Telemetry | None) -> AsyncIterator[RequestSpan | None]:
         """Begin the span of the call, yield it as the parent of the operations, and end it after the block.
 
-        Entering is a checkpoint only if it raises.
+        Without a tracer and a meter, yield the call's parent. Entering is a checkpoint only if it raises.
 
         Raises:
             InvalidArgumentException: the parent is not a span.

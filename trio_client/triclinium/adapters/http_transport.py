@@ -146,11 +146,11 @@ async def _let_go(response: _Response, error: BaseException) -> None:
 class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
     """Transport that sends requests through another transport, and retries if this is safe and the strategy permits it.
 
-    By default, the transport retries idempotent requests after 408, 425, 429, 502, 503 and 504 and after failures of
-    the wrapped transport, and any request of which nothing was sent. It sends a body that is a stream or a form with
-    files only once; to make it repeatable, read it into memory first (``await request.aread()``). The transport does
-    not retry an error while the body of a response is read. The reader can, with :py:func:`triclinium.retry` around the
-    request.
+    By default, the transport retries idempotent requests after 408, 425, 429, 502, 503 and 504 and after timeouts and
+    network failures of the wrapped transport, and any request of which nothing was sent. It sends a body that is a
+    stream or a form with files only once; to make it repeatable, read it into memory first with
+    ``await request.aread()``. The transport does not retry an error while the body of a response is read. The reader
+    can, with :py:func:`triclinium.retry` around the request.
 
     The result is that of the library without retries: the last response, whatever its status, or the last error. The
     attempts are in ``response.extensions["triclinium_attempts"]`` or ``triclinium.retries.attempts_of(error)``. If the
@@ -275,7 +275,8 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
             await _let_go(response, error)
             raise
         try:
-            # Close it unread: its body may be endless. Another connection costs little, and may reach another server.
+            # Close the response unread: its body may be endless. Another connection costs little, and may reach
+            # another server.
             await _let_go(response, answer)
         except BaseException:
             call.abandon()

@@ -39,14 +39,14 @@ async def open_fake_cluster(
     tests, that order is reproducible, too.
 
     Args:
-        nodes: number of nodes, with ports two apart, or host and port of each. Default: 1.
+        nodes: number of nodes, 1 to 128, with ports two apart, or host and port of each. Default: 1.
         buckets: names of the buckets; default: those of ``options``.
         replicas: number of replicas of each vbucket, 0 to 3; default: that of ``options``.
         options: options of each node. The nodes' wall clock starts at their ``wall_seconds_at_zero``, not at the
             current time. This matters for an expiry of more than 30 days, which is sent as Unix time. Default:
             ``FakeNodeOptions()``.
-        piece_sizes: sizes in bytes of the pieces that both sides receive, used in turn; None to receive the data as it
-            was sent.
+        piece_sizes: maximum sizes in bytes of the pieces that both sides receive, used in turn; None, the default, for
+            no limit.
         seed: seed of faults with a probability, at least 0. Default: 0.
 
     Raises:

@@ -52,7 +52,7 @@ class MemoryStream(trio.abc.HalfCloseableStream):
         await self.send_all(b"")
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Return received bytes, up to the next piece size, or wait for some."""
+        """Return received bytes, up to the next piece size, or wait for some; empty at the end of the stream."""
         if max_bytes is not None and index(max_bytes) < 1:
             raise ValueError(f"max_bytes={max_bytes} must be at least 1")
         with self._receiver:

@@ -90,7 +90,7 @@ class NodeServer:
     def __init__(self, nodes: FakeNodes | FakeNode) -> None:
         self.nodes: FakeNodes = nodes if isinstance(nodes, FakeNodes) else FakeNodes.around(nodes)
         self.started: trio.Event = trio.Event()
-        """Set when clients may connect."""
+        """Event that is set when clients may connect."""
         self._nursery: trio.Nursery
         self._scope = trio.CancelScope(shield=True)
         self._alarm = trio.CancelScope()
@@ -206,7 +206,7 @@ class NodeServer:
             pass
 
     async def _write(self, client: _ServedClient, connection: trio.CancelScope) -> None:
-        """Write the node's responses. If the client has disconnected, process its earlier data without writing.
+        """Write the node's responses. If a KV client has disconnected, process its earlier requests without writing.
 
         A service handles one request at a time, and stops generating a response that is not read.
         """
@@ -278,7 +278,7 @@ async def end_sending(stream: trio.abc.Stream) -> None:
 
 
 async def close_forcefully(stream: trio.abc.AsyncResource) -> None:
-    """Close ``stream`` immediately, and ignore its errors."""
+    """Close ``stream`` immediately, even if it is broken."""
     try:
         await trio.aclose_forcefully(stream)
     except trio.BrokenResourceError:

@@ -49,7 +49,7 @@ async def open_tcp_cluster(
 
     Args:
         node: a node, or all nodes of a cluster; None for new nodes with default options.
-        nodes: number of new nodes. Default: 1.
+        nodes: number of new nodes, 1 to 128. Default: 1.
         buckets: names of the buckets of new nodes. None, the default, is the bucket of ``FakeNodeOptions``.
         replicas: number of replicas of each vbucket, 0 to 3, for new nodes. Default: 0.
         host: address to listen on, 127.0.0.1 (the default) or ::1; the configs list new nodes under it.

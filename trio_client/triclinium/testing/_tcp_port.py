@@ -81,7 +81,7 @@ class TcpPort:
         try:
             if self._reserved is None:
                 self._reserved = _bound(self._family, self._address)
-            # The listener needs the option to be bound again while its old connections are in TIME_WAIT.
+            # With the option, the port can be bound again while its old connections are in TIME_WAIT.
             self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._reserved.listen(BACKLOG)
         except OSError as error:

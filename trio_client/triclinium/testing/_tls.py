@@ -15,7 +15,7 @@ HANDSHAKE_SECONDS = 10.0
 """Time limit of a client's TLS handshake in seconds. A slower client is disconnected."""
 
 LAST_WORDS_SECONDS = 1.0
-"""Time in seconds for which a refused client may read the reason."""
+"""Maximum time in seconds for which a refused client may read the reason."""
 
 TLS_HANDSHAKE = b"\x16"
 """First byte from a client that speaks TLS (RFC 8446 §5.1)."""
@@ -62,7 +62,10 @@ class _NotingContext:
 
 
 async def _let_go(tcp: trio.SocketStream, alert: bytes) -> None:
-    """Send an alert; close when the client has, or after a second. An immediate close could reset the connection."""
+    """Send an alert, and close once the client has closed, or after a second.
+
+    An immediate close could reset the connection.
+    """
     with trio.move_on_after(LAST_WORDS_SECONDS):
         try:
             await tcp.send_all(alert)

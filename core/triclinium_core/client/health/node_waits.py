@@ -51,7 +51,7 @@ class _LateNode:
     """Node whose manifest was requested, and which has not sent a new enough manifest."""
 
     requested_on: int | None = None
-    """Stream of the pending or last answered request; None if the client must send the request again."""
+    """Stream of the pending or last answered request; None before the first request, and when it must be repeated."""
     reported_on: int | None = None
     """Stream of the request whose start was reported to a tracer and whose end was not; None without such a request."""
     answers: int = 0

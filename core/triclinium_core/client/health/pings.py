@@ -74,7 +74,7 @@ class OpenPing:
     endpoints: dict[Endpoint, EndpointPingReport | None] = field(default_factory=dict)
     """Report on each HTTP endpoint; None for an endpoint without a report yet."""
     takes_connections: bool = True
-    """Whether the ping includes connections that are created later. It does until the key-value timeout."""
+    """Whether the ping includes connections that are created later. True until the key-value timeout."""
 
     @property
     def has_kv(self) -> bool:

@@ -192,7 +192,7 @@ class Readiness:
     def _kv_state(self, wait: WaitUntilReady) -> ClusterState:
         routes = self._connections.routes
         if Service.KV not in wait.services:
-            # Without key-value, the wait still needs a connection: its config lists the endpoints of the services.
+            # Without key-value, the wait needs only the endpoints of the services: a topology, or a ready connection.
             is_known = self._pool.knows_topology and not self._credentials_in_doubt(wait)
             return ClusterState.ONLINE if is_known or routes.ready_count(wait.bucket) else ClusterState.OFFLINE
         state = cluster_state(routes.ready_count(wait.bucket), len(routes.all_of(wait.bucket)))

@@ -53,7 +53,7 @@ class ConnectionStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointStatistics:
-    """One HTTP service of one node. It is listed once the client has looked up the service's nodes."""
+    """One HTTP service of one node. It is listed once a request, a ping or a wait has needed the service."""
 
     service: Service
     node: str
@@ -67,8 +67,8 @@ class EndpointStatistics:
     waiting: int = 0
     """Requests queued for a connection."""
     last_error: str | None = None
-    """Reason why the newest attempt to connect failed, or the exception that a decoder raised on the newest response.
-    None after another connection has opened."""
+    """Reason why the newest attempt to connect failed, or the exception that a decoder raised on a response. None once
+    another connection has opened."""
     circuit_breaker: BreakerStatistics | None = None
 
 
@@ -77,7 +77,7 @@ class ClientStatistics:
     """Snapshot of one client."""
 
     connections: tuple[ConnectionStatistics, ...] = ()
-    """Key-value connections."""
+    """Key-value connections, except those to nodes that have left the map."""
     endpoints: tuple[EndpointStatistics, ...] = ()
     """HTTP endpoints."""
     open_operations: int = 0

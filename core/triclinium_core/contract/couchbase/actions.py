@@ -20,7 +20,7 @@ from triclinium_core.telemetry.tracing import AttributeValue
 class LookUpService(msgspec.Struct, frozen=True, gc=False):
     """Look up the SRV records of a name in DNS, then send exactly one ``ServiceLookedUp``, even if the look-up fails.
 
-    The machine waits up to half a second for that event before it opens streams. It also uses a later event.
+    Streams to any node of the cluster wait up to half a second for that event. The machine also uses a later event.
     """
 
     service: str
@@ -102,7 +102,7 @@ class ReportEnd(msgspec.Struct, frozen=True):
 
 
 class ReportRetry(msgspec.Struct, frozen=True):
-    """Log at DEBUG that the client will retry an operation."""
+    """Log at DEBUG that the client grants a retry, even if ``dispatches`` is False because a limit cut the delay."""
 
     token: neutral.Token
     request: RetryRequest

@@ -78,7 +78,7 @@ class ClientDriver(Driver[Event, Action, W, S]):
         self.machine: DrivenClient = machine
         """The machine. Its snapshots may be read; only the driver feeds events."""
         self._handlers |= {
-            # Without targets, the machine uses the name of the service as a host.
+            # By default, look up nothing: without targets, the machine connects to the host of the connection string.
             LookUpService: lambda action: self.feed(ServiceLookedUp(action.service)),
             RowsReceived: lambda action: self.settle(action.token, action, is_last=False),
             CompleteOperation: lambda action: self.settle(action.token, action.result),
@@ -108,7 +108,7 @@ class ClientDriver(Driver[Event, Action, W, S]):
             ClosedError: the driver is closed.
         """
         if self.is_ended:
-            raise ClosedError("the client is closed, and the authenticator was not set")
+            raise ClosedError("the client was closed or has failed, so the authenticator was not set")
         self.machine.check_authenticator(authenticator)
         self.feed(AuthenticatorChanged(authenticator, self.make_nonce()))
 

@@ -123,7 +123,7 @@ class OperationAbandoned(msgspec.Struct, frozen=True):
     token: neutral.Token
     fault: DecoderFault | None = None
     """Defect of a decoder that failed on the rows of the request; None if no decoder failed. With a defect, the machine
-    closes the connection on which the rows arrived."""
+    closes the connection on which the rows arrived, unless the connection carries another request."""
     reason: AbandonReason = AbandonReason.CANCELLED
 
 
@@ -153,7 +153,8 @@ class ServiceLookedUp(msgspec.Struct, frozen=True, gc=False):
         for target in self.targets:
             if not isinstance(target, tuple) or list(map(type, target)) != [str, int]:
                 raise errors.InvalidArgumentException(
-                    f"targets contains {target!r}, which is not a pair of host and port", parameter="targets"
+                    f"targets contains {target!r}, which is not a pair of a host as a string and a port as an integer",
+                    parameter="targets",
                 )
 
 

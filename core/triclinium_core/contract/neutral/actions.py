@@ -145,11 +145,12 @@ class ReportLevel(Enum):
 class ReportConnection(msgspec.Struct, frozen=True, gc=False):
     """Log an event of a connection or of an attempt to connect.
 
-    The level is WARNING if the client loses a node, and INFO if it reaches the node again; that text has the number of
-    failures in between. Those failures, and simultaneous events of other connections to the node, have DEBUG. If the
-    text of a loss has a next step that concerns the whole cluster, the first loss with this step has WARNING, and later
-    ones have DEBUG. Reports about security, about a response that belongs to another request, and about omitted rows
-    have WARNING. A failure that each affected request also reports has DEBUG. All other events have INFO.
+    The level is WARNING if the client loses a node, or at the first refusal of a bucket. It is INFO if the client
+    reaches the node again; that text has the number of failures in between. Those failures, and simultaneous events of
+    other connections to the node, have DEBUG. If the text of a loss has a next step that concerns the whole cluster,
+    the first loss with this step has WARNING, and later ones have DEBUG. Reports about security, about a response that
+    belongs to another request, and about omitted rows have WARNING. A failure that each affected request also reports
+    has DEBUG. All other events have INFO.
     """
 
     stream: StreamId
@@ -163,7 +164,7 @@ class ReportDecoderFault(msgspec.Struct, frozen=True):
     """Log at ERROR, with the traceback, that a decoder failed on the bytes of a node, which is a defect of the library.
 
     The machine orders this at most once for each pair of decoder and exception type. It closes the connection on which
-    the bytes arrived.
+    the bytes arrived, unless the connection carries another request.
     """
 
     stream: StreamId

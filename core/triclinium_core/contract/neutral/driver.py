@@ -49,7 +49,7 @@ from triclinium_core.work import PIECE_SIZE_BYTES_MAX, WORK_BEFORE_TIME_MAX
 
 
 class ClosedError(Exception):
-    """The driver was closed before or during the call, or the call has ended."""
+    """The driver was closed or failed before or during the call, or the call has ended."""
 
 
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
@@ -185,7 +185,7 @@ class Driver(ABC, Generic[E, A, W, S]):
             pass
         return None
 
-    # -- Events of the protocol, which its half of a driver names.
+    # -- Events of the protocol, which a subclass names.
 
     @abstractmethod
     def submitted(self, event: E | NeutralEvent) -> AbstractSet[Token]:
@@ -201,13 +201,13 @@ class Driver(ABC, Generic[E, A, W, S]):
         """Feed an event of callers: a submission, or one that requests more. They then wait for ``wake``.
 
         Raises:
-            ClosedError: the driver is closed; or the event requests more of a submission that has ended.
+            ClosedError: the driver has ended; or the event requests more of a submission that has ended.
         """
         if self.is_ended:
-            raise ClosedError("the client is closed")
+            raise ClosedError("the client was closed or has failed; open a new one")
         submitted = self.submitted(event)
         if not all(token in submitted or token in self.waiters for token in waiters):
-            raise ClosedError("the call has ended")
+            raise ClosedError("the call has ended, so nothing more can be requested of it")
         self.waiters |= waiters
         self.feed(event)
 
@@ -377,7 +377,7 @@ class Driver(ABC, Generic[E, A, W, S]):
                 raise
             self.feed(StreamLost(action.stream, *loss_of(error), handed_over=0))
 
-    # Streams that are missing here were lost, and the events that report the losses are queued.
+    # A stream that is missing in ``streams`` was lost, and the event that reports the loss is queued.
 
     def _send(self, action: SendBytes) -> None:
         stream = self.streams.get(action.stream)

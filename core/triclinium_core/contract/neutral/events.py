@@ -57,8 +57,8 @@ class StreamOpened(msgspec.Struct, frozen=True, gc=False):
 class BytesReceived(msgspec.Struct, frozen=True, gc=False):
     """Bytes of a stream arrived. Frames may be split at any position.
 
-    ``handle`` copies ``data``, and raises ArgumentError if ``data`` is not bytes, a bytearray or a memoryview. ``data``
-    may contain user data, so ``repr`` shows only its length.
+    ``handle`` copies a bytearray or a memoryview, and raises ArgumentError if ``data`` is neither of these nor bytes.
+    ``data`` may contain user data, so ``repr`` shows only its length.
     """
 
     stream: StreamId

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 WRITE_SIZE_MAX = 256 * 1024
-"""Maximum number of bytes joined for one write. All count as handed over from its start, hence possibly applied."""
+"""Maximum number of bytes in one write. When a write starts, all its bytes count as handed over and may be applied."""
 
 
 class Outbox:
@@ -17,7 +17,7 @@ class Outbox:
         self.size: int = 0
         """Number of bytes that wait."""
         self.is_checked: bool = False
-        """Whether bytes with ``unless_readable`` wait: if something is readable now, the stream must end instead."""
+        """Whether bytes with ``unless_readable`` wait. If something is readable, close the stream and write nothing."""
         self._pieces: deque[bytes | memoryview] = deque()
         self._checked_at = 0
         self._is_lost = False
@@ -54,7 +54,7 @@ class Outbox:
             self._pieces.appendleft(memoryview(first)[size:])
         self.size -= size
         self.handed_over += size
-        # Earlier bytes may still have waited. The check ends with the first checked byte.
+        # Bytes before the checked ones may still have waited. The check ends when the first checked byte is taken.
         self.is_checked = self.is_checked and self.handed_over <= self._checked_at
 
     def take(self) -> bytes | memoryview:

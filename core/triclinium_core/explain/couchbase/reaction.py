@@ -15,7 +15,7 @@ from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import ConstantRandom, Random
 
 LONGEST_DELAYS = ConstantRandom(0.0)
-"""Random source with which each jittered delay has its maximum."""
+"""Random source with which each jittered delay of an ``ExponentialBackoff`` has its maximum."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class RecordingStrategy:
 
 
 def _is_stateless(strategy: couchbase.RetryStrategy) -> bool:
-    """Return whether a strategy is stateless, so that calling it again is harmless."""
+    """Return whether a strategy is one of the stateless ones that may permit a retry, so that a call is harmless."""
     if type(strategy) is couchbase.ErrorMapRetryStrategy:
         return _is_stateless(strategy.otherwise)
     return type(strategy) in (couchbase.BestEffortRetryStrategy, couchbase.FastFailOnTerminalErrorRetryStrategy)

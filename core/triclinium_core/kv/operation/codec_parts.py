@@ -69,7 +69,7 @@ class Codec:
     """Encoder and decoder of one type of operation."""
 
     encode: Callable[..., Body] | Literal[Payload.WHOLE_DOCUMENT] | None
-    """Function from the operation to its ``Body``. None if the request has only a key."""
+    """Function from the operation to its ``Body``, or a ``Payload``. None if the request has at most a key."""
     decode: Callable[..., Result]
     """Function from the operation, the response and the vbucket to the result."""
     bare_opcode: Opcode | None

@@ -1,8 +1,8 @@
 """Durability levels, and the time that the server may take to reach a level.
 
 The server must time out before the client does. Otherwise the client might time out before it receives the result of
-the write. In each attempt, the client gives the server nine tenths of the time until the operation's deadline (decision
-C29).
+the write. In each attempt, the client gives the server nine tenths of the time until the operation's deadline, at most
+65.534 s (decision C29).
 
 Source: SDK-RFC 0053 "DurabilityLevel"; kv_engine ``docs/BinaryProtocol.md`` "ID:1 - Durability Requirement".
 """

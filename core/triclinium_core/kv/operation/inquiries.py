@@ -50,7 +50,7 @@ class Inquiry(msgspec.Struct, frozen=True):
 
 
 class Ping(Inquiry, frozen=True):
-    """Ping each service of each node. For key-value, send a NOOP on each connection.
+    """Ping of the requested services of each node; for key-value, a NOOP on each connection.
 
     A ping of the cluster covers the connections to every node for every bucket that was opened.
     """

@@ -37,7 +37,7 @@ class EndpointState(Enum):
 
     DISCONNECTED = "disconnected"
     CONNECTING = "connecting"
-    """The client is opening the stream, authenticating, or selecting the bucket."""
+    """The stream is being opened, or the connection bootstraps or reauthenticates."""
     CONNECTED = "connected"
     DISCONNECTING = "disconnecting"
     """The node has left the cluster map, and requests on the connection are still pending."""
@@ -49,9 +49,9 @@ class PingState(Enum):
 
     OK = "ok"
     TIMEOUT = "timeout"
-    """No response within the timeout of its service in ``TimeoutOptions``, such as ``kv`` or ``query``."""
+    """No response within the timeout of the service in ``TimeoutOptions``, such as ``kv`` or ``query``."""
     ERROR = "error"
-    """The connection could not be opened or was lost, or an HTTP service responded with an error, such as 401."""
+    """Another failure: for example, the connection was lost or could not be opened, or a service sent an HTTP error."""
 
 
 class EndpointPingReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -153,7 +153,9 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
             )
         moment = math.ceil(expiry.timestamp())
         if expiry.timestamp() <= wall_seconds:
-            raise errors.InvalidArgumentException(f"expiry={expiry!r} is now or in the past", parameter="expiry")
+            raise errors.InvalidArgumentException(
+                f"expiry={expiry!r} is now or in the past; pass a later time", parameter="expiry"
+            )
     elif isinstance(expiry, timedelta) or is_number(expiry):
         lifetime = in_seconds(expiry)
         if lifetime <= 0:
@@ -164,7 +166,7 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
             )
         if not isinstance(expiry, timedelta) and not lifetime <= EXPIRY_SECONDS_MAX:
             raise errors.InvalidArgumentException(
-                f"expiry={shown(expiry)} is more than fifty years; pass a datetime for a point in time",
+                f"expiry={shown(expiry)} must be at most fifty years, in seconds; pass a datetime for a point in time",
                 parameter="expiry",
             )
         seconds = math.ceil(lifetime)

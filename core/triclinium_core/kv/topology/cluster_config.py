@@ -43,7 +43,7 @@ Counter = Annotated[int, msgspec.Meta(ge=0, le=COUNTER_MAX)]
 
 
 class MalformedClusterConfig(ValueError):
-    """A cluster config is invalid. The message gives the location."""
+    """A cluster config is invalid. The message gives the reason."""
 
 
 class UnsupportedBucketType(MalformedClusterConfig):
@@ -130,7 +130,7 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
         host: host name with which the client has reached the node. It replaces ``$HOST``.
 
     Raises:
-        MalformedClusterConfig: the document is not JSON, has wrong types or numbers out of range, or exceeds a limit.
+        MalformedClusterConfig: the document is not JSON, has wrong types or invalid values, or exceeds a limit.
         NoVBucketsYet: the config is that of a bucket without vbuckets.
         UnsupportedBucketType: the config is that of a memcached bucket.
     """
@@ -235,7 +235,8 @@ def _check_bucket_config(config: ClusterConfig) -> None:
                 )
             if min(holders) < -1 or max(holders) >= servers:
                 raise MalformedClusterConfig(
-                    f"vbucket {vbucket} is on servers {holders!r}, but there are {servers} servers"
+                    f"vbucket {vbucket} is on servers {holders!r}, but the list has {servers}; indexes begin at "
+                    "0, and -1 means no server"
                 )
 
 

@@ -175,7 +175,7 @@ def _no_address(text: str, scheme: Scheme) -> str:
 def _is_ipv4(text: str) -> bool:
     """Return whether numbers and dots are an IPv4 address in a form that resolvers accept, such as ``127.1``."""
     *first, last = text.removesuffix(".").split(".")
-    # Longer numbers are out of range, and ``int`` raises for numbers with more than 4,300 digits.
+    # Longer numbers are out of range, or have leading zeros. ``int`` raises for more than 4,300 digits.
     if len(first) > 3 or max(map(len, (*first, last))) > 10:
         return False
     return all(int(number) <= 0xFF for number in first) and int(last) < 0x100 ** (4 - len(first))
@@ -204,14 +204,14 @@ def _parse_options(query: str) -> Mapping[str, str]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=100)
     except ValueError as error:
-        raise _wrong(f"the options {query[:80]!r} are not at most 100 name=value pairs joined by &") from error
+        raise _wrong(f"the options {query[:80]!r} must be at most 100 name=value pairs joined by &") from error
     options: dict[str, str] = {}
     for name, value in pairs:
         option = OPTIONS.get(name)
         if option is None:
             raise _wrong(f"option {name[:40]!r} is not known; known options: {', '.join(OPTIONS)}")
         if name in options:
-            raise _wrong(f"option {name} is given twice")
+            raise _wrong(f"option {name} is given twice; keep one")
         try:
             option.read(value)
         except ValueError as error:

@@ -40,9 +40,9 @@ class Network:
     def name(self, entries: Sequence[NodeEntry], source: Address) -> str:
         """Return the name of the network to use for a config with these nodes.
 
-        The first config with nodes determines the network. For a later config without a node in that network, choose
-        from the nodes of the later config. Otherwise, after one forged config, the client could not reach the genuine
-        nodes.
+        A named network applies to every config. With ``auto``, the first config with nodes determines the network. For
+        a later config without a node in that network, choose from the nodes of the later config. Otherwise, after one
+        forged config, the client could not reach the genuine nodes.
         """
         if not self._is_auto:
             return self._name
@@ -64,14 +64,14 @@ class Network:
 
 
 def choose_network(entries: Sequence[NodeEntry], seeds: Sequence[Address], source: Address) -> str:
-    """Return the name of the network in which a client found the cluster at one of ``seeds``.
+    """Return the name of the network in which a client found the cluster at ``source`` or one of ``seeds``.
 
-    Return the first network with the host and port of a seed. Without such a network, return the first network with the
-    host of a seed, because ports may be forwarded. Otherwise return ``DEFAULT``.
+    Return the first network with the host and port of one of them. Without such a network, return the first network
+    with one of their hosts, because ports may be forwarded. Otherwise return ``DEFAULT``.
 
     Args:
-        entries: nodes of the first config.
-        source: address of the seed node that sent the config; its host replaces missing host names.
+        entries: nodes of the config.
+        source: address of the node that sent the config; its host replaces missing host names.
     """
     known = [
         (network, address)

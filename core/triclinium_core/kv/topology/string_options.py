@@ -29,7 +29,7 @@ UNITS: Mapping[str, Fraction] = {
 }
 """Seconds in each unit of time that the core of the official clients accepts."""
 
-A_DURATION = "a duration > 0 with its unit, such as 2.5s, 500ms or 1m30s, or inf"
+A_DURATION = "a duration > 0 with its unit, at most 1000000000s, such as 2.5s, 500ms or 1m30s, or inf"
 A_FLAG = "true or false"
 A_LIST_OF_DOMAINS = "one or more domain names, separated by commas"
 A_NETWORK = "the name of a network"

@@ -26,7 +26,7 @@ _COPY_OUTPUT_MAX, _COPY_INPUT_MIN = 64, 3
 
 
 class MalformedCompression(ValueError):
-    """The bytes are not a snappy block, or the block would inflate beyond the maximum size of a value."""
+    """The bytes are not a snappy block, or announce a size that is too large or impossible."""
 
 
 def inflate(data: bytes) -> bytes:
@@ -71,9 +71,9 @@ def _impossible_size(size: int, data: bytes) -> MalformedCompression:
     bound = (
         f"the maximum is {INFLATED_SIZE_MAX}"
         if size > INFLATED_SIZE_MAX
-        else f"too many for {len(data)} compressed bytes"
+        else f"this is too many for {len(data)} compressed bytes"
     )
-    return MalformedCompression(f"a value of {size} bytes is announced, {bound}")
+    return MalformedCompression(f"a value of {size} bytes is announced; {bound}")
 
 
 def deflate(value: bytes) -> bytes | None:

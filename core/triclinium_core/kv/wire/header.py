@@ -48,7 +48,7 @@ _REASONS: Mapping[Malformation, str] = MappingProxyType(
         Malformation.MAGIC: (
             "{magic:#04x} is not a magic byte; the other side does not speak the memcached binary protocol"
         ),
-        Malformation.SIZE: "a frame of {frame_size} bytes is announced, the largest possible has {frame_size_max}",
+        Malformation.SIZE: "a frame of {frame_size} bytes is announced; the maximum is {frame_size_max}",
         Malformation.LENGTHS: (
             "framing extras of {framing_size}, extras of {extras_size} and a key of {key_size} bytes "
             "do not fit into a body of {body_size}"

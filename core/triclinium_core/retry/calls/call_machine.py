@@ -111,7 +111,7 @@ class CallMachine:
         """Number of the newest attempt, from 1. During the delay before an attempt, it is already the number of that
         attempt."""
         self.token: RetryToken | None = token
-        """Token of that attempt; None if the strategy refused a token. ``CallTerms.abandon`` releases the token."""
+        """Token of attempt ``number``; None if the strategy refused a token. ``CallTerms.abandon`` releases it."""
         self._terms: CallTerms[T] = terms
         self._attempts_max = attempts_max
         self._began = began

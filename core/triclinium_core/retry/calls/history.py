@@ -1,4 +1,4 @@
-"""Records of the attempts of a call, and functions that attach them to the call's last error, with a note for each."""
+"""Records of the attempts of a call, and functions that attach them to the call's last error and add notes to it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def attempts_of(error: BaseException) -> tuple[AttemptRecord, ...]:
 
 
 def attach(earlier: Sequence[AttemptRecord], last: AttemptRecord, *, ended: float) -> None:
-    """Attach the records of all attempts to the error of the last attempt, and add a note for each attempt.
+    """Attach the records of all attempts to the error of the last attempt, and add notes about the attempts.
 
     This function never raises, even if the error's class refuses attributes. If the same error has already ended
     another call, replace the attempts and notes of that call. But if that call was made within the last attempt, keep

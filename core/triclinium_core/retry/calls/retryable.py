@@ -50,7 +50,7 @@ def check_retry_on(on: object) -> None:
 
 def check_is_sync(parameter: str, function: object) -> None:
     """Raise ArgumentError if ``function`` is an ``async def``."""
-    # If ``function`` is a callable object of a class, Python calls the ``__call__`` of its class.
+    # To call an object that is not a function, Python calls the ``__call__`` of its class.
     for called in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its kind counts, not whether it is there
         if getattr(getattr(called, "__code__", None), "co_flags", 0) & _CODE_IS_COROUTINE:
             raise ArgumentError(

@@ -37,7 +37,7 @@ class ConsistencyLevel(IntEnum):
 
 @unique
 class WriteType(StrEnum):
-    """Type of a write that timed out. The value is the name on the wire."""
+    """Type of a write that timed out or failed. The value is the name on the wire."""
 
     SIMPLE = "SIMPLE"
     BATCH = "BATCH"

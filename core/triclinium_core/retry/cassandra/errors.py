@@ -134,7 +134,7 @@ class AuthenticationError(CoordinatorError):
 
 
 class Overloaded(CoordinatorError):
-    """The coordinator is overloaded and did not execute the request."""
+    """The coordinator is overloaded and refused the request."""
 
     code = 0x1001
 
@@ -211,8 +211,8 @@ class ReplicaFailure(CoordinatorError):
         failed = len(reasons) if failures is None and reasons is not None else failures
         lost = "" if failed is None else f", {shown(failed)} replica{'' if failed == 1 else 's'} failed"
         return (
-            f"{consistency.name} needs {shown(block_for)} responses, "
-            f"received {shown(received)}{lost}{where and f': {where}'}"
+            f"{consistency.name} needs {shown(block_for)} of the replicas to respond; "
+            f"responses received: {shown(received)}{lost}{where and f': {where}'}"
         )
 
 
@@ -416,7 +416,7 @@ class Unavailable(CoordinatorError):
         are = "is" if alive == 1 else "are"
         super().__init__(
             message,
-            details=f"{consistency.name} needs {shown(required)} replicas, {shown(alive)} {are} alive",
+            details=f"{consistency.name} needs {shown(required)} of the replicas; {shown(alive)} {are} alive",
         )
         self.consistency = consistency
         self.required = required
@@ -424,7 +424,7 @@ class Unavailable(CoordinatorError):
 
 
 class ReadTimeout(CoordinatorError):
-    """Too few replicas responded to a read in time.
+    """Too few replicas responded to a read in time, or no response contained the data.
 
     Raises:
         ArgumentError: a count or the level has the wrong type, a count is negative, or ``data_present`` is not a bool.
@@ -438,8 +438,8 @@ class ReadTimeout(CoordinatorError):
         check_read(consistency, block_for, received, data_present)
         super().__init__(
             message,
-            details=f"{consistency.name} needs {shown(block_for)} responses, received {shown(received)} in time, "
-            f"{'one' if data_present else 'none'} with the data",
+            details=f"{consistency.name} needs {shown(block_for)} of the replicas to respond; {shown(received)} responded "
+            f"in time, {'one' if data_present else 'none'} with the data",
         )
         self.consistency = consistency
         self.block_for = block_for
@@ -474,8 +474,8 @@ class WriteTimeout(CoordinatorError):
             check_integer(contentions, "contentions")
         super().__init__(
             message,
-            details=f"{write_type} write: {consistency.name} needs {shown(block_for)} acknowledgements, "
-            f"received {shown(received)} in time",
+            details=f"{write_type} write: {consistency.name} needs {shown(block_for)} of the replicas to acknowledge "
+            f"it; {shown(received)} acknowledged it in time",
         )
         self.contentions = contentions
         self.consistency = consistency
@@ -497,7 +497,7 @@ class HeartbeatFailure(RequestAborted):
 
 
 class NodeUnavailable(CassandraError):
-    """There was no connection to the node; nothing was sent."""
+    """There was no usable connection to the node; nothing was sent."""
 
 
 class FrameTooLong(CassandraError):

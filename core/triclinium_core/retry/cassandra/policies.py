@@ -157,7 +157,7 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return IGNORE for an acknowledged SIMPLE or BATCH write, and a retry for UNLOGGED_BATCH and BATCH_LOG."""
+        """Return, once, IGNORE for an acknowledged SIMPLE or BATCH, or a retry for UNLOGGED_BATCH or BATCH_LOG."""
         errors.check_write(consistency, write_type, block_for, received)
         check_integer(retry_count, "retry_count")
         if retry_count > 0:
@@ -203,7 +203,7 @@ def _downgrade(replicas: int, consistency: ConsistencyLevel) -> verdicts.RetryVe
 
 def _require_error(error: object, kind: type[Exception]) -> None:
     if not isinstance(error, kind):
-        raise ArgumentError(f"error={shown(error)} must be a {kind.__name__}", parameter="error")
+        raise ArgumentError(f"error={shown(error)} must be of type {kind.__name__}", parameter="error")
 
 
 PolicyClass = type[DefaultRetryPolicy] | type[ConsistencyDowngradingRetryPolicy]

@@ -28,7 +28,7 @@ class RetryPolicy(Protocol):
     def on_read_timeout(
         self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
     ) -> RetryVerdict:
-        """Return the verdict on a read for which replicas did not respond in time. Called for any statement.
+        """Return the verdict on a read that timed out. Called for any statement.
 
         Args:
             block_for: number of responses that the level needs.

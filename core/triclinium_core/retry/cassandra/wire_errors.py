@@ -127,7 +127,7 @@ def from_wire(code: int, message: str, fields: Mapping[str, object] | None = Non
             attribute ``fields``. None means no fields.
 
     Raises:
-        ArgumentError: an argument is of the wrong type, or a field is missing that every ERROR with this code has.
+        ArgumentError: an argument is invalid, or a field is missing that every ERROR with this code has.
     """
     check_integer(code, "code", 0, CODE_MAX)
     check_type(message, "message", str)

@@ -113,7 +113,8 @@ class _Calls:
         # Accept a delay that was cut to the deadline: the machine of the call then gives up and reports the deadline.
         if not isinstance(verdict, couchbase.Retry) or not (verdict.dispatches or verdict.times_out):
             raise RetryError(
-                f"{type(error).__name__} is not retried: {type(self._strategy).__name__} refuses ({reason})"
+                f"{type(error).__name__} is not retried: {type(self._strategy).__name__} permits no retry in time "
+                f"({reason})"
             )
         delay = max(verdict.delay, DELAY_LEAST, classify(error).retry_after or 0.0)
         return CallToken(

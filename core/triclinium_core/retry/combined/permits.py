@@ -1,7 +1,7 @@
 """Permits, which let a Couchbase request use a token strategy. A permit holds the current token of one request.
 
 A permit has the interface of a Couchbase strategy, so that the retry machine of the request can consult it. A request
-acquires a token before its first attempt. The machine consults the strategy about each failure that the RFC leaves to a
+acquires a token before its first attempt. The machine consults the permit about each failure that the RFC leaves to a
 strategy. A failure with a reason that is always retried does not change the token. Each token ends once:
 
 - The attempt failed: the strategy renews the token, or refuses to.

@@ -3,8 +3,8 @@
 This package imports only the standard library and other modules of the core. ``retry_machine`` handles the ``events``
 of one request and returns ``actions``; ``states`` has its transition table. ``strategy`` has the strategies, and
 ``orchestrator`` the rules that limit their decisions. ``failures`` creates the exceptions. ``circuit_breaker`` counts
-timeouts on a connection. ``terminal_states`` records the conditions for the five terminal retry reasons. ``tables`` has
-the meaning of each response.
+timeouts of a connection or an HTTP endpoint. ``terminal_states`` records the conditions for the five terminal retry
+reasons. ``tables`` has the meaning of each response.
 
 Source: SDK-RFC 0049.
 

@@ -61,7 +61,7 @@ class RefreshTopology:
 
 @dataclass(frozen=True, slots=True)
 class RefreshCollection:
-    """Refresh the collection id, which may be outdated: drop it and request it again."""
+    """Refresh the collection id, which may be outdated: drop it, so that the next dispatch requests it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class CloseConnection:
 @lean
 @dataclass(frozen=True, slots=True)
 class ReportRetry:
-    """Log at DEBUG that the request will be retried (SDK-RFC 0049 "Retry Orchestration")."""
+    """Log at DEBUG that a retry is granted, even if a limit cut its delay (SDK-RFC 0049 "Retry Orchestration")."""
 
     request: RetryRequest
     reason: RetryReason

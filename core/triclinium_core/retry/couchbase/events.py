@@ -141,7 +141,7 @@ class WakeupReached:
 
     load: Load | None = None
     obstacle: str | None = None
-    """Text that explains why the request was never sent; None if it was sent."""
+    """Text that explains why a permit has not let the request start; None if a permit does not delay it."""
     is_partial: bool = False
     """Whether the caller already received rows of the response, so that no earlier failure explains a timeout."""
 

@@ -30,7 +30,7 @@ HINTS: dict[RetryReason, str] = {
 """Next step for the user after a failure with each reason. A reason without an entry has no known next step."""
 
 LOOK_AT_THE_SERVICE = "it may have been applied; check the data before sending it again"
-"""Next step after a request to an HTTP service whose response is missing or unreadable."""
+"""Next step after a request to an HTTP service that is not idempotent and has no readable response."""
 
 SAFE_TO_REPEAT = "it changed nothing, so it may be sent again"
 """Next step after an idempotent request without a response."""
@@ -184,7 +184,7 @@ def refused(
             f"{subject(context)}: the retry strategy failed with {type(cause).__name__} when it decided about {reason}"
         )
     else:
-        text = f"{subject(context)}: {reason.meaning} ({reason}) and is not retried"
+        text = f"{subject(context)}: {reason.meaning} ({reason}); the request is not retried"
         if because is not None:
             text += f"; the retry strategy reports: {because}"
         if context.http_status is not None:
@@ -200,7 +200,7 @@ def refused(
 def rows_lost(context: ErrorContext, reason: RetryReason) -> errors.CouchbaseException:
     """Return the exception for a request whose connection was lost after the caller had received some rows."""
     context = replace(context, refused_reason=str(reason))
-    next_step = "send it again" if context.idempotent else LOOK_AT_THE_SERVICE
+    next_step = "send the request again" if context.idempotent else LOOK_AT_THE_SERVICE
     text = f"{subject(context)}: the connection was lost while rows were read, so rows are missing: {next_step}"
     return errors.RequestCanceledException(text + story(context), context)
 
@@ -212,7 +212,7 @@ def not_begun(context: ErrorContext, cause: BaseException | None) -> errors.Couc
         cause: exception that the strategy raised (decision C28); None if the strategy refused a token.
     """
     why = "refused" if cause is None else f"failed with {type(cause).__name__}"
-    text = f"{subject(context)}: it was not sent, because the retry strategy {why} when it was to issue a token"
+    text = f"{subject(context)}: it was not sent, because the retry strategy {why} when the client requested a token"
     exception = errors.RequestCanceledException(text + story(context), context)
     exception.__cause__ = cause
     return exception

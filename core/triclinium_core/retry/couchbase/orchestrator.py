@@ -68,7 +68,9 @@ def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict
         if inspect.iscoroutine(answer):
             answer.close()
             raise TypeError("the retry strategy returned a coroutine; make retry_after itself an `async def`")
-        raise TypeError(f"the retry strategy returned {shown(answer)}; it must return a RetryAction")
+        raise TypeError(
+            f"the retry strategy returned {shown(answer)}; it must return a RetryAction, such as RetryAction.no_retry()"
+        )
     if request.remaining <= RESOLUTION:
         # Decision C23: an asynchronous strategy may return its decision after the deadline.
         return TimeOut()

@@ -56,8 +56,8 @@ class RetryRequest:
     client_context: Mapping[str, object] = field(default_factory=dict)
     """Data that the application attached to the request."""
     retry_strategy: object = None
-    """Strategy that decides about the request. It is the object that the caller passed, or the strategy in the
-    ``TokenScope`` that the caller passed.
+    """Strategy that decides about the request: the object that the caller passed, the strategy in its ``TokenScope``,
+    or a default.
 
     Source: RFC 0049 "Request Annotation", ``retryStrategy()``."""
 
@@ -77,8 +77,8 @@ class RetryAction:
     """Exception class that the caller receives if there is no retry; None for the class that belongs to the failure.
     The class is called with a message and an ``ErrorContext``, like CouchbaseException."""
     within: float | None = None
-    """Seconds within which the retry must be sent. If the delay is longer, the request waits only this time, and then
-    fails without being sent. None for no limit."""
+    """Seconds within which the retry must be sent. If the delay is not shorter, the request waits only this time, and
+    then fails without being sent. None for no limit."""
     because: str | None = None
     """Text for the error that explains why there is no retry; None if the retry reason is explanation enough."""
 

@@ -18,8 +18,8 @@ from triclinium_core.retry.couchbase.tables.service import Service
 K = TypeVar("K", bound=Hashable)
 
 MISSING_MAX = 4096
-"""Maximum number of missing scopes in memory, and also of missing collections: three times the number that a cluster
-can have. The names that were added most recently are kept. For any other name, the client requests the id again."""
+"""Maximum number of missing scopes in memory, and also of missing collections: over three times the number that a
+cluster can have. The names that were added most recently are kept. For others, the client requests the id again."""
 
 
 class TerminalStates:

@@ -25,7 +25,7 @@ _OF_A_DISPATCH = (
 )
 
 OF_A_LOOKUP = (RetryReason.KV_TEMPORARY_FAILURE, RetryReason.KV_ERROR_MAP_RETRY_INDICATED)
-"""Reasons that a response to GET_COLLECTION_ID may cause. The client sends it before the first request to a
+"""Reasons that a response to GET_COLLECTION_ID may cause. The client sends that request before the first operation on a
 collection."""
 
 UNKNOWN_STATUS = 0xFFFF

@@ -149,7 +149,7 @@ class DecorrelatedRetryBackoffStrategy:
         object.__setattr__(self, "max", check_duration(max, "max"))
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
-        """Return a delay in seconds before retry ``retry_attempt``, after drawing all earlier delays.
+        """Return a delay in seconds before retry ``retry_attempt``, after drawing the earlier delays.
 
         Return 0 if ``retry_attempt`` is 0.
 

@@ -38,7 +38,7 @@ CAPACITY_LEAST = 1.0
 after a long pause."""
 
 HEADROOM = 2.0
-"""Maximum ratio of the allowed rate to the measured rate."""
+"""Maximum ratio of the allowed rate to the measured rate, unless the allowed rate is ``RATE_LEAST``."""
 
 WAIT_MAX = 20.0
 """Maximum delay of a send, in seconds. A send that would need a longer delay has this delay, and reserves no token.
@@ -99,7 +99,9 @@ class RateLimiter:
     def advance(self, now: float) -> None:
         """Advance the time to ``now``."""
         if not (is_number(now) and -_FAR < now < _FAR):
-            raise ArgumentError(f"now={shown(now)} must be a finite number of seconds", parameter="now")
+            raise ArgumentError(
+                f"now={shown(now)} must be a number of seconds between -1e300 and 1e300", parameter="now"
+            )
         if self._now is None:
             self._now = self._throttled_at = now
             self._window = _window_of(now)

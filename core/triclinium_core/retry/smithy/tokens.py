@@ -61,7 +61,7 @@ def require_token(token: RetryToken, owner: object, parameter: str) -> SingleUse
         reason = used if token.is_used else foreign
         raise ArgumentError(f"{parameter}={shown(token)} {reason}", parameter=parameter)
     raise ArgumentError(
-        f"{parameter} is a {type(token).__name__}; it must be the token that acquire_initial_retry_token or "
+        f"{parameter} is of type {type(token).__name__}; it must be the token that acquire_initial_retry_token or "
         "refresh_retry_token_for_retry of this strategy returned",
         parameter=parameter,
     )

@@ -417,7 +417,7 @@ class KeyValueCarrier:
     def leave(self, live: LiveOperation, departure: Departure, now: float) -> None:
         """End the wait of an operation, or give its request in flight an heir for the late response.
 
-        The late response counts as an orphan unless the call did not need it.
+        A late response that the call did not need is not an orphan.
         """
         self._dispatcher.stop_waiting(live)
         connection = self._connections.streams.connection(live.stream)

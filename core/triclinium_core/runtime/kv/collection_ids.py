@@ -26,7 +26,7 @@ collections. The next comparison is due at twice the remaining number, but not b
 collection costs little."""
 
 KNOWN_MAX = 16_384
-"""Maximum number of known ids of one bucket, about 110 bytes each: ten times as many collections as a cluster can have.
+"""Maximum number of known ids of one bucket, about 110 bytes each: over ten times the number that a cluster can have.
 The table reaches it only if no node sends a manifest. A full table drops its oldest id."""
 
 DEFAULT_COLLECTION_PREFIX = b"\x00"

@@ -154,7 +154,7 @@ class CollectionLookups:
             self._terminal_states.scope_missing(bucket, scope)
             return CollectionAnswer(waiters, RetryReason.SCOPE_NOT_FOUND, detail=detail)
         detail = f"{connection.node}: the request for the id of {path} failed with status 0x{frame.status:02x}"
-        # A lookup concerns no document, so ignore a retry reason that only applies to documents.
+        # A lookup concerns no document, so ignore a retry reason that applies only to documents.
         reason = verdict.reason if verdict.reason in OF_A_LOOKUP else None
         return CollectionAnswer(waiters, reason, verdict.error, detail, verdict.close_connection)
 

@@ -24,7 +24,7 @@ def vbucket_of(key: bytes, count: int) -> int:
 
     Args:
         key: the document id without the collection prefix, which is not hashed.
-        count: number of vbuckets of the bucket: 1024 or 128; 0 for a bucket without vbuckets or before its first map.
+        count: number of vbuckets of the bucket, such as 1024 or 128; 0 without vbuckets, or before the first map.
 
     Source: the hash that all Couchbase clients use.
     """

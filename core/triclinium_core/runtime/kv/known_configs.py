@@ -28,8 +28,8 @@ CAPABILITY_NAMES: Mapping[Service, str] = {**SERVICE_NAMES, Service.SEARCH: "sea
 
 OLDER_CONFIGS_MAX = 8
 """Number of consecutive older configs, each from a node of the connection string, after which the client treats the
-newer config as forged. With the default poll interval, this takes 10 to 20 seconds. A node with an outdated config gets the
-newer config sooner. Any node of the connection string that sends the newer config ends the count."""
+newer config as forged. With the default poll interval, this takes 10 to 20 seconds. A node with an outdated config gets
+the newer config sooner. Any node of the connection string that sends the newer config ends the count."""
 
 Version = tuple[int, int]
 """Epoch and revision of a config."""
@@ -87,7 +87,7 @@ class KnownConfigs:
         return servers.num_replicas if servers is not None else None
 
     def capabilities_of(self, service: Service) -> frozenset[ClusterCapability]:
-        """Return the capabilities of an HTTP service, from the config of the cluster or else the newest of a bucket.
+        """Return the capabilities of an HTTP service, from the cluster's config or else the newest config of a bucket.
 
         Return no capabilities before the first config.
         """

@@ -76,8 +76,8 @@ class Carrier(Protocol[L_contra, D]):
     def debtor(self, live: L_contra, event: TimePassed) -> D | None:
         """Return the server that has not responded to the attempt (decision C33).
 
-        Return None if no byte of the attempt was sent, if received bytes are unread, or for a request of the client
-        itself.
+        Return None without an attempt in flight, if no byte of it was sent, if received bytes are unread, or for a
+        request over HTTP of the client itself.
         """
 
     def blame(self, debtor: D, now: float) -> None:
@@ -87,7 +87,7 @@ class Carrier(Protocol[L_contra, D]):
         """Forget the route of the newest attempt, before a retry or a decision of the strategy."""
 
     def retry_decided(self, live: L_contra, reason: RetryReason) -> None:
-        """Record the reason for a failure after the strategy has decided about a retry."""
+        """Record the reason for a failure after the decision about a retry."""
 
     def carry_out(self, live: L_contra, order: OrderOfKeyValue, origin: object, now: float) -> None:
         """Execute an order of the retry machine that concerns a connection, the map or a collection id.

@@ -56,7 +56,7 @@ class Lifecycle:
         self.next_deadline: float = math.inf
         """Earliest deadline without a timer. The operation with this deadline may be settled already."""
         self.retries_by_reason: Counter[couchbase.RetryReason] = Counter()
-        """Number of retries whose delay is over, by reason, including the retries of settled operations."""
+        """Number of retries whose delay is over, by reason, also of settled operations, but not of the client's own."""
 
     # -- The first attempt.
 
@@ -147,7 +147,7 @@ class Lifecycle:
                 self.deadline_passed(live, event, now)
 
     def deadline_passed(self, live: Live[Any], event: neutral.TimePassed, now: float) -> None:
-        """Fail an operation with a timeout. Count a missing response against the circuit breaker of the server."""
+        """Fail an operation at its deadline. Count a missing response against the circuit breaker of the server."""
         carrier = self.carriers[type(live)]
         debtor = carrier.debtor(live, event)
         undispatched = carrier.give_up_waiting(live)
@@ -228,7 +228,7 @@ class Lifecycle:
         carrier.fail(live, error, now)
 
     def abandon(self, token: int, now: float, reason: AbandonReason) -> None:
-        """Measure and forget an operation that its caller has abandoned. Ignore an unknown token."""
+        """Forget an operation that its caller has abandoned. Measure it first if necessary. Ignore an unknown token."""
         live = self.open.get(token)
         if live is None:
             return
@@ -244,7 +244,7 @@ class Lifecycle:
     def record(
         self, live: Live[Any], now: float, outcome: object = None, *, abandoned: AbandonReason | None = None
     ) -> None:
-        """Add an operation that ends now to the decision tape, if there is one.
+        """Add an operation that ends now to the decision tape, if there is one, unless it is the client's own.
 
         Args:
             outcome: result or error for the caller; None for an abandoned operation.
@@ -263,7 +263,7 @@ class Lifecycle:
             self._gathering.slow(live.measured().facts(now, abandoned=abandoned), now)
 
     def end_permit(self, live: Live[Any], *, succeeded: bool) -> None:
-        """Release the permit of an operation, if a token strategy has issued one."""
+        """End the permit of an operation, if a token strategy has issued one."""
         permit = live.permit
         if permit is None:
             return

@@ -60,7 +60,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     ended_dispatched_at: float | None = None
     """Time at which the newest ended attempt was sent; None without one."""
     past: PastAttempts | None = None
-    """Completed attempts; None without any."""
+    """Attempts that have ended; None without any."""
     is_part: bool = False
     """Whether the meter counts the enclosing call instead of this operation."""
     is_own: bool = False

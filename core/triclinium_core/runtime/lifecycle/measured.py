@@ -32,7 +32,7 @@ class Measured(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     dispatched_at: float | None
     """Time at which the attempt in flight was sent; None without one."""
     past: PastAttempts
-    """Completed attempts."""
+    """Attempts that have ended."""
 
     def facts(self, now: float, server_seconds: float | None = None, *, abandoned: str | None = None) -> OperationFacts:
         """Return the facts of an operation that ends now.

@@ -1,9 +1,10 @@
 """Carrier of requests over HTTP: it sends their attempts to endpoints, and processes the responses.
 
-The carrier dispatches a request to the endpoint with the lowest load among those whose circuit breakers permit
-requests. It processes the response piece by piece, and delivers rows when the reader wants them. The life cycle passes
-complete responses and lost streams to the retry machine of the request. An unreadable response fails the request. After
-the reader has received rows, the request is not retried, because the reader would receive the rows twice.
+The carrier dispatches a request to the endpoint with the lowest load whose circuit breaker permits requests, and a
+retry preferably to another endpoint. It processes the response piece by piece, and delivers rows when the reader wants
+them. The life cycle passes complete responses and lost streams to the retry machine of the request. An unreadable
+response fails the request. After the reader has received rows, the request is not retried, because the reader would
+receive the rows twice.
 
 Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; SDK-RFC 0059 "Configuration"; decisions C6, C22, C24, C25.
 """
@@ -258,7 +259,7 @@ class HttpCarrier:
         return True
 
     def _end_answer(self, live: LiveRequest, stream: neutral.StreamId, is_reusable: bool, now: float) -> None:
-        """Process a complete response, and make its connection available for the next request."""
+        """Process a complete response. Keep its connection for the next request, or close it if it accepts none."""
         if live.message.rows_of is None:
             try:
                 live.answer.check_whole()
@@ -369,7 +370,7 @@ class HttpCarrier:
         self._dispatcher.serve(endpoint, now)
 
     def stream_lost(self, event: neutral.StreamLost, now: float) -> None:
-        """Retry or fail the request in flight on a lost stream, or the requests that waited for the stream."""
+        """Complete, retry or fail the request in flight on a lost stream, or retry or fail those that waited for it."""
         lost = self._pool.lost(event)
         if lost is None:
             return
@@ -497,7 +498,8 @@ class HttpCarrier:
     def debtor(self, live: LiveRequest, event: neutral.TimePassed) -> Endpoint | None:
         """Return the endpoint that has not responded.
 
-        Return None if no byte was sent, if received bytes are unread, or for a request of the client itself.
+        Return None without an attempt in flight, if no byte of it was sent, if received bytes are unread, or for a
+        request of the client itself.
         """
         stream = live.stream
         if stream is None or live.is_own or stream in event.unread:

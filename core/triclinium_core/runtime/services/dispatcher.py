@@ -67,7 +67,7 @@ class HttpDispatcher:
         endpoint = live.pinned or choose(endpoints, avoided=live.failed_at)
         required = request.required_capabilities
         if required and (missing := required - self._configs.capabilities_of(service)):
-            text = f"the cluster does not support it: it lacks {', '.join(sorted(missing))}"
+            text = f"the cluster does not support the request, because it lacks {', '.join(sorted(missing))}"
             return Refused(errors.FeatureNotAvailableException, text)
         if not endpoints and endpoint is None:
             return self.give_up(live, *self._pool.obstacle_to(service, bucket))

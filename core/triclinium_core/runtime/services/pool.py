@@ -33,7 +33,7 @@ NODES_NAMED_MAX = 8
 CREDENTIALS_EXPOSED = (
     "credentials are sent to it over plain HTTP, where anyone on the network can read them; connect with couchbases://"
 )
-"""Warning that a client logs when it sends credentials without TLS to a host that is not loopback."""
+"""Warning that a client logs once, when it first sends credentials without TLS to a host that is not loopback."""
 
 
 class Endpoint:

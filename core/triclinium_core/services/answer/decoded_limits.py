@@ -7,7 +7,7 @@ bounds``). Text that is not decoded has no limit here.
 from __future__ import annotations
 
 UNCOUNTED_SIZE_BYTES_MAX = 256 * 1024
-"""Size in bytes up to which parts are not counted. The worst case, only brackets, takes some thirty milliseconds."""
+"""Size in bytes up to which nothing is counted. The worst case, only brackets, takes some thirty milliseconds."""
 OBJECTS_SIZE_BYTES_MAX = 21 * 1024 * 1024
 """Maximum size of decoded JSON: a document has at most 20 MiB, and a row adds names and metadata."""
 OBJECTS_PARTS_MAX = 100_000

@@ -125,7 +125,7 @@ class IncomingAnswer:
 
         Raises:
             ForeignAnswer: the response names another request; its rows are dropped.
-            UnreadableAnswer: the response is not a list of rows, or exceeds ``BODY_SIZE_BYTES_MAX``.
+            UnreadableAnswer: the response is not a list of rows, or exceeds a size limit.
             DecoderFault: the decoder of rows, or of the client context id, failed.
         """
         self.work = len(data) // BYTES_PER_UNIT
@@ -154,7 +154,7 @@ class IncomingAnswer:
             self._rows_size += size
 
     def check_whole(self) -> None:
-        """Check a response that was read whole and has ended.
+        """Check the client context id of a response that was read whole and has ended.
 
         Raises:
             ForeignAnswer: the response names another request.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 ROW_END_SIZE_BYTES = 1024
 """Number of bytes at the end of a row and at the start of the next that may belong to the text between rows.
 
-These bytes are closing brackets, and the first name.
+The text takes closing brackets, a quote before them, and the first name or byte from them.
 """
 
 _match_separator = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+").match
@@ -33,7 +33,7 @@ class RowBoundary(NamedTuple):
 
 
 def boundaries_between(encoded: bytearray, start: int, first: memoryview, second: memoryview) -> Sequence[RowBoundary]:
-    """Return two boundaries between rows like these: a long text, which is rare inside a row, and a short text.
+    """Return two boundaries between two rows: a long text, which is rare inside a row, and a short text.
 
     The short text is more common, both between and inside rows.
 

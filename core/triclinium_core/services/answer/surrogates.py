@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 HALVES_MAX = 4096
-"""Maximum number of escapes of surrogates that are examined in one text, at some 5 microseconds each. If msgspec
-refuses a text with more of these escapes, the text has a lone surrogate after them, or another fault."""
+"""Maximum number of surrogate escapes or pairs that are examined in one text, at some 5 microseconds each. If msgspec
+refuses a text with more of them, the text has a lone surrogate among or after them, or another fault."""
 
 _search_half = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}").search
 _match_low_half = re.compile(rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}").match
@@ -39,7 +39,7 @@ class LoneSurrogate(NamedTuple):
 
 
 def first_lone_surrogate(text: bytes | bytearray) -> LoneSurrogate | None:
-    """Return the first lone surrogate among the first ``HALVES_MAX`` surrogate escapes of a JSON text, or None."""
+    """Return the first lone surrogate among the first ``HALVES_MAX`` escapes or pairs of a JSON text, or None."""
     at = next(_lone(text), None)
     return LoneSurrogate(at, bytes(text[at : at + _ESCAPE_SIZE]).decode()) if at is not None else None
 
@@ -47,7 +47,7 @@ def first_lone_surrogate(text: bytes | bytearray) -> LoneSurrogate | None:
 def without_lone_surrogates(text: bytes | bytearray) -> bytes:
     """Return a JSON text of the same length, with the replacement character for each lone surrogate.
 
-    Lone surrogates after the first ``HALVES_MAX`` surrogates remain.
+    Lone surrogates after the first ``HALVES_MAX`` surrogate escapes or pairs remain.
     """
     replaced = bytearray(text)
     for at in _lone(text):

@@ -42,7 +42,7 @@ class Progress:
         self.is_applied: bool = False
         """Whether the change was made, so that only waiting remains."""
         self.awaited: tuple[str, ...] = ()
-        """Conditions for which the call still waits, as texts for messages."""
+        """States that keep the call waiting, as texts for messages."""
 
 
 @contextmanager

@@ -68,7 +68,9 @@ class QueryIndex(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IndexKeyspace(msgspec.Struct, frozen=True):
-    """Keyspace of an index: a collection, or a bucket, which means its default collection.
+    """Keyspace of an index: a collection, or a bucket.
+
+    A bucket means its default collection, but in ``all_indexes`` all its collections.
 
     Raises:
         InvalidArgumentException: a name is invalid, or only one of scope and collection is given.
@@ -165,7 +167,7 @@ class IndexNamesResult(service_request.Listing, frozen=True):
 
 
 class GetAllIndexes(IndexStatement, frozen=True, kw_only=True):
-    """Request for the indexes of a bucket or collection."""
+    """Request for the GSI indexes of a bucket or collection."""
 
     name: ClassVar[str] = "get_all_query_indexes"
 
@@ -223,7 +225,7 @@ def _index(found: Members) -> QueryIndex:
         ),
         condition=found.text("condition") or None,
         partition=found.text("partition") or None,
-        # RFC 0054 "QueryIndex": without a collection the keyspace is the bucket.
+        # RFC 0054 "QueryIndex": without a collection, the keyspace is the bucket.
         bucket_name=bucket if bucket is not None else keyspace,
         scope_name=found.get("scope_id", str),
         collection_name=keyspace if bucket is not None else None,
@@ -234,7 +236,7 @@ def _index(found: Members) -> QueryIndex:
 
 
 def all_indexes(keyspace: IndexKeyspace) -> GetAllIndexes:
-    """Return the request for the indexes of a collection, or of all collections of a bucket."""
+    """Return the request for the GSI indexes of a collection, or of all collections of a bucket."""
     return GetAllIndexes(
         statement=" ".join((_SELECT_ALL, _where(keyspace, _ANY_OF_BUCKET), _ONLY_GSI, _IN_ORDER)),
         parameters=_parameters(keyspace),
@@ -298,7 +300,7 @@ def _drop(keyspace: IndexKeyspace, index_name: str) -> str:
 
 
 def deferred_indexes(keyspace: IndexKeyspace) -> GetDeferredIndexes:
-    """Return the request for the names of the deferred indexes."""
+    """Return the request for the names of the deferred GSI indexes of a collection; for a bucket, its default one."""
     return GetDeferredIndexes(
         # For a bucket, select only indexes of the bucket or its default collection: BUILD INDEX accepts no others.
         statement=" ".join((_SELECT_NAMES, _where(keyspace, _OF_DEFAULT_COLLECTION), _ONLY_DEFERRED, _ONLY_GSI)),
@@ -311,7 +313,7 @@ def deferred_indexes(keyspace: IndexKeyspace) -> GetDeferredIndexes:
 
 
 def build_indexes(keyspace: IndexKeyspace, index_names: Sequence[str]) -> BuildIndexes:
-    """Return the statement that starts to build these indexes."""
+    """Return the statement that starts to build the named indexes."""
     indexes = ", ".join(_index_identifier(name) for name in index_names)
     statement = f"BUILD INDEX ON {keyspace.path} ({indexes})"
     return BuildIndexes(statement=statement, query_context=keyspace.query_context)

@@ -38,7 +38,7 @@ class SearchIndex:
     ``type`` is ``fulltext-index`` or ``fulltext-alias``.
 
     Raises:
-        InvalidArgumentException: a name is missing or invalid, or the parameters are not a mapping.
+        InvalidArgumentException: a name, type or UUID is missing or invalid, or the parameters are not a mapping.
 
     Source: SDK-RFC 0054 "SearchIndex".
     """
@@ -59,8 +59,8 @@ class SearchIndex:
     plan_params: JsonObject = field(default_factory=dict)
     """Parameters of partitions and replicas."""
     unknown: tuple[str, ...] = ()
-    """Parameters from the server in a form unknown to this version, as JSON of at most 300 characters each. The client
-    does not write back an index with unknown parameters, because they would be lost; ``unknown=()`` drops them."""
+    """Parts of a received definition in a form unknown to this version, as JSON of at most 300 characters each. The
+    client does not write back an index with unknown parts, because they would be lost; ``unknown=()`` drops them."""
 
     def __post_init__(self) -> None:
         check_segment(self.name, "name")
@@ -249,6 +249,7 @@ class UpsertSearchIndex(_SearchRequest, frozen=True):
     """Request that creates or changes an index.
 
     Raises:
+        InvalidArgumentException: the definition has unknown parts.
         EncodingFailureException: the definition cannot be encoded as JSON.
     """
 
@@ -422,6 +423,6 @@ class AnalyzeDocument(_OfIndex, frozen=True):
         return HttpRequest(self.method, self.target, self._body)
 
     def decode(self, answer: HttpResponse) -> AnalyzedDocument:
-        """Return the objects in ``analyzed``."""
+        """Return the elements of ``analyzed``. An element that is not an object becomes an empty one."""
         items = received.body_members(answer).array("analyzed")
         return AnalyzedDocument(tuple(received.decoded(item, received.JSON_OBJECT) or {} for item in items))

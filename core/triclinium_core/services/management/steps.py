@@ -39,12 +39,12 @@ from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.shown import shown
 
 REFUSALS_MAX = 5
-"""Number of times that key-value may refuse a bucket that is ready on all its nodes, over two thirds of a second. After
-that, the client concludes that the user may create buckets but has no access to them."""
+"""Number of times that key-value may refuse a new bucket, over two thirds of a second in all. After that, the client
+concludes that the user may create buckets but has no access to them."""
 HEALTH_SECONDS_MAX = 10.0
-"""Maximum wait in seconds until the service reports all nodes of a new bucket healthy, if the client then waits for
-key-value. A node that is down never becomes healthy; the wait for key-value has a deadline, and its error names the
-node."""
+"""Maximum sum of pauses in seconds until the service reports all nodes of a new bucket healthy, if the client then
+waits for key-value. A node that is down never becomes healthy; the wait for key-value has a deadline, and its error
+names the node."""
 
 R = TypeVar("R")
 
@@ -248,7 +248,7 @@ def watch_indexes(
             if watch_primary and not any(index.is_primary for index in awaited):
                 missing.append("the primary index")
             if missing:
-                text = f"{_WATCH}: {keyspace.path} has no {', '.join(missing)}; create it first"
+                text = f"{_WATCH}: {keyspace.path} lacks {', '.join(missing)}; create each missing index first"
                 raise errors.IndexNotFoundException(text, replace(request.error_context(), index=missing[0]))
             progress.awaited = tuple(
                 f"index {shown(index.name)} is {index.state or 'in an unknown state'}"
@@ -272,7 +272,7 @@ _OF_A_BUCKET = ((None, None), (DEFAULT_NAME, DEFAULT_NAME))
 
 
 def build_deferred_indexes(keyspace: query_indexes.IndexKeyspace) -> Steps[tuple[str, ...]]:
-    """Start to build all deferred indexes, and return their names. Building continues afterwards."""
+    """Start to build the deferred indexes of a keyspace, and return their names. Building continues afterwards."""
     # RFC 0054 "BuildDeferredIndexes": older servers lack a single statement for this.
     deferred = query_indexes.deferred_indexes(keyspace)
     call = replace(

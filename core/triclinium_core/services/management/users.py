@@ -41,7 +41,7 @@ class AuthDomain(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Permission of a user, for all or some documents. A scope or collection ``*`` or "" becomes None: all.
+    """Permission of a user or group, with its keyspace. A scope or collection ``*`` or "" becomes None: all.
 
     Raises:
         InvalidArgumentException: a name is invalid, or there is a collection without a scope, or a scope without a
@@ -62,8 +62,8 @@ class Role:
             raise errors.InvalidArgumentException(
                 f"name={shown(self.name)} must be 1 to 100 characters from A-Z a-z 0-9 _", parameter="name"
             )
-        # RFC 0054 "GetUser", "UpsertUser": store None for every scope or collection, so that roles from all
-        # server versions are equal.
+        # RFC 0054 "GetUser", "UpsertUser": ``*`` or an empty name, for all scopes or collections, becomes None, so
+        # that roles from all server versions are equal.
         for part in ("scope", "collection"):
             if getattr(self, part) in (ANY, ""):
                 object.__setattr__(self, part, None)
@@ -205,7 +205,8 @@ def _all(values: object, parameter: str) -> Collection[object]:
     """
     if isinstance(values, str) or not isinstance(values, Collection):
         raise errors.InvalidArgumentException(
-            f"{parameter}={shown(values)} must be a set or another collection", parameter=parameter
+            f"{parameter}={shown(values)} must be a set or another collection; put a single entry into a set",
+            parameter=parameter,
         )
     return values
 
@@ -271,7 +272,7 @@ def _role(found: received.Members) -> Role:
     parts = {name: found.get(name, str) for name in found.raw if name.endswith("_name") and found.is_set(name)}
     unknown = sorted(name for name, value in parts.items() if name not in _ROLE_PARTS or value is None)
     if unknown:
-        raise service_request.MalformedAnswer(f"a role with an unknown {one_line(unknown[0])}")
+        raise service_request.MalformedAnswer(f"a role with an unknown or invalid {one_line(unknown[0])}")
     with reading("role"):
         return Role(
             found.text("role"), parts.get("bucket_name") or None, parts.get("scope_name"), parts.get("collection_name")
@@ -431,7 +432,8 @@ class UpsertUser(ManagementRequest, frozen=True):
         check_choice(self.domain, "domain", AuthDomain)
         if self.domain is AuthDomain.EXTERNAL and self.user.password is not None:
             raise errors.InvalidArgumentException(
-                f"user={shown(self.user.username)} is an external user, who has no password in the cluster; omit it",
+                f"user={shown(self.user.username)} is an external user, who has no password in the cluster; omit "
+                "the password",
                 parameter="user",
             )
 

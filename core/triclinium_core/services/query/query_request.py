@@ -88,7 +88,7 @@ class PlanKey(NamedTuple):
 class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     """SQL++ statement for the query service.
 
-    With ``adhoc=False`` the service plans the statement once. The first request with the statement sends its
+    With ``adhoc=False``, executions share a plan. The first request with the statement sends its
     ``preparation``, and later requests execute the plan that the preparation returns (``with_plan``).
     """
 
@@ -98,7 +98,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     members: ClassVar[Mapping[str, str]] = QUERY_MEMBERS
 
     adhoc: bool = True
-    """Whether to plan the statement for each execution. False plans it once."""
+    """Whether to plan the statement for each execution. False reuses a plan while it is valid."""
     scan_consistency: QueryScanConsistency | None = None
     """Required freshness of the indexes. None means ``NOT_BOUNDED``."""
     consistent_with: tuple[MutationToken, ...] = ()
@@ -200,7 +200,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         return {"statement": self.statement}
 
     def options(self) -> dict[str, object]:
-        """Return the members of the request for its options. Omit options that are not set, except ``metrics``."""
+        """Return the members of the request for its options. Omit options with the default, except ``metrics``."""
         # Always send ``metrics``, because the service returns metrics by default.
         options = {"metrics": self.metrics, **StatementRequest.options(self)}
         if self.scan_consistency is QueryScanConsistency.REQUEST_PLUS:
@@ -256,7 +256,7 @@ class PrepareRequest(service_request.IdentifiedRequest, frozen=True, kw_only=Tru
         """
         plans = answer.body_as(_Plans).results
         if len(plans) != 1 or not plans[0].name:
-            raise service_request.MalformedAnswer(f"PREPARE returned {len(plans)} plans; expected one with a name")
+            raise service_request.MalformedAnswer(f"plans returned by PREPARE: {len(plans)}; expected one with a name")
         return PreparedPlan(plans[0].name, plans[0].encoded_plan)
 
     def error_context(self) -> ErrorContext:

@@ -154,7 +154,7 @@ def read_point(value: object, parameter: str) -> GeoPoint:
 def read_distance(value: object, parameter: str) -> str:
     """Read a distance, which is a string: a number with a unit, or a number of meters."""
     if not isinstance(value, str) or not DISTANCE.fullmatch(value):
-        raise refused(value, parameter, "a string of a number and a unit, such as '11km', '3nm', '17mi' or '19m'")
+        raise refused(value, parameter, "a string with a number of meters, or with a number and a unit, such as '11km'")
     return value
 
 
@@ -201,7 +201,7 @@ def read_json_object(value: object, parameter: str) -> dict[str, object]:
 
 
 def read_choice(kind: type[Enum]) -> Reader:
-    """Return a reader of members of the enum."""
+    """Return a reader that accepts only members of the enum ``kind``."""
 
     def read(value: object, parameter: str) -> object:
         check_choice(value, parameter, kind)
@@ -211,7 +211,7 @@ def read_choice(kind: type[Enum]) -> Reader:
 
 
 def read_word(*words: str) -> Reader:
-    """Return a reader of these words."""
+    """Return a reader that accepts only these words."""
 
     def read(value: object, parameter: str) -> object:
         if value not in words or not isinstance(value, str):
@@ -222,7 +222,7 @@ def read_word(*words: str) -> Reader:
 
 
 def read_part(*kinds: type[SearchPart]) -> Reader:
-    """Return a reader of instances of these classes."""
+    """Return a reader that accepts only instances of these classes."""
 
     def read(value: object, parameter: str) -> object:
         if not isinstance(value, kinds):
@@ -274,4 +274,4 @@ READERS: Mapping[str, Reader] = {
     "start": read_date,
     "top_left": read_point,
 }
-"""Reader of each field, by name."""
+"""Default readers of fields, by name. ``_OWN_READERS`` of a part precede them."""

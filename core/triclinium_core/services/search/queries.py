@@ -56,7 +56,7 @@ class FieldQuery(SearchQuery):
 
 @dataclass(frozen=True, slots=True)
 class MatchQuery(FieldQuery):
-    """Documents with the terms of a text. The text is analyzed like the field.
+    """Documents with one or all terms of a text. The text is analyzed like the field.
 
     Args:
         match: the text.

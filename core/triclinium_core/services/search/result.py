@@ -289,7 +289,8 @@ def decode_meta_data(answer: HttpResponse) -> SearchMetaData:
     """Return the metadata in a response.
 
     Raises:
-        MalformedAnswer: the body is not the response to a search, or does not state whether hits are missing.
+        MalformedAnswer: the body is not the response to a search, does not state whether hits are missing, or has an
+            unknown form and exceeds ``UNKNOWN_FORM_LIMITS``.
     """
     try:
         answered = answer.body_as(_Answer)
@@ -308,7 +309,7 @@ def _read_answer(found: Members) -> _Answer:
     """Return a response, read part by part.
 
     Raises:
-        MalformedAnswer: the response has no number of failed partitions.
+        MalformedAnswer: the response has no status, or its number of failed partitions is invalid.
     """
     status = found.members("status")
     failed = status.integer("failed") if status.is_set("failed") else 0

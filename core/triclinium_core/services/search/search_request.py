@@ -189,7 +189,7 @@ class SearchOptions(SearchPart):
         collections: return only hits in these collections, if the index has several.
         include_locations: whether hits have the locations of the terms.
         disable_scoring: whether to skip scoring, which saves work. All scores are then 0.
-        raw: more members of the request in JSON, by name.
+        raw: more members of the request in JSON, by name, which no other option sets.
 
     Raises:
         InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
@@ -255,7 +255,7 @@ class SearchOptions(SearchPart):
         if self.highlight_style is None and self.highlight_fields is None:
             return None
         style = {"style": self.highlight_style.value} if self.highlight_style is not None else {}
-        # Without names the service highlights all fields with matching terms.
+        # Without names, the service highlights all fields with matching terms.
         return {**style, "fields": self.highlight_fields} if self.highlight_fields else {**style}
 
 
@@ -320,7 +320,7 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
             **self.search.members(),
             **self.options.members(),
             "ctl": self._control(remaining),
-            # SDK-RFC 0052 "showrequest": otherwise the answer repeats the request, with its vectors.
+            # SDK-RFC 0052 "showrequest": otherwise the response repeats the request, with its vectors.
             "showrequest": False,
         }
         return HttpRequest("POST", self.path, encode_members(members))

@@ -25,7 +25,7 @@ SECONDS_MAX = (2**63 - 1) / 1e9
 """Longest duration of Go, which counts nanoseconds in 64 bits: 292 years."""
 
 TEXT_SIZE_MAX = 64
-"""Maximum length of a duration in characters; Go writes at most 28."""
+"""Maximum length of a duration in characters; Go writes at most 25."""
 
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII)
 
@@ -39,7 +39,7 @@ def seconds_of(duration: str) -> float:
     """Return the number of seconds of a Go duration.
 
     Raises:
-        ValueError: ``duration`` is not a duration of Go.
+        ValueError: ``duration`` is not a duration of Go, or has more than ``TEXT_SIZE_MAX`` characters.
     """
     sign, text = (-1.0, duration[1:]) if duration[:1] == "-" else (1.0, duration.removeprefix("+"))
     if text == "0":

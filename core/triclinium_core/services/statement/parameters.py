@@ -65,7 +65,7 @@ class Parameters:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names for errors and logs: ``$1``, ``$2`` for positional parameters, then the others."""
+        """Names for errors and logs: ``$1``, ``$2`` for positional parameters, then the named ones."""
         places = (f"{PREFIX}{place}" for place in range(1, len(self.positional) + 1))
         return (*places, *(name for name, _ in self.named))
 
@@ -93,7 +93,9 @@ def _encode_named(
                 parameter="named_parameters",
             )
         if prefixed in encoded:
-            raise errors.InvalidArgumentException(f"parameter {prefixed} is given twice", parameter="named_parameters")
+            raise errors.InvalidArgumentException(
+                f"parameter {prefixed} is given twice; keep one", parameter="named_parameters"
+            )
         encoded[prefixed] = encode_json(value, f"parameter {prefixed}")
     return tuple(encoded.items())
 

@@ -71,7 +71,9 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
         check_text(self.client_context_id, "client_context_id", empty=True)
         check_text(self.statement, "statement")
         if self.statement.isspace():
-            raise errors.InvalidArgumentException("the statement is blank", parameter="statement")
+            raise errors.InvalidArgumentException(
+                "the statement is blank; pass a statement in SQL++", parameter="statement"
+            )
         check_type(self.parameters, "parameters", Parameters)
         if self.query_context is not None:
             check_type(self.query_context, "query_context", QueryContext)
@@ -98,7 +100,7 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
         return {"readonly": True} if self.readonly else {}
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Return headers of the request that not all requests have."""
+        """Return the additional headers of the request. Default: none."""
         return ()
 
     def statement_members(self) -> dict[str, object]:

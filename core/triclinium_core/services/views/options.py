@@ -41,7 +41,7 @@ class ViewErrorMode(Enum):
     """Reaction of the service to a node that does not return its rows."""
 
     CONTINUE = "continue"
-    """Return the other rows, and the error in the metadata."""
+    """Return the rows of the other nodes, and the error in the metadata."""
     STOP = "stop"
     """Return no more rows."""
 
@@ -76,7 +76,7 @@ class ViewOptions:
         startkey_docid: first document id, if several rows have ``startkey``.
         endkey_docid: last document id, if several rows have ``endkey``.
         inclusive_end: whether rows with ``endkey`` are included.
-        on_error: whether to return the other rows if the rows of a node are missing.
+        on_error: whether to return the rows of the other nodes if a node does not return its rows.
         debug: whether the metadata has debug information.
         raw: more options of the query string, by name.
 

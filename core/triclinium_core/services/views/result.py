@@ -59,7 +59,7 @@ class ViewError(msgspec.Struct, frozen=True):
     """Error of a node that did not return its rows."""
 
     source: str
-    """Node, as named by the service."""
+    """Node, as named by the service; empty if the service does not name it."""
     reason: str
 
 

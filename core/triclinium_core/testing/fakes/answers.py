@@ -30,7 +30,7 @@ class CommandAnswer(msgspec.Struct, frozen=True):
 class CommandRefused(Exception):
     """Exception for a command that the node answers with a failure.
 
-    ``context`` is a human-readable line, sent if XERROR is negotiated; ``body`` is JSON that is always sent.
+    ``context`` is a human-readable line, sent if XERROR is negotiated and ``body`` is empty; ``body`` is always sent.
     """
 
     def __init__(self, status: Status, context: str = "", *, body: bytes = b"") -> None:

@@ -24,7 +24,7 @@ class StartConditions(TypedDict, total=False):
     after_requests: int
     """Number of requests that come first."""
     at_seconds: Duration
-    """Time in seconds since the nodes were first served; a time in the past is immediate."""
+    """Time in seconds since the nodes were first served, or since ``start_clock``; a time in the past is immediate."""
 
 
 class SpanConditions(StartConditions, total=False):
@@ -80,7 +80,7 @@ class FaultClock:
 
     def __init__(self, rng: Random | None = None) -> None:
         self.now: float = 0.0
-        """Time of the last event of any node."""
+        """Newest known time: of the last event of any node, or of the last ``refresh``."""
         self.zero: float = 0.0
         """Time from which ``at_seconds`` counts."""
         self.rng: Random | None = rng

@@ -6,8 +6,8 @@ At most one fault strikes a request. If several match, the first one of this lis
 2. standing faults of exactly this opcode or service, the newest first;
 3. standing faults of any command on a document, the newest first.
 
-A fault matches a request if it names the request's target, has started, has not ended, and is drawn. The numbers of a
-probability are drawn in the same order, only for faults that could strike, and only until one strikes. A request counts
+A fault matches a request if it names the request's target, has started, has not ended, and is drawn. Random numbers are
+drawn in the same order, only for faults that could strike, and only until one strikes. A request counts
 for ``after_requests`` of every fault of its target, even if another fault strikes it.
 """
 
@@ -71,7 +71,7 @@ class Faults:
 
     @property
     def pending(self) -> int:
-        """Number of faults from ``next`` that have neither struck nor ended."""
+        """Number of times that the faults from ``next`` still strike, without the faults that have ended."""
         self._forget_ended()
         return sum(entry.left or 0 for entry in self._next)
 
@@ -129,13 +129,13 @@ class Faults:
         self._always.clear()
 
     def take(self, opcode: int) -> CommandFault | None:
-        """Return the fault that strikes a command with this opcode now, and count it as struck."""
+        """Return the fault that strikes a command with this opcode now, or None. Count the fault as struck."""
         fault = self._take((opcode, None) if opcode in DATA_OPCODES else (opcode,))
         assert fault is None or isinstance(fault, CommandFault)
         return fault
 
     def take_of(self, service: Service) -> ServiceFault | None:
-        """Return the fault that strikes a request to a service now, and count it as struck."""
+        """Return the fault that strikes a request to a service now, or None. Count the fault as struck."""
         fault = self._take((service,))
         assert fault is None or isinstance(fault, ServiceFault)
         return fault

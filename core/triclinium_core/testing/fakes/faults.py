@@ -95,7 +95,7 @@ ServiceFaultBeforeApplying = HangUpBeforeApplying | HttpFaultBeforeApplying
 ServiceFaultAfterApplying = (
     DropResponse | Delay | HangUpAfterApplying | HangUpMidReply | Garble | HttpFaultAfterApplying
 )
-"""Faults that strike after the request to a service is carried out: the client gets the result late or never."""
+"""Faults that strike the response after the request to a service is carried out."""
 
 ServiceFault = ServiceFaultBeforeApplying | ServiceFaultAfterApplying
 """Faults that strike an HTTP request to a service."""

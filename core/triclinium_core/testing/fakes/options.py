@@ -100,7 +100,8 @@ class FakeNodeOptions:
     """Features that HELLO grants on request."""
     sasl_mechanisms: tuple[str, ...] = SASL_MECHANISMS
     scram_iterations: int = SCRAM_ITERATIONS_MIN
-    """SCRAM iterations. Default: the minimum that clients accept. A process computes them once for each password."""
+    """SCRAM iterations. Default: the minimum that clients accept. A process computes them once for each password and
+    mechanism."""
     error_map: ErrorMapDocument | None = ERROR_MAP
     """Error map; None for a node that does not support GET_ERROR_MAP."""
     cluster_uuid: str | None = None
@@ -272,7 +273,7 @@ def _check_distinct(places: Sequence[FakeNodeOptions]) -> None:
         for host, port in (*own, *options.alternate_addresses.values()):
             if (host, port) in taken:
                 raise errors.InvalidArgumentException(
-                    f"two nodes have port {port} of {host}; give each node a different address",
+                    f"port {port} of {host} is given twice; give each service of each node a different address",
                     parameter="nodes",
                 )
             taken.add((host, port))

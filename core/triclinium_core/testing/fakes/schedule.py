@@ -19,7 +19,7 @@ from triclinium_core.testing.fakes.fault_conditions import IMMEDIATELY, Conditio
 from triclinium_core.testing.fakes.log_limit import LogLimit
 
 PLANNED_MAX = 1_000
-"""Maximum number of commands that have not ended."""
+"""Maximum number of commands that wait for their start or their end."""
 LOG_MAX = 10_000
 """Maximum number of entries in the log of one cluster."""
 
@@ -54,7 +54,7 @@ class LoggedChange:
 
 
 class _Planned:
-    """A command that has not started, or that has not ended."""
+    """A command that waits for its start or its end."""
 
     def __init__(self, change: Change, conditions: Conditions, clock: FaultClock) -> None:
         self.change = change
@@ -68,7 +68,7 @@ class _Planned:
 
 
 class Schedule:
-    """Commands that wait for their start or their end, in the order in which they were given."""
+    """Commands that wait for their start or their end, and the log of commands."""
 
     def __init__(self, clock: FaultClock) -> None:
         self._clock = clock
@@ -78,7 +78,7 @@ class Schedule:
         self.log: list[LoggedChange] = []
         """Commands that have taken effect or failed, the oldest first."""
         self.listener: Callable[[LoggedChange], None] | None = None
-        """Function that gets each entry of ``log``."""
+        """Function that gets each entry of ``log``; None for no function."""
 
     @property
     def due(self) -> float:
@@ -87,7 +87,7 @@ class Schedule:
 
     @property
     def planned(self) -> Sequence[tuple[Change, Conditions, bool]]:
-        """Commands that have not ended: the command, its conditions, and whether it has started."""
+        """Commands that wait for their start or their end: each with its conditions, and whether it has started."""
         return [(each.change, each.progress.conditions, each.has_started) for each in self._planned]
 
     def perform(self, change: Change, conditions: Conditions) -> None:

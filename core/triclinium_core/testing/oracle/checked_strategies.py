@@ -26,7 +26,7 @@ class CheckedStrategy:
         self._left = _budget_of(strategy)
         self._capacity = self._left(None)
         self._taken: defaultdict[str | None, int] = defaultdict(int)
-        """Cost of the retries whose tokens were not returned, by scope."""
+        """Units that a quota must lack, by scope."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -66,14 +66,14 @@ class CheckedStrategy:
         return token
 
     def record_success(self, *, token: smithy.RetryToken) -> None:
-        """Take a token back, and return to the budget the cost of the token's attempt, or 1 if it had no cost."""
+        """Record a success. A quota must then have the cost of the attempt back, or 1 more if it had no cost."""
         loan = self.book.end(token, TokenEnd.RECORDED)
         self._strategy.record_success(token=token)
         if loan is not None:
             self._refill(loan, _cost_of(token) or 1)
 
     def abandon(self, *, token: smithy.RetryToken) -> None:
-        """Take back the token of an attempt that is not made, and return the cost of the token to the budget."""
+        """Take back the token of an attempt that is not made. A quota must then have the cost of the token back."""
         loan = self.book.end(token, TokenEnd.RETURNED)
         take_back: Callable[..., None] | None = getattr(self._strategy, "abandon", None)
         if take_back is not None:

@@ -24,7 +24,7 @@ class _Version(NamedTuple):
     """Time at which a caller first got this version."""
     data: bytes | None = None
     mutation: Submission | None = None
-    """Operation that returned this version, if the operation changes the document."""
+    """Operation that created this version; None if only reads returned it."""
 
 
 class DocumentHistory:
@@ -137,7 +137,7 @@ class DocumentHistory:
         begin, end = expiry
         if begin > reader.settled or self._is_over(end, reader):
             return False
-        # A write after ``owner`` and before the expiry has replaced or removed the expiry.
+        # A write after ``owner`` and before the expiry replaces or removes the expiry, unless it preserves it.
         return not any(
             other.begin > owner.over_by and other.applied_by < begin
             for other in self._others(reader)

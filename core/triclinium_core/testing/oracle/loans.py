@@ -69,7 +69,7 @@ class Loan:
     refusals: set[RetryReason] = field(default_factory=set)
     """Reasons for which the strategy refused a retry."""
     raised: Exception | None = None
-    """Exception that the strategy raised, if it was not a refusal."""
+    """Exception that the strategy raised; None without one, and for a refusal."""
     was_held_back: bool = False
     """Whether the request had to wait for its strategy."""
     is_over: bool = False
@@ -93,7 +93,8 @@ class LoanBook:
     """All tokens that the token strategies of one simulation have issued.
 
     A strategy is called while the client handles an event, and the client catches its exceptions. So the book stores
-    breaches, and ``check`` raises them. The owner sets ``now`` to the time in seconds.
+    breaches of strategies, and ``check`` raises them. The methods for actions of clients raise ``Violation`` directly.
+    The owner sets ``now`` to the time in seconds.
     """
 
     def __init__(self) -> None:
@@ -174,7 +175,7 @@ class LoanBook:
             self._know(loan, request)
 
     def begun(self, request: int) -> None:
-        """Record that an attempt is made, which requires a token."""
+        """Record that an attempt is made, which requires a token unless the strategy refused the first one."""
         loan = self._loans.get(request)
         if loan is None:
             raise Violation(f"operation {request} is sent before a token was requested from its strategy")

@@ -2,7 +2,7 @@
 
 A document is a sequence of fragments such as ``<7>``: the fragment of the store, with fragments appended and prepended.
 A counter is a number whose upper bits identify its creator and whose lower bits are digits in base 4, one for each
-later count. A digit of 1 (or -1) means that the count was applied once, 2 (or -2) that it was applied twice.
+other count. A digit of 1 (or -1) means that the count was applied once, 2 (or -2) that it was applied twice.
 """
 
 from __future__ import annotations

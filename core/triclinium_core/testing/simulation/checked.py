@@ -169,7 +169,7 @@ class CheckedSimulation(Simulation):
     def close_client(self, index: int) -> None:
         """Close a client during its work, as an application would, and open another client in its place.
 
-        All waiting callers leave. Afterwards the client may have nothing open, and may send nothing.
+        Its waiting callers leave. Afterwards the client may have nothing open, and may send nothing.
         """
         waiting = [*(each.token for each in self.model.open), *(each.token for each in self.requests.open)]
         self._is_closing = True
@@ -241,7 +241,7 @@ class CheckedSimulation(Simulation):
             raise Violation(f"the client continues to read stream {stream}, which has bytes that are not a frame")
 
     def tick(self) -> None:
-        """Pass the time to client and nodes, and check that time does not stand still."""
+        """Pass the time to client and nodes. Check deadlines, paused streams, and that time does not stand still."""
         super().tick()
         self._read_logs()
         self._ticks = self._ticks + 1 if self._ticked_at == self.now else 0
@@ -272,6 +272,8 @@ class CheckedSimulation(Simulation):
 
     def recover(self, submit: Callable[[], object] | None) -> None:
         """Let time pass until every client is healthy and every operation is settled. Then check the frames.
+
+        Raise ``Violation`` if this takes ``RECOVERY_SECONDS`` or more.
 
         While a client is not healthy, call ``submit`` to submit an operation. None leaves the clients without work.
         """

@@ -61,7 +61,7 @@ class Clients:
                 if batch
                 for action in self._feed(index, couchbase.OperationsSubmitted(batch), now)
             ]
-        # ``CallEnded`` has no token and only affects statistics, so any client can handle it.
+        # ``CallEnded`` has no token and affects only statistics, so any client can handle it.
         index = 0 if isinstance(event, couchbase.CallEnded) else event.token % len(self._clients)
         return self._feed(index, event, now)
 
@@ -70,7 +70,7 @@ class Clients:
         return self._client_of(token).is_ambiguous(token)
 
     def error_context(self, token: neutral.Token, now: float) -> ErrorContext | None:
-        """Return the error context of an operation, if it is abandoned now."""
+        """Return the error context of an operation, if it is abandoned now; None for an unknown token."""
         return self._client_of(token).error_context(token, now)
 
     def statistics(self) -> ClientStatistics:

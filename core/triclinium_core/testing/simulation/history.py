@@ -236,7 +236,7 @@ class ClusterHistory:
             (lambda: self.simulation.submit_together([self._draw()])) if self._chance.happens(0.5) else None
         )
         if self.readers is not None:
-            # Also wait until the breakers of the services have slept and sent their canaries.
+            # Also wait until the breakers of the services have slept and their canaries have ended.
             breaker = self.simulation.options.circuit_breaker
             self.simulation.flow_for(breaker.sleep_window + breaker.canary_timeout)
             self.simulation.requests.recovered()

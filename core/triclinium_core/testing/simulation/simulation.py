@@ -55,7 +55,7 @@ class SimulatedStream:
     """One stream between client and node, with the state of both ends."""
 
     port: NodePort | None = field(default=None, compare=False, repr=False)
-    """Port at the address that the client requested."""
+    """Port at the address that the client requested; None if the address is unused."""
     is_open: bool = False
     outgoing: bytearray = field(default_factory=bytearray)
     """Bytes that the client ordered to send and that are not handed over yet."""
@@ -123,7 +123,7 @@ class Simulation:
         self.errors: dict[neutral.Token, errors.CouchbaseException] = {}
         self.settled_at: dict[neutral.Token, float] = {}
         self.consulted: list[neutral.ConsultStrategy | neutral.AcquirePermit] = []
-        """Calls of asynchronous strategies for which the test has fed no answer yet."""
+        """Calls of asynchronous strategies that the client ordered. The test makes the calls and feeds the answers."""
         self.recorded: list[neutral.RecordSuccess] = []
         """Successes to record with asynchronous token strategies."""
         self.strategy_errors: list[neutral.ReportStrategyError] = []

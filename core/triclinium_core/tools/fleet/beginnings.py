@@ -18,7 +18,7 @@ class Beginnings:
     Args:
         fleet: the clients.
         duration: instant from which no operation begins, in seconds.
-        rng: random source for the phases of even arrivals, and for all start times and clients of Poisson arrivals.
+        rng: random source for the phases of even arrivals, and for start times and clients of Poisson arrivals.
     """
 
     def __init__(self, fleet: Fleet, duration: float, rng: Random) -> None:

@@ -57,7 +57,7 @@ class TimeStep(Totals):
     fulfilled: int
     """Number of operations that began in this step and succeeded at any time."""
     queue: float
-    """Maximum number of queued requests."""
+    """Maximum number of requests that are queued, or in service at a ``ParallelService``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class Tally:
         self._counts[name][self._at(now)] += 1
 
     def waits(self, requests: float, now: float) -> None:
-        """Record the number of queued requests; a step keeps the maximum."""
+        """Record the number of requests at the service; a step keeps the maximum."""
         bucket = self._at(now)
         self._queue[bucket] = max(self._queue[bucket], requests)
 

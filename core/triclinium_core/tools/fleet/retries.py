@@ -101,9 +101,9 @@ class BudgetRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     name: str
     capacity: float = 5.0
-    """Maximum and initial number of retries in the budget."""
+    """Initial and maximum budget. A retry takes 1, and needs more than 1."""
     deposit: float = 0.1
-    """Number of retries that each first attempt adds."""
+    """Amount that each first attempt adds to the budget."""
     max_attempts: int = ATTEMPTS_MAX
     delays: Delays = NoDelay()
 

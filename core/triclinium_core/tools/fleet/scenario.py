@@ -68,7 +68,7 @@ class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     timeout: float = 2.5
     """Timeout of an operation, after which its caller leaves."""
     attempt_timeout: float | None = None
-    """Timeout of one attempt, for strategies that retry timeouts. Couchbase's strategies ignore it."""
+    """Timeout of one attempt, or None. Only Smithy's strategies use it; ``none`` and Couchbase's strategies do not."""
     clients_per_process: int = 100
     """Number of clients that share a strategy and its quota."""
     idempotent: bool = True
@@ -116,7 +116,7 @@ class Work(StrEnum):
 
 
 class SimulatedService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="queue"):
-    """Service with one queue and one worker that takes ``1 / capacity`` for a request.
+    """Service with one queue and one worker, which takes ``1 / capacity`` seconds on average for a request.
 
     It also serves requests whose callers have left.
 
@@ -205,7 +205,8 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One simulation: operations begin between 0 and ``duration``, and each operation is followed to its end.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or the simulation would be too large.
+        InvalidArgumentException: a value is out of range, the outage ends after the duration, two strategies have the
+            same name, or the simulation would be too large.
     """
 
     fleet: Fleet
@@ -235,7 +236,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 f"strategies has the same name twice: {', '.join(names)}", parameter="strategies"
             )
         operations = self.fleet.operations(self.duration)
-        # Only operations that begin within one timeout are concurrent. The estimate does not consider a trend.
+        # Only operations that begin within one timeout can be in flight together. The estimate ignores a trend.
         waiting = min(self.fleet.demand * self.fleet.timeout, operations)
         for parameter, value, name, most, next_step in (
             ("duration", operations, "operations", OPERATIONS_MAX, "simulate fewer clients, or less time"),

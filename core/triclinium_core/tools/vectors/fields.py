@@ -70,7 +70,7 @@ class Question(dict[str, object]):
         try:
             number = float(value)
         except OverflowError as error:
-            raise MalformedQuestion(f"{name} is too large") from error
+            raise MalformedQuestion(f"{name} is too large for a 64-bit float") from error
         if not (math.isfinite(number) and number >= 0):
             raise MalformedQuestion(f"{name} is {number}, expected a finite number of at least 0")
         return number

@@ -63,8 +63,8 @@ def answer_lines(lines: Iterable[str | bytes]) -> Iterator[tuple[str, bool]]:
     """Yield, for every question in ``lines`` in order, one line of JSON, and whether the question was valid.
 
     Layout: ``{"id": ..., <answer>}``, or ``{"id": ..., "error": "line 7: fault"}``. The id is the question's id, which
-    is a string or a whole number, or null without one. Blank lines and a byte order mark are skipped. This function
-    keeps only one line in memory at a time.
+    is a string or a whole number, or null without a valid one. Blank lines and a byte order mark are skipped. Only one
+    line at a time is in memory.
     """
     for number, line in enumerate(lines, start=1):
         question = _without_mark(line) if number == 1 else line

@@ -139,7 +139,7 @@ def test_tls_goes_by_the_scheme() -> None:
         ("://h", "scheme ''"),
         ("couchbase ://h", "scheme 'couchbase '"),
         ("ftp://h", "scheme 'ftp'"),
-        # The RFC also bootstraps over HTTP and has it as default scheme; the parser rejects it.
+        # The RFC also permits http://, which is its default scheme; the parser rejects it.
         ("http://fqdn", "couchbase, couchbases, memcached"),
         ("10.0.0.1:8091", "write couchbase://10.0.0.1:8091"),
         ("couchbase://", "host:port"),

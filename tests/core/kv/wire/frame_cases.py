@@ -97,12 +97,12 @@ MALFORMED_CASES = [
     MalformedCase(
         "size: one byte more than the largest frame",
         bytes.fromhex("81 00 0000 00 00 0000 01dfffe9 00000000 0000000000000000"),
-        "a frame of 31457281 bytes is announced, the largest possible has 31457280",
+        "a frame of 31457281 bytes is announced; the maximum is 31457280",
     ),
     MalformedCase(
         "size: everything at its largest, which lengths that fit do not excuse",
         bytes.fromhex("18 ff ffff ff ff ffff ffffffff ffffffff ffffffffffffffff"),
-        "a frame of 4294967319 bytes is announced, the largest possible has 31457280",
+        "a frame of 4294967319 bytes is announced; the maximum is 31457280",
     ),
     MalformedCase(
         "lengths: extras and key are one byte longer than the body",

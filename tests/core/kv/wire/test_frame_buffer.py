@@ -202,7 +202,7 @@ def test_a_frame_larger_than_possible_allocates_nothing() -> None:
         assert [] == buffer.receive(piece)
         assert buffer.capacity <= frame_buffer.CAPACITY_MIN
 
-    assert ("a frame of 31457281 bytes is announced, the largest possible has 31457280", 0) == malformed_at(buffer)
+    assert ("a frame of 31457281 bytes is announced; the maximum is 31457280", 0) == malformed_at(buffer)
 
 
 def test_the_buffer_doubles_for_large_values() -> None:

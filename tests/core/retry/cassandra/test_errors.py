@@ -43,7 +43,7 @@ def test_a_huge_count_has_a_text() -> None:
     """An error has a text even if it contains an integer that is too long for ``str``."""
     error = cassandra.Unavailable(consistency=QUORUM, required=10**5000, alive=1)
 
-    assert "QUORUM needs <int> replicas, 1 is alive" == str(error)
+    assert "QUORUM needs <int> of the replicas; 1 is alive" == str(error)
 
 
 def test_grouped_by_node() -> None:

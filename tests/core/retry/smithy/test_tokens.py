@@ -56,8 +56,8 @@ class Stranger:
     ("token", "message"),
     [
         (SingleUseToken(object()), r"^token=SingleUseToken\(.* comes from another strategy"),
-        (Stranger(), "^token is a Stranger; it must be the token that"),
-        (None, "^token is a NoneType; it must be the token that"),
+        (Stranger(), "^token is of type Stranger; it must be the token that"),
+        (None, "^token is of type NoneType; it must be the token that"),
     ],
 )
 def test_foreign_tokens(token: Any, message: str) -> None:

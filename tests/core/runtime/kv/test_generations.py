@@ -77,7 +77,7 @@ def test_nothing_is_kept_of_nodes_that_have_left(happens: Callable[[FakeNodes, i
         assert name_of(place) in remembered(simulation.machine)
         nodes.remove_node(place)
         simulation.live(5.0)
-    # Until then the client waits for responses to its requests.
+    # For part of this time, the client may still wait for responses to its requests.
     simulation.live(600.0)
 
     assert {name_of(place) for place in range(LASTING)} == remembered(simulation.machine)

@@ -364,7 +364,7 @@ def completed(ask: Callable[[], object]) -> RetryAction:
     except StopIteration as end:
         assert isinstance(end.value, RetryAction)
         return end.value
-    raise AssertionError("the awaitable suspended; it must return at once")
+    raise AssertionError("the awaitable suspended; it must return immediately")
 
 
 def test_an_asynchronous_strategy_decides_each_attempt() -> None:

@@ -281,7 +281,8 @@ def test_closed_loop() -> None:
     )
     figures = run(scenario, "none")
 
-    # At 0 the third client waits for 0.3 s, and the second operation of each meets the silence. Then they take turns.
+    # At 0 s, the response to the third client would take 0.3 s, so its operation times out. The second operation of
+    # each client meets the silence. Then they take turns.
     assert (12, 12) == (figures.totals.begun, figures.totals.sent)
     assert 0 < figures.totals.failed < 12
     assert figures.totals.succeeded + figures.totals.failed == 12

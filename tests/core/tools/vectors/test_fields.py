@@ -57,7 +57,7 @@ def test_reads(read: Reader, value: object, expected: object) -> None:
         (Question.number, -1, "field is -1.0, expected a finite number of at least 0"),
         (Question.number, math.nan, "field is nan, expected a finite number of at least 0"),
         (Question.number, math.inf, "field is inf, expected a finite number of at least 0"),
-        (Question.number, 10**400, "field is too large"),
+        (Question.number, 10**400, "field is too large for a 64-bit float"),
         (Question.count, 1.5, "field is 1.5, expected a whole number"),
         (Question.count, 1.0, "field is 1.0, expected a whole number"),
         (Question.count, False, "field is a boolean, expected a number"),

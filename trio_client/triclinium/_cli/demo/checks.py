@@ -1,6 +1,6 @@
 """Checks of a scenario's result against the RFC.
 
-The checks compare three sources: the client's log, its statistics and errors, and the node's command log.
+The checks compare three sources: the client's log, its statistics and errors, and the node's logs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def check(play: Play) -> list[Check]:
 
 
 def _of_the_log(play: Play) -> Iterator[Check]:
-    """Yield checks of the client's log."""
+    """Yield checks of the reasons, the retries and the delays in the client's log."""
     scenario, delays = play.scenario, play.delays
     reasons = [decision.reason for decision in play.decisions]
     first, further = reasons[: len(scenario.reasons)], reasons[len(scenario.reasons) :]
@@ -73,7 +73,7 @@ def _of_the_outcome(play: Play) -> Iterator[Check]:
 
 
 def _of_the_waits(play: Play) -> Iterator[Check]:
-    """Yield a check that the node's clock shows the client's delays, if every retry has sent a frame."""
+    """Yield a check that the node's clock shows the client's delays, if there are retries and each sent a frame."""
     frames, delays = play.frames, play.delays
     if delays and len(frames) == len(delays) + 1:
         waits = [after.now - before.now for before, after in pairwise(frames)]

@@ -1,4 +1,4 @@
-"""``triclinium demo``: every kind of failure, the client's decision, and the check against the RFC."""
+"""``triclinium demo``: several kinds of failures, the client's decisions, and their check against the RFC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from triclinium._cli.demo.stage import Stage
 from triclinium._cli.demo.timeline import rows_of
 
 LIMIT_SECONDS = 14.0
-"""Time limit of the demo, which takes less than one second: a wrong retry rule must not make the user wait."""
+"""Time limit in seconds of the demo, which takes less than one: a wrong retry rule must not make the user wait."""
 
 
 @click.command()

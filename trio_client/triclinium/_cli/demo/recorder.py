@@ -1,6 +1,7 @@
 """Recorder of all events of the demo in order, as the client and the node report them.
 
-The client reports through its two loggers, which every program can read. The node reports through its command log.
+The client reports through two of its loggers, which every program can read. The node reports through its logs of
+commands and requests.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ class ClientDecided:
     """Seconds from the call to the failure; the client writes the record a little later."""
     reason: str
     delay: float | None
-    """Seconds until the retry; None without a retry."""
+    """Seconds until the retry, even of one that the deadline prevents; None without a retry."""
     dispatches: bool = True
-    """Whether the client sends the request again after the delay, if there is a delay."""
+    """Whether the retry starts before the deadline. True without a retry."""
 
 
 Entry = NodeTook | ConnectionReported | ClientDecided
@@ -75,7 +76,7 @@ class Recorder(logging.Handler):
         super().__init__()
         self.entries: list[Entry] = []
         self.client_has_decided = trio.Event()
-        """Set at the client's first decision, or when the first operation ends."""
+        """Event that is set at the client's first decision, or when the first operation ends."""
         self._news = trio.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -91,7 +92,7 @@ class Recorder(logging.Handler):
         self.client_has_decided.set()
 
     async def wait_for_news(self) -> None:
-        """Wait for an event of a connection."""
+        """Wait for the next event of a connection."""
         self._news = trio.Event()
         await self._news.wait()
 
@@ -133,7 +134,7 @@ class Play:
     answer: object
     context: ErrorContext | None
     retries_by_reason: Mapping[str, int]
-    """Retries in the client's statistics during the scenario."""
+    """Number of retries by reason, as the client's statistics count them during the scenario."""
     prepared: int = 0
     """Number of statements that the node planned during the scenario."""
 

@@ -27,7 +27,7 @@ BEST_EFFORT_MS = (1, 2, 4, 8, 16, 32, 64, 128, 256, *repeat(500, 50))
 CONTROLLED_MS = (1, 10, 50, 100, 500, *repeat(1000, 50))
 """Delay of each retry in milliseconds (RFC 0049 "Controlled Backoff for Always Retry")."""
 ERROR_MAP_MS = (50, *repeat(10, 50))
-"""Delays of status 0x7ff0 in the node's error map: ``after``, then ``interval`` (RFC 0013 "Retry Intervals")."""
+"""Delays of status 0x7ff0 in milliseconds: ``after``, then ``interval`` (RFC 0013 "Retry Intervals")."""
 
 
 class DemoOperation(NamedTuple):
@@ -74,12 +74,12 @@ class DemoScenario:
     applied: int
     """Number of times the node changes the document, or executes the statement."""
     prepared: int = 0
-    """Number of times the node plans the statement."""
+    """Number of times the node plans the statement; 0 to skip the check."""
     clause: str
 
     @property
     def logged_key(self) -> str | None:
-        """Name of the document in the client's log; None for an HTTP request, which has no document."""
+        """Key of the document in the client's log; None for an HTTP request, which has no document."""
         return self.key if isinstance(self.operation.travels_as, Opcode) else None
 
 
@@ -87,7 +87,7 @@ class Reckless:
     """Strategy that retries everything, which no real strategy should do."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return a retry for any reason."""
+        """Return a retry after 1 ms, whatever the reason."""
         return RetryAction.after(0.001)
 
 

@@ -36,7 +36,7 @@ class Stage:
 
     Args:
         nursery: runs the node.
-        options: options of the node, for the bucket of ``OPTIONS``.
+        options: options of the node, which must have the first bucket of ``OPTIONS``.
     """
 
     def __init__(self, nursery: trio.Nursery, options: FakeNodeOptions = OPTIONS) -> None:
@@ -45,7 +45,7 @@ class Stage:
         self._recorder = Recorder()
         self._node = RecordedNode(options, self._recorder.entries)
         self._served: FakeCluster | None = None
-        """The served node; None until it starts."""
+        """Cluster with the served node; None until the node starts."""
         self._port_holder = _held_port()
         self._port: int = self._port_holder.getsockname()[1]
         self._cluster: Cluster

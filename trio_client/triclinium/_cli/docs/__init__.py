@@ -1,1 +1,1 @@
-"""``triclinium docs``: these pages on this machine, with the playground."""
+"""``triclinium docs``: the pages of the documentation on this machine, with the playground."""

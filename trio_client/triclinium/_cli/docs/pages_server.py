@@ -19,11 +19,12 @@ _POLICY = (
     "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{hashes}; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Content security policy: only files of this server, and WebAssembly. The theme has styles in its elements."""
+"""Content security policy: files of this server, WebAssembly, data images, and inline scripts with these hashes.
+Inline styles are permitted, because the theme has styles in its elements."""
 
 
 class PagesHandler(SimpleHTTPRequestHandler):
-    """Handler of GET and HEAD for one folder. It lists no folders, and leaves the folder by no path and no link."""
+    """Handler of GET and HEAD for one folder. It lists no folders, and serves no file outside, even by a link."""
 
     protocol_version = "HTTP/1.1"
     timeout: ClassVar[float | None] = 60.0
@@ -64,7 +65,7 @@ class PagesHandler(SimpleHTTPRequestHandler):
         super().end_headers()
 
     def _file(self) -> Path | None:
-        """Return the file at the path of the request, or the index of the folder; None without a file in the folder."""
+        """Return the requested file, or the index of a requested folder; None unless it is inside the served folder."""
         try:
             path = Path(self.translate_path(self.path))
             found = (path / "index.html" if path.is_dir() else path).resolve()
@@ -74,7 +75,7 @@ class PagesHandler(SimpleHTTPRequestHandler):
             return None
 
     def _hashes(self) -> str:
-        """Return the hashes of the scripts inside a page, which the policy then permits."""
+        """Return the hashes of the inline scripts of the requested page, which the policy then permits."""
         page = self._file()
         if page is None or page.suffix != ".html":
             return ""

@@ -26,7 +26,7 @@ OTHER = "other"
 """Name on the command line for every error without its own name."""
 
 LEVEL_DEFAULT = cassandra.ConsistencyLevel.QUORUM
-"""Default consistency level. At LOCAL_ONE, the driver's default, one response suffices and counts do not matter."""
+"""Default consistency level. At LOCAL_ONE, the driver's default, a single response suffices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ def build_case(event_name: str, options: CassandraOptions) -> CassandraCase:
 
 
 def _asked(event: str) -> Callable[[CassandraOptions], StatementFailure]:
-    """Return a function that builds the error of an event. Question files support the same events."""
+    """Return a function that builds the error of an event, as for a file of questions."""
 
     def build(options: CassandraOptions) -> StatementFailure:
         level, kind = options.consistency, options.write_type

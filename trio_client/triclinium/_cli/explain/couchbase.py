@@ -54,7 +54,7 @@ NAMED_OPERATIONS: Mapping[couchbase.Service, tuple[str, ...]] = {
 
 
 def _operations() -> set[str]:
-    """Return every KV operation in the tables of the core or of the client."""
+    """Return the names of all KV operations in the tables of the core."""
     names = {operation.name for operation in CODECS}
     names.update(row.operation for row in couchbase.IDEMPOTENT_OPERATIONS if row.service is couchbase.Service.KV)
     names.update(name for row in couchbase.KV_STATUSES.values() for name in row.of_operation)
@@ -197,7 +197,7 @@ def _refuse_useless_flags(service: couchbase.Service, operation: str, options: C
 
 
 def _reason_out_of_place(name: str, message: str) -> str:
-    """Return the error text for a reason that cannot prevent dispatch: the event that causes it, or ``message``."""
+    """Return the error text for a reason that cannot prevent dispatch: with the event that causes it if known."""
     reason = choose(name, REASONS, "retry reason")
     lines = [line for line in couchbase.RETRYABLE_STATUSES.values() if not line.only_of]
     origins = [f"kv --status {line.status.name}" for line in lines if line.reason is reason]

@@ -131,8 +131,8 @@ def explain(
     """Explain why a request would or would not be retried.
 
     Name the SERVICE (kv, query, analytics, search, views, management), the OPERATION of kv or management, and the
-    failure: --status, --event, --code or --http-status. The objects that the client runs decide, so the client would
-    decide the same. Each step names its clause of an SDK-RFC, or its decision of this project.
+    failure: --status, --event, --code or --http-status. The command runs the objects that decide in the client, so the
+    client would decide the same. Each step names its clause of an SDK-RFC, or its decision of this project.
     """
     if batch is not None:
         _refuse_options_beside_batch(ctx)

@@ -82,7 +82,7 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
 
 
 async def _ping_all(target: ConnectionString, plan: Plan, services: Collection[Service]) -> PingedCluster:
-    """Ping the nodes and the services, and return their responses."""
+    """Ping the nodes, then the HTTP services unless no node answered, and return the results."""
     nodes = await _ping_nodes(target, plan) if Service.KV in services else []
     over_http = [service for service in Service if service in services and service is not Service.KV]
     # Without a connection to a node, the addresses of the services are unknown.
@@ -93,7 +93,7 @@ async def _ping_all(target: ConnectionString, plan: Plan, services: Collection[S
 
 
 async def _ping_nodes(target: ConnectionString, plan: Plan) -> list[PingedNode]:
-    """Return the responses of the connection string's nodes, in its order, then of the other nodes in their configs."""
+    """Return the results of the connection string's nodes, in its order, then of the other nodes in their configs."""
     answers = await _ping_each(target, target.addresses, plan)
     asked = {*target.addresses, *(answer.itself for answer in answers)}
     listed = dict.fromkeys(address for answer in answers for address in answer.cluster)
@@ -101,7 +101,7 @@ async def _ping_nodes(target: ConnectionString, plan: Plan) -> list[PingedNode]:
 
 
 async def _ping_each(target: ConnectionString, addresses: Sequence[Address], plan: Plan) -> list[PingedNode]:
-    """Ping the nodes at these addresses at the same time, and return their responses in this order."""
+    """Ping the nodes at these addresses at the same time, and return their results in this order."""
     answers: dict[int, PingedNode] = {}
 
     async def ask(number: int, one: ConnectionString) -> None:

@@ -52,7 +52,7 @@ class PingedConnection:
     """Version of TLS; None without TLS."""
     ready_after: float
     round_trip: float
-    """Median of several NOOPs."""
+    """Median of ``NOOPS`` NOOPs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class PingedNode:
     connections: tuple[PingedConnection, ...]
     problem: str | None
     itself: Address | None = None
-    """Address of the node in its config; None without a config. Its host name may differ from the pinged one."""
+    """Key-value address of the node in its config; None without one. Its host name may differ from the pinged one."""
     cluster: Sequence[Address] = ()
     """Key-value addresses of all nodes with key-value in the node's config."""
 
@@ -212,14 +212,14 @@ NEXT_STEPS: tuple[tuple[str, str], ...] = (
     ("refused the credentials", "check the user name and the password"),
     ("before it responded to HELLO", "if the port uses TLS, with couchbases://"),
 )
-"""Next step for each text in a problem; the first match applies. Other messages of the client contain a next step."""
+"""Next step for each text in a problem; the first match applies. It is empty if the message contains a next step."""
 
 NOTHING_LISTENS: Mapping[Scheme, str] = {
     Scheme.COUCHBASE: f"KV is on {DEFAULT_PORTS[Scheme.COUCHBASE]}, or {DEFAULT_PORTS[Scheme.COUCHBASES]} with TLS",
     Scheme.COUCHBASES: f"KV with TLS is on {DEFAULT_PORTS[Scheme.COUCHBASES]}",
     Scheme.MEMCACHED: f"memcached is on {DEFAULT_PORTS[Scheme.MEMCACHED]}",
 }
-"""Usual ports by scheme."""
+"""Text on the usual ports, by scheme."""
 
 IF_NOT_MEMCACHED = "if the server is not a plain memcached, connect with couchbase://"
 
@@ -248,7 +248,7 @@ SILENCE: Mapping[str, str] = {
     ConnectionState.JOINING.name: "did not finish selecting the bucket and sending a cluster config",
     ConnectionState.READY.name: "did not answer a NOOP",
 }
-"""Step that a node failed to complete in time, by the state of its connection."""
+"""Text on the step that a node failed to complete in time, by the state of its connection."""
 
 SILENCE_BEFORE_TLS = "completed no TLS handshake; if the port does not use TLS, connect with couchbase://"
 

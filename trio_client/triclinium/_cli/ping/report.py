@@ -17,7 +17,7 @@ from triclinium_core.shown import json_text
 
 
 def show(pinged_cluster: PingedCluster) -> None:
-    """Print the negotiated features of each connection, then the services; without a terminal, one fact per line."""
+    """Print the features of each connection, then the services that answered; without a terminal, one fact per line."""
     console = Console(highlight=False)
     for pinged in (connection for node in pinged_cluster.nodes for connection in node.connections):
         console.print(_title(pinged), soft_wrap=True)

@@ -110,7 +110,8 @@ def read_parameters(params: Sequence[str], statement: str) -> Mapping[str, objec
     """Return the parameters that were typed as ``NAME=VALUE``.
 
     Raises:
-        WrongInput: a parameter has no name, occurs twice, or is not in the statement, which would run without it.
+        WrongInput: a parameter is not ``NAME=VALUE``, occurs twice, or is not in the statement, which would run without
+            it.
     """
     read: dict[str, object] = {}
     for param in params:
@@ -119,7 +120,7 @@ def read_parameters(params: Sequence[str], statement: str) -> Mapping[str, objec
         if not (name and sign):
             raise WrongInput(f"--param {param!r} must be NAME=VALUE, such as age=30")
         if name in read:
-            raise WrongInput(f"--param {name} is given twice")
+            raise WrongInput(f"--param {name} is given twice; keep one")
         if not stands_in(statement, name):
             raise WrongInput(f"--param {name} has no effect: ${name} is not in the statement")
         read[name] = read_value(value)

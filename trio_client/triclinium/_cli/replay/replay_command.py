@@ -27,8 +27,8 @@ def replay(*, tape: BinaryIO) -> None:
     """Feed the events on TAPE to this version of the client again, and compare its decisions.
 
     TAPE is a file that a client wrote, or - for standard input. A decision tape is compared decision by decision, an
-    event tape action by action. User code, such as a retry strategy, is answered from the tape. Nothing is sent. A tape
-    of another version of the library is replayed with a warning.
+    event tape action by action. User code, such as a retry strategy, is not called: the tape has its results. Nothing
+    is sent. A tape of another version of the library is replayed with a warning.
 
     Exit status: 0 if everything agrees, 1 after the first difference, 2 if the tape cannot be read.
     """
@@ -84,4 +84,4 @@ def _replay_events(pieces: Iterable[bytes]) -> None:
 
 
 _REPLAYS: Mapping[str, Callable[[Iterable[bytes]], None]] = {"events": _replay_events}
-"""Function that replays a tape and prints the result, by the kind in its header."""
+"""Function that replays a tape and prints the result, by the kind in its header; decisions for other kinds."""

@@ -36,7 +36,7 @@ class ServeLog:
     Args:
         nodes: the nodes.
         as_json: whether a line is a JSON object.
-        failures_only: whether to omit everything but changes without effect.
+        failures_only: whether to omit commands, requests, and changes that have an effect.
     """
 
     def __init__(self, nodes: FakeNodes, *, as_json: bool, failures_only: bool = False) -> None:
@@ -87,7 +87,7 @@ class ServeLog:
             self.print_line((json_change if self._as_json else change)(logged))
 
     def print_line(self, text: str) -> None:
-        """Print a line after those in the queue. If the queue is full, drop it."""
+        """Print a line after those in the queue. If the queue is full, drop and count the line."""
         if self._waiting_size + len(text) > LINES_WAITING_SIZE_MAX:
             self._lost += 1
             return

@@ -192,7 +192,7 @@ def serve(*, options: ServeOptions) -> None:
     if replicas >= options.nodes:
         raise WrongInput(f"--replicas {replicas} requires at least {replicas + 1} nodes: use --nodes {replicas + 1}")
     if options.control_port and not options.control:
-        raise click.UsageError("--control-port has no effect with --no-control")
+        raise click.UsageError("--control-port has no effect with --no-control; omit one of them")
     try:
         of_each = FakeNodeOptions(
             username=options.username,
@@ -217,7 +217,7 @@ def serve(*, options: ServeOptions) -> None:
 
 
 def place_faults(nodes: FakeNodes, texts: Sequence[str]) -> None:
-    """Set the faults on the nodes, in the order given.
+    """Set the faults, and carry out or plan the commands, in the given order.
 
     Raises:
         WrongInput: a fault is invalid, or has no effect on these nodes.
@@ -304,10 +304,10 @@ async def _serve(nodes: FakeNodes, ssl_context: ssl.SSLContext | None, options: 
 
 
 async def _opened(stack: AsyncExitStack, opening: AbstractAsyncContextManager[T], ports: Sequence[int]) -> T:
-    """Open a server for the rest of the stack.
+    """Enter the context of a server on ``stack``, and return its value.
 
     Raises:
-        click.ClickException: it cannot listen on its ports.
+        click.ClickException: the server cannot listen on its ports.
     """
     try:
         return await stack.enter_async_context(opening)

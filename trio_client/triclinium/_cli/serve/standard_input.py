@@ -79,7 +79,7 @@ def _report(number: int, text: str, error: InvalidCommand | None, *, as_json: bo
 
 
 async def _lines() -> AsyncIterator[bytes]:
-    """Yield the lines of standard input without their ends; of a line that is too long, one byte too many."""
+    """Yield the lines of standard input without their ends. Cut a line that is too long one byte above the limit."""
     unread = bytearray()
     while (data := await trio.to_thread.run_sync(_read, abandon_on_cancel=True)) != b"":
         if data is None:

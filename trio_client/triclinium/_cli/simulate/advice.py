@@ -1,7 +1,7 @@
-"""Recommendation of a strategy in one or two sentences, by a rule over the figures.
+"""Recommendation of a strategy in a few sentences, by a rule over the figures.
 
 If the service recovers with any strategy, the rule excludes the strategies with which it does not recover. It keeps
-those whose number of failed operations is close to the lowest. Among these, it prefers strategies that retry to those
+those whose share of failed operations is close to the lowest. Among these, it prefers strategies that retry to those
 that send once, because a single failure needs a retry. It recommends the remaining strategy with the lowest peak load
 (decision F10).
 """
@@ -15,7 +15,7 @@ from triclinium._cli.simulate.scenario import capacity_of
 from triclinium_core.tools.fleet import FleetFigures, Scenario
 
 FAILURES_RATIO = 1.25
-"""Maximum ratio of a strategy's failures to the lowest number: a quarter more is acceptable for a lower load."""
+"""Maximum ratio of a strategy's share of failures to the lowest: a quarter more is acceptable for a lower load."""
 FAILURES_LEAST = 0.001
 """Difference between two shares of failures that the rule ignores: one in a thousand."""
 SEND_ONCE = frozenset({"none", "fail_fast"})

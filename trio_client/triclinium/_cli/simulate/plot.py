@@ -1,4 +1,4 @@
-"""Picture of a fleet's outage: load, goodput and amplification over time, with a column for each strategy.
+"""Picture of an outage for many clients: load, goodput and amplification over time, with a column for each strategy.
 
 The module needs matplotlib from the extra ``plot``, but neither a display nor a settings file.
 """
@@ -45,9 +45,9 @@ STYLE: dict[str, object] = {
 COLUMN_INCHES, WIDTH_LEAST, ROW_INCHES, MARGIN_INCHES = 1.8, 5.5, 1.2, 1.55
 PNG_DPI = 150
 TITLE_SIZE, TITLE_LENGTH = 9.5, 20
-"""Font size of a title, and the length above which it shrinks to stay above its column."""
+"""Font size of a title in points, and the number of characters above which it shrinks to fit its column."""
 TOP_SHARE = 1.12
-"""Height of a panel, as a multiple of the largest value in it."""
+"""Height of a panel, as a multiple of the largest value in its row of panels."""
 SMALL_SIZE = 7
 LINE_INCHES = 0.15
 """Height of a text line above the panels in inches."""
@@ -156,7 +156,7 @@ def picture(scenario: Scenario, figures: Sequence[FleetFigures], theme: Theme = 
     """Return the picture in the current style.
 
     From the top: the recommended strategy, the scenario, a column for each strategy with a panel for each curve, and
-    the legend. Adjacent panels have the same scales.
+    the legend. The panels of a row have the same scales.
     """
     width = max(COLUMN_INCHES * len(figures) + 0.7, WIDTH_LEAST)
     advice = advise(scenario, figures)
@@ -226,7 +226,7 @@ def _add_legend(figure: Figure, scenario: Scenario, theme: Theme) -> None:
 
 
 def _lines(text: str, length: int) -> list[str]:
-    """Return the text in lines of at most ``length``. A number of seconds and its unit stay together."""
+    """Return the text in lines of at most ``length`` characters. A number of seconds and its unit stay together."""
     return textwrap.wrap(re.sub(r"(?<=\d) s\b", "\N{NO-BREAK SPACE}s", text), length)
 
 

@@ -1,4 +1,4 @@
-"""Report on a fleet's outage, as text and as JSON."""
+"""Report on an outage for many clients, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BARS_LEAST = 8
 COLUMNS_BESIDE_BARS = 58
 """Total width of all columns except the bars and the names of the strategies."""
 NARROW = 80
-"""Width below which names of strategies have separate lines and amplification over time is omitted."""
+"""Width in columns below which names of strategies have separate lines and amplification over time is omitted."""
 INDENT = "  "
 ROWS_MAX = 12
 """Maximum number of lines in a table over time. Longer tables merge consecutive steps."""
@@ -136,7 +136,7 @@ def summary(scenario: Scenario, figures: Sequence[FleetFigures], width: int, lev
 def narrow_summary(
     scenario: Scenario, figures: Sequence[FleetFigures], width: int, levels: str = BARS
 ) -> RenderableType:
-    """Return two lines for each strategy: its name with bars, and its figures below."""
+    """Return two lines for each strategy: its name, with bars if they fit, and its figures below."""
     rows = [_cells(scenario, found) for found in figures]
     widths = [max(map(len, column)) for column in zip(FIGURES, *rows, strict=True)]
     names = max(len(found.strategy) for found in figures)
@@ -180,7 +180,7 @@ def share_succeeded(figures: FleetFigures) -> str:
 
 
 def recovery(scenario: Scenario, figures: FleetFigures) -> str:
-    """Return the recovery time as text."""
+    """Return the seconds from the end of the outage to the recovery as text; else "never", or "no outage"."""
     if scenario.outage is None:
         return "no outage"
     return "never" if figures.recovered_after is None else f"{figures.recovered_after:g} s"
@@ -222,7 +222,7 @@ def _sum(buckets: Sequence[TimeStep]) -> TimeStep:
 
 
 def figures_as_json(scenario: Scenario, seed: int, figures: Sequence[FleetFigures]) -> dict[str, object]:
-    """Return the scenario, the figures of each strategy and the recommendation as an object for JSON."""
+    """Return the scenario, the seed, the figures of each strategy and the recommendation as an object for JSON."""
     advice = advise(scenario, figures)
     return {
         "scenario": to_builtins(scenario),

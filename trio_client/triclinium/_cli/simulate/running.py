@@ -19,7 +19,7 @@ OnProgress = Callable[[float], None]
 """Callback with the number of simulated virtual seconds of all strategies together."""
 
 PROGRESS_SECONDS = 0.1
-"""Interval of progress reports in seconds."""
+"""Interval in seconds of the progress reports on several processes."""
 
 
 def simulate_all(
@@ -89,5 +89,5 @@ def _prepare_process(reached: MutableSequence[float]) -> None:
 
 
 def heed_interrupts() -> None:
-    """End a pool process silently on Control-C. All processes receive it; only the main process prints a message."""
+    """Let Control-C end this process silently. It reaches all processes, and only the main process reports it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -111,7 +111,7 @@ def build_scenario(options: ScenarioOptions) -> Scenario:
     """Return the scenario that the options and their defaults describe.
 
     Raises:
-        WrongInput: a name is unknown, or a value is out of range.
+        WrongInput: a name is unknown, or a value is malformed or out of range.
     """
     table: Table = {"fleet": {}, "service": {}, "outage": None}
     _change(table, options, frozenset(options.__dataclass_fields__))
@@ -129,7 +129,7 @@ def change_scenario(scenario: Scenario, options: ScenarioOptions, given: Collect
     """Return the scenario with the changes that the given options describe.
 
     Raises:
-        WrongInput: a name is unknown, a value is out of range, or an option does not apply to this scenario.
+        WrongInput: a name is unknown, a value is invalid, or an option does not apply to this scenario.
     """
     table: Table = msgspec.to_builtins(scenario)
     _change(table, options, given)

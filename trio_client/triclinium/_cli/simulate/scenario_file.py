@@ -21,7 +21,7 @@ from triclinium_core.shown import shown
 from triclinium_core.tools.fleet import Scenario
 
 TABLES_WITH_DEFAULTS = ("fleet",)
-"""Tables that the file may omit."""
+"""Tables that are empty if the file omits them."""
 
 Place = tuple[str | int, ...]
 """Keys and indices from the top of the file to a value."""

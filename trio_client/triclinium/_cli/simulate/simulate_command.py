@@ -101,8 +101,8 @@ def simulate(
 ) -> None:
     """Simulate many clients during an outage of their service.
 
-    Each client begins operations at an interval, and its retry strategy is the object that a real client uses. The
-    command shows the demand, the offered load, the goodput, the attempts per operation, and the time to recover.
+    Each client begins operations, by default at an interval. Its retry strategy is the object that a real client uses.
+    The command shows the demand, the offered load, the goodput, the attempts per operation, and the time to recover.
     """
     if validates:
         validate_simulator(seed=seed, jobs=jobs, plot=plot, themes=THEMES[theme], as_json=as_json)
@@ -129,7 +129,7 @@ def simulate(
 
 
 def typed_options() -> Collection[str]:
-    """Return the options of the running command that the user typed."""
+    """Return the names of the running command's options that the user typed."""
     context = click.get_current_context()
     return [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
 
@@ -142,7 +142,8 @@ def validate_simulator(*, seed: int, jobs: int | None, plot: Path | None, themes
     """Run the reference experiments, show the comparison, and exit with 1 if figures differ.
 
     Raises:
-        WrongInput: an option was given that belongs to a scenario.
+        WrongInput: an option of a scenario was given, or the picture cannot be drawn.
+        click.ClickException: a process died, or the picture cannot be written.
     """
     others = [name for name in typed_options() if name not in VALIDATION_OPTIONS]
     if others:
@@ -196,7 +197,7 @@ def drawing_to(path: Path, themes: Sequence[str], module: str = "plot", function
     try:
         draw = getattr(import_module(f"triclinium._cli.simulate.{module}"), function)
     except ImportError as error:
-        raise WrongInput(f"--plot requires matplotlib; install it with triclinium[plot] ({error})") from error
+        raise WrongInput(f"--plot requires matplotlib; run: pip install 'triclinium[plot]' ({error})") from error
 
     def draw_all(*shown: object) -> None:
         for number, theme in enumerate(themes):

@@ -118,7 +118,7 @@ def _place_of(rows: Sequence[Row]) -> Callable[[Row], int]:
 
 
 def _line(row: Row) -> str:
-    # Show the tolerance with two significant digits, and the other figures with as many decimals.
+    # Choose the decimals of all figures so that the tolerance has about two significant digits.
     decimals = 0 if row.tolerance == 0 else min(max(1 - math.floor(math.log10(row.tolerance)), 0), DECIMALS_MAX)
     figures = " ".join(
         f"{_number(value, decimals):>{FIGURE_WIDTH}}" for value in (row.expected, row.tolerance, row.got)

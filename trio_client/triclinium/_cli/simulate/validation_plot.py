@@ -121,7 +121,7 @@ def _draw_figures(axes: Axes, panel: Panel, rows: Sequence[Row], theme: Theme) -
 
 
 def _draw_distances(axes: Axes, references: Sequence[str], rows: Sequence[Row], theme: Theme) -> None:
-    # Break a long name into two lines.
+    # Break a name after each comma.
     labels = [reference.replace(", ", ",\n") for reference in references]
     _style(axes, "all figures: distance from the expected value, in tolerances", labels, theme)
     axes.axvspan(-1, 1, color=theme.outage, linewidth=0, zorder=0)

@@ -76,7 +76,7 @@ def timeline(
 ) -> None:
     """Show what happened to operations and requests on TAPE.
 
-    Each timeline has the attempts, the nodes, the events, which rule decided, the delays and the result, and what
+    Each timeline has the attempts, the nodes, the events, the rules that decided, the delays and the result, and what
     happened to the connections in the meantime.
     """
     if key is not None and re.fullmatch("[0-9a-f]{32}", key) is None:

@@ -41,8 +41,8 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 _DECODER = msgspec.json.Decoder(_Manifest)
 MANIFEST_LIMITS = JsonLimits(size_bytes_max=2 * 1024 * 1024, objects_max=12_000, parts_max=60_000)
-"""Limits that permit ten times the 1,200 collections that a cluster may have. A collection with the longest name takes
-a third of a kilobyte."""
+"""Limits that permit almost ten times the 1,200 collections that a cluster may have, or five times with the longest
+names: such a collection takes a third of a kilobyte."""
 _ID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,8})")
 """Pattern of the id of a scope or collection: 32 bits in hexadecimal. ``int`` would also accept a sign, blanks and
 underscores."""

@@ -75,7 +75,7 @@ def _encode_cancel(operation: scan_requests.ScanOperation) -> Body:
 
 def _decode_created(operation: Operation, frame: Frame, vbucket: int) -> Result:
     if len(frame.value) != SCAN_ID_SIZE:
-        raise MalformedResponse(f"the id of a scan has {SCAN_ID_SIZE} bytes, not {len(frame.value)}")
+        raise MalformedResponse(f"the id of a scan must have {SCAN_ID_SIZE} bytes, not {len(frame.value)}")
     return RangeScanCreated(frame.value)
 
 

@@ -41,7 +41,7 @@ class ScanTerm:
 
 @dataclass(frozen=True, slots=True)
 class RangeScan:
-    """All documents whose ids lie between two terms, in the order of their UTF-8 bytes.
+    """All documents whose ids lie between two terms. Ids are compared by their UTF-8 bytes.
 
     Args:
         from_: start of the range. The range includes a start that is a plain string. None stands for the lowest id.
@@ -99,8 +99,8 @@ class SamplingScan:
 
     Args:
         limit: maximum number of documents. The sample may have fewer.
-        seed: number that determines the sample. Scans with the same seed return the same documents as long as no
-            document changes. None uses a new seed for each scan.
+        seed: number that determines the sample. Scans with the same seed, one vbucket at a time, return the same
+            documents as long as no document changes and no vbucket moves. None uses a new seed for each scan.
 
     Raises:
         InvalidArgumentException: a number is out of range.

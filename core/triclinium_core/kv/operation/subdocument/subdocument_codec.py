@@ -22,7 +22,7 @@ from triclinium_core.retry.couchbase import Status
 
 
 class MalformedOutcomes(ValueError):
-    """The body of a response does not have a valid outcome for each spec. The message gives the reason."""
+    """The outcomes in a response are malformed, or do not fit the specs. The message gives the reason."""
 
 
 _EXPIRY = struct.Struct(">I")
@@ -138,13 +138,13 @@ def decode_lookups(body: bytes, specs: Sequence[LookupInSpec]) -> tuple[tuple[in
     start = 0
     for place in wire_order(specs):
         if start + subdocument.LOOKUP_OUTCOME.size > len(body):
-            raise MalformedOutcomes(f"the body ends before the outcomes of {len(specs)} specs are complete")
+            raise MalformedOutcomes(f"the body ends before the outcomes of all specs, {len(specs)}, are complete")
         status, size = subdocument.LOOKUP_OUTCOME.unpack_from(body, start)
         start += subdocument.LOOKUP_OUTCOME.size
         outcomes[place] = status, _piece(body, start, size)
         start += size
     if start != len(body):
-        raise MalformedOutcomes(f"{len(body) - start} bytes follow the outcomes of {len(specs)} specs")
+        raise MalformedOutcomes(f"{len(body) - start} bytes follow the outcomes of every spec, {len(specs)} in all")
     return tuple(outcomes)
 
 
@@ -180,7 +180,7 @@ def decode_failed_mutation(body: bytes, specs: Sequence[EncodedMutation]) -> tup
         MalformedOutcomes: ``body`` is not exactly one failure of one of the specs.
     """
     if len(body) != MUTATION_OUTCOME.size:
-        raise MalformedOutcomes(f"the failure of a mutation has {MUTATION_OUTCOME.size} bytes, not {len(body)}")
+        raise MalformedOutcomes(f"the failure of a mutation must have {MUTATION_OUTCOME.size} bytes, not {len(body)}")
     index, status = MUTATION_OUTCOME.unpack(body)
     if status == Status.SUCCESS:
         raise MalformedOutcomes(f"spec {index} failed with status success")
@@ -189,7 +189,7 @@ def decode_failed_mutation(body: bytes, specs: Sequence[EncodedMutation]) -> tup
 
 def _place(order: Sequence[int], index: int) -> int:
     if index >= len(order):
-        raise MalformedOutcomes(f"an outcome has index {index}, but there are {len(order)} specs, counted from 0")
+        raise MalformedOutcomes(f"an outcome has index {index}, which is not below {len(order)}, the number of specs")
     return order[index]
 
 

@@ -152,7 +152,7 @@ def read_profiles(document: object, retry: policy_settings.PolicyChoices[RetryPo
     for name, table in _require_table(*profiles).items():
         path = policy_settings.key_path(profiles.path, name)
         if not isinstance(name, str) or not name:
-            raise policy_settings.wrong(path, " has no name; give the profile a name, quoted or bare")
+            raise policy_settings.wrong(path, " must be named by a string that is not empty; give the profile a name")
         if name == DEFAULT_PROFILE:
             raise policy_settings.wrong(
                 path, " is the name of the top level; move its options there, or rename the profile"

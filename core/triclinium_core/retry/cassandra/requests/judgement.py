@@ -1,4 +1,4 @@
-"""Table that decides what follows an error: consult the policy, try the next node, or fail the request.
+"""Table that decides what follows an error: consult the policy, try the next node, reprepare, or fail the request.
 
 Source: the retry page of the Cassandra Java driver, "Behavior" and "Hard-coded rules", and its request handlers;
 decisions A2 and A7.

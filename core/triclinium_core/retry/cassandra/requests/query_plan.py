@@ -23,7 +23,7 @@ class QueryPlan:
     def __init__(self, nodes: Iterable[Hashable]) -> None:
         if isinstance(nodes, str | bytes) or not isinstance(nodes, Iterable):
             raise ArgumentError(
-                f"plan={shown(nodes)} must be an iterable of nodes, not one string; put a single node into a list",
+                f"plan={shown(nodes)} must be an iterable of nodes; put a single node into a list",
                 parameter="plan",
             )
         if isinstance(nodes, Collection):
@@ -54,6 +54,8 @@ def _require_node(node: Hashable) -> None:
     try:
         hash(node)
     except TypeError:
-        raise ArgumentError(f"node {shown(node)} of the plan is not hashable", parameter="plan") from None
+        raise ArgumentError(
+            f"node {shown(node)} of the plan is not hashable; use its address or its host id", parameter="plan"
+        ) from None
     if node is None:
         raise ArgumentError("plan contains None, which is not a node; remove it", parameter="plan")

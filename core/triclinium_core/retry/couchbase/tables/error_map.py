@@ -23,7 +23,7 @@ ERROR_MAP_SIZE_BYTES_MAX = 128 * 1024
 ERROR_MAP_ENTRIES_MAX = 1024
 """Maximum number of entries in a map: ten times the number that servers send."""
 _DELAY_MS_MAX = 86_400_000
-"""Maximum delay of a schedule without ``ceil``, in milliseconds: one day, which is longer than any usual deadline."""
+"""Maximum delay of a growing schedule without ``ceil``, in milliseconds: one day, longer than any usual deadline."""
 _EXPONENT_MAX = 64
 _REVISION_MAX = 2**63 - 1
 """Maximum revision. A limit is necessary, because the client stores revisions, and a number in JSON may have thousands
@@ -148,7 +148,7 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
     if not isinstance(document, bytes | str):
         raise errors.InvalidArgumentException(f"document={shown(document)} must be bytes or str", parameter="document")
     if len(document) > ERROR_MAP_SIZE_BYTES_MAX:
-        raise MalformedErrorMap(f"{len(document)} bytes; the maximum is {ERROR_MAP_SIZE_BYTES_MAX}")
+        raise MalformedErrorMap(f"{len(document)} bytes or characters; the maximum is {ERROR_MAP_SIZE_BYTES_MAX}")
     try:
         root = json.loads(document, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

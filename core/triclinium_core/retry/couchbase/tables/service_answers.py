@@ -66,7 +66,7 @@ class ServiceAnswer:
     foreign body, fails with a ``DecodingFailureException`` (decision D37).
     """
     message: str = ""
-    """Complete text of the first error."""
+    """Complete text of the first listed error; empty without one."""
     code: int | None = None
     """Code of the first error; None without one."""
     cause: int | None = None

@@ -38,7 +38,7 @@ class AttemptHistory:
         self.attempts: int = 0
         """Number of streams that the client has begun."""
         self.failures: int = 0
-        """Number of consecutive streams that were lost before the node responded to a request after the bootstrap."""
+        """Number of consecutive streams that ended before the node responded to a request after the bootstrap."""
         self.losses: int = 0
         """Number of streams that were lost, or could not be opened, since the connection was last ready."""
         self.was_reached: bool = False

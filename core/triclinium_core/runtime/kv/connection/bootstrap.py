@@ -1,8 +1,8 @@
 """Bootstrap of a new stream: HELLO, error map, SASL, bucket and cluster config.
 
 With SASL and the default options, one write sends the first four requests: HELLO, error map, list of mechanisms, first
-SASL message. The last write selects the bucket and requests the config. Nodes respond in order, but the client matches
-responses by opaque.
+SASL message. The last write selects the bucket, if any, and requests the config. Nodes respond in order, but the client
+matches responses by opaque.
 
 Source: kv_engine ``docs/BinaryProtocol.md``, ``docs/ErrorMap.md``; decisions C6, C7, C18, C26, C27, C35.
 """
@@ -281,7 +281,7 @@ class Bootstrap:
     def receive(self, frame: Frame) -> bytes:
         """Process a response that the bootstrap ``awaits``. Return the bytes to send next, which may be empty.
 
-        Set ``failure`` if the response is an error or is invalid.
+        Set ``failure`` if the bootstrap cannot continue after the response.
         """
         opcode, step = self._steps.pop(frame.opaque)
         if opcode != frame.opcode:

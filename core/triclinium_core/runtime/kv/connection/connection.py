@@ -306,7 +306,7 @@ class Connection:
         return BecameUnusable(text, BootstrapFailure(kind, text, advice=hint))
 
     def _on_server_request(self, frame: Frame, news: list[News]) -> None:
-        """Record the announcement of a new config. Ignore all other requests of the server: the client enables none."""
+        """Record a valid announcement of a config after the bootstrap. Ignore all other requests of the server."""
         is_announcement = frame.opcode == ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION
         if is_announcement and len(frame.extras) == CONFIG_VERSION.size and self.is_in_use:
             self.own_requests.config_announced(*CONFIG_VERSION.unpack(frame.extras))

@@ -132,7 +132,7 @@ class InFlightTable:
         return len(self._requests)
 
     def begin(self, stream: StreamId) -> None:
-        """Record the number of a stream that is being opened."""
+        """Record the id of a stream that is being opened."""
         self.stream = stream
 
     def send(self, owner: Owner, frame: bytes) -> None:

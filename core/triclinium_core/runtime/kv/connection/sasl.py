@@ -235,7 +235,9 @@ class SaslExchange:
         elif "PLAIN" in self.offered:
             advice = PLAIN_ONLY
             hint = f"; {advice}"
-        text = f"offers {one_line(', '.join(self.offered))}, but allowed is {', '.join(self._allowed)}{hint}"
+        text = (
+            f"offers {one_line(', '.join(self.offered))}, but the client permits only {', '.join(self._allowed)}{hint}"
+        )
         self.refusal = SaslRefusal(text, advice=advice, is_ours=True)
         return None
 

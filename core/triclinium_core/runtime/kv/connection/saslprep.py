@@ -1,4 +1,4 @@
-"""SASLprep: it maps equivalent spellings of a user name or password to one.
+"""SASLprep, which maps equivalent spellings of a user name or password to one spelling.
 
 Source: RFC 4013; RFC 3454 (stringprep).
 """
@@ -49,7 +49,7 @@ def saslprep(text: str, *, stored: bool = False) -> str:
         stored: whether ``text`` is a stored string. Stored strings must not contain characters newer than Unicode 3.2.
 
     Raises:
-        ProhibitedText: a prohibited character remains, or left-to-right and right-to-left text are mixed.
+        ProhibitedText: a prohibited character remains, or the text breaks the rules for right-to-left characters.
 
     Source: RFC 4013 §2.1 to §2.5; RFC 3454 §6 (direction), §7 (unassigned code points).
     """

@@ -145,7 +145,8 @@ class ScramClient:
     def first(self) -> bytes:
         """Return the client-first-message.
 
-        Raises: ScramError when called out of turn.
+        Raises:
+            ScramError: the call is out of turn.
         """
         self._turns.take("first")
         self._turns.give("final")
@@ -196,7 +197,7 @@ def username_in(client_first: bytes) -> str:
     """Return the user name in a client-first-message, before SASLprep.
 
     Raises:
-        ScramError: ``client_first`` is malformed, lacks an attribute or has one twice.
+        ScramError: ``client_first`` is not a valid client-first-message.
     """
     name = "client-first-message"
     _, _, bare = _gs2_parts(name, _text(name, client_first))
@@ -244,7 +245,8 @@ class ScramServer:
 
         Raises:
             ScramError: the call is out of turn. Or ``client_first`` is malformed, lacks an attribute or has one twice,
-                requests channel binding or the rights of another user, or contains a mandatory extension.
+                has a user name that SASLprep refuses, requests channel binding or the rights of another user, or
+                contains a mandatory extension.
         """
         self._turns.take("first")
         name = "client-first-message"
@@ -407,8 +409,8 @@ def _accepted_iterations(what: str, count: str, least: int) -> int:
     if iterations < least:
         raise ScramError(
             f"{what}{iterations} is fewer than the {least} iterations that scram_iterations_min requires, so the proof "
-            "would let the node find a weak password; if the server is yours, set its scramShaIterations to "
-            f"at least {SCRAM_ITERATIONS_MIN} and set the password again, or permit fewer with "
+            "would let the node find a weak password; if the server is yours, raise its scramShaIterations to "
+            f"that number, but at least to {SCRAM_ITERATIONS_MIN}, and set the password again, or permit fewer with "
             "PasswordAuthenticator(scram_iterations_min=...)"
         )
     return iterations

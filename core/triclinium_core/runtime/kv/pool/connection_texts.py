@@ -1,4 +1,4 @@
-"""Texts about the state of a connection for errors and logs, with its address and a hint."""
+"""Texts about the state of a connection for errors and logs, some with a hint about the cause or the next step."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Connections:
 
     @property
     def all(self) -> Iterable[Connection]:
-        """All connections, bucket by bucket, in the order in which the client first needed them."""
+        """All connections except draining ones, by bucket, in the order in which the client first needed them."""
         return self.routes.all
 
     @property
@@ -281,7 +281,7 @@ class Connections:
         """Close the stream of a connection, and report ``reason``.
 
         Unless the node has left the map, open another stream after a backoff. If only an administrator can fix the
-        failure, open it only when an operation needs the connection.
+        failure, open it only when the connection is next needed.
         """
         fault = failure.fault if failure is not None else None
         if fault is not None:
@@ -306,8 +306,8 @@ class Connections:
         is_denied = failure is not None and failure.is_denial and not self.authentication.is_outdated(connection)
         is_of_no_use = failure is not None and self._is_of_no_use(connection.bucket, failure, now)
         on_demand = (is_denied or is_of_no_use) and not connection.is_leaving
-        # Until the grace period ends, the bucket may still get a config. Reconnect at its end, even if the backoff is
-        # longer.
+        # Until the grace period ends, the bucket may still get a config. Reconnect at its end at the latest, even if
+        # the backoff is longer.
         is_in_doubt = failure is not None and connection.bucket in self._without_config
         reopen_by = self._without_config[connection.bucket].ends if is_in_doubt else math.inf
         lacks_bucket = failure is not None and failure.lacks_bucket
@@ -368,7 +368,7 @@ class Connections:
         return [*lost, *ClosedStream(requests, detail).lose(size)]
 
     def authenticator_changed(self, event: AuthenticatorChanged, now: float) -> None:
-        """Use another authenticator for new connections, and reauthenticate live ones.
+        """Use another authenticator for new streams, reauthenticate connections in use, and end the backoff of others.
 
         Raises:
             InvalidArgumentException: the authenticator may not replace the current one. The client is unchanged.

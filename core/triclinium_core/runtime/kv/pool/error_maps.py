@@ -44,7 +44,7 @@ class NegotiatedErrorMaps:
         if negotiated.error_map is not None:
             self._maps.load(node, negotiated.error_map)
         problem = negotiated.error_map_problem
-        # Decision C18: report a problem once, not for every stream.
+        # Decision C18: report a problem of a node once, not for every stream.
         if problem is None or self._problems.get(node) == problem:
             return None
         self._problems[node] = problem

@@ -69,7 +69,7 @@ class Outages:
         return ReportLevel.INFO, outage.failures
 
     def forget(self, connection: Connection) -> None:
-        """Remove a connection from its outage, because its node has left the map or refuses it permanently."""
+        """Remove a connection from its outage, because its node has left the map or its bucket is unusable."""
         outage = self._of.pop(connection, None)
         if outage is None:
             return

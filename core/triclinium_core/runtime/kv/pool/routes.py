@@ -24,7 +24,7 @@ class _Bucket:
 
     connections: dict[Address | None, Connection] = field(default_factory=dict)
     ready: dict[Connection, None] = field(default_factory=dict)
-    """Ready connections. The connection that ``ready_after`` chose last is at the end."""
+    """Ready connections. ``ready_after`` moves the connection that it returns to the end."""
     hopeful: set[Connection] = field(default_factory=set)
     """Connections that are in use, or have not failed since they last were in use."""
 
@@ -45,7 +45,7 @@ class Routes:
 
     @property
     def all(self) -> Iterable[Connection]:
-        """All connections, bucket by bucket, in the order in which the client first needed them."""
+        """All connections except draining ones, by bucket, in the order in which the client first needed them."""
         return (connection for bucket in self._buckets.values() for connection in bucket.connections.values())
 
     def get(self, route: RouteKey) -> Connection | None:

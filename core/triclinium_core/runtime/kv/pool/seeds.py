@@ -2,7 +2,7 @@
 
 A single host without a port may be the DNS name of a complete cluster. The client looks up the name before it opens the
 first connection, and again when it cannot find the cluster. Connections that seek any node wait for the result, but
-only for ``LOOKUP_SECONDS``. If DNS lists no service for the host, the client connects to the host itself.
+only for ``LOOKUP_SECONDS``. If DNS lists no accepted target, the client connects to the host itself.
 
 Source: SDK-RFC 0011 "SRV Records", "Additional Points".
 """
@@ -92,7 +92,7 @@ class Seeds:
     def begin_search(self, bucket: str | None, now: float) -> bool:
         """Return whether to open one more connection now to search for a bucket without a reachable node.
 
-        Return False if the last search was too recent, or if the connections of the bucket already try all addresses.
+        Return False if the last search was too recent, is in progress, or would only try addresses in use.
         """
         if now - self._sought_at.get(bucket, -math.inf) < SEARCH_INTERVAL:
             return False
@@ -163,7 +163,7 @@ class Seeds:
         return self.give_up()
 
     def remark(self, address: Address) -> str:
-        """Return the text to add to errors of connections to ``address``; empty unless it replaces refused targets."""
+        """Return the text for errors of connections to ``address``; empty if that replaces no refused targets."""
         return f"; DNS lists {self._refusal}" if self._refusal and address in self._written else ""
 
     def _warn(self, service: str, refused: Sequence[Address]) -> None:

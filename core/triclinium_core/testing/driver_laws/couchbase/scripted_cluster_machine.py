@@ -78,7 +78,7 @@ class ScriptedClusterMachine(ScriptedMachine[couchbase.Event, couchbase.Action])
 
     @property
     def submitted(self) -> list[couchbase.OperationSubmitted]:
-        """Submissions among the events."""
+        """Submitted operations among the events."""
         return [event for event in self.events if isinstance(event, couchbase.OperationSubmitted)]
 
     @property

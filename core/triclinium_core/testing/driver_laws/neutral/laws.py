@@ -68,11 +68,11 @@ class Strategy:
         self.recorded: int = 0
 
     async def retry_after(self, request: object, reason: object, /) -> object:
-        """Return the answer."""
+        """Return or raise the answer."""
         return await self.acquire()
 
     async def acquire(self) -> object:
-        """Return the answer."""
+        """Return or raise the answer."""
         self.asked += 1
         if isinstance(self._answer, Exception):
             raise self._answer
@@ -187,7 +187,7 @@ async def bytes_handed_over_are_never_fewer(bench: Bench[E, A, D]) -> None:
 
 
 async def bytes_come_before_the_loss(bench: Bench[E, A, D]) -> None:
-    """Before ``StreamLost``, the driver feeds all bytes that the peer sent; afterwards, no event of the stream."""
+    """If the peer closes, the driver feeds all of its bytes before ``StreamLost``, and no event of the stream after."""
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)
         peer.send(b"last words")
@@ -274,7 +274,7 @@ async def time_may_stand_still(bench: Bench[E, A, D]) -> None:
 
 
 async def arrived_bytes_come_before_the_time(bench: Bench[E, A, D]) -> None:
-    """The driver feeds ``TimePassed`` after all bytes that arrived by ``wakeup``, which may hold a response in time."""
+    """The driver feeds ``TimePassed`` after bytes that arrived by ``wakeup``, which may hold a response in time."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         peer = await trial.connect(FIRST)
@@ -333,7 +333,7 @@ async def a_peer_cannot_stop_the_time(bench: Bench[E, A, D]) -> None:
 
 
 async def unsent_bytes_are_named_with_the_time(bench: Bench[E, A, D]) -> None:
-    """``TimePassed`` reports the bytes handed over of each blocked stream; a later ``StreamLost`` reports no fewer."""
+    """``TimePassed`` has the bytes handed over of each blocked stream; a later ``StreamLost`` has no fewer, or None."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         await trial.connect(

@@ -1,7 +1,7 @@
 """Network between a fake node and its clients: frozen connections and late replies.
 
 A *cut* connection loses no byte: everything that either side sends arrives in order after the cut is healed, unless
-the client has closed the connection. A node that is cut from all clients still accepts connections, which are cut too.
+one side has closed the connection. A node that is cut from all clients still accepts connections, which are cut too.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ never goes back. The node first sends due replies, then reads the new bytes.
 
 The node handles a command in four steps: it parses the frame, looks for a fault, carries the command out unless the
 fault strikes before that, and sends, delays, damages or omits its reply, depending on the fault. Every command is
-logged. There is no randomness: the same calls produce the same bytes.
+logged. Without random faults, the same calls produce the same bytes.
 
 Commands are carried out in order of arrival, even behind a delayed reply. Without unordered execution, later replies
 wait for that reply.
@@ -153,7 +153,7 @@ class FakeNode:
 
     @property
     def is_listening(self) -> bool:
-        """Whether the ports of the node are open. A node that is cut off cannot refuse a connection either."""
+        """Whether the ports of the node are open. A dead node that is cut off keeps them open: it cannot refuse."""
         return self.is_alive or self.network.cuts_all
 
     @property
@@ -166,7 +166,7 @@ class FakeNode:
         """Time at which ``time_passed`` is due.
 
         That is when the next delayed reply, the next piece of a response or the next scheduled command is due, or when
-        a durable write has taken too long; ``-inf`` if something is due immediately, such as a notification, infinity if
+        a durable write has taken too long; ``-inf`` if something is due now, such as a notification, infinity if
         nothing is due.
         """
         state = self._state
@@ -194,6 +194,8 @@ class FakeNode:
         unsent_size_max: float = math.inf,
     ) -> Sequence[NodeAction]:
         """Open a connection with a number that no open connection has.
+
+        Hang up if the node is killed, or does not offer the service.
 
         Args:
             service: service whose port the client has reached. Default: key-value.
@@ -338,7 +340,7 @@ class FakeNode:
     def kill(self) -> None:
         """Close all client connections without their pending replies, and accept none until ``revive``.
 
-        The node keeps its stored data and its place in the map.
+        All range scans of the node end. The node keeps its stored data and its place in the map.
         """
         self._state.cluster.dead.add(self._state.index)
         self._hung_up += self._services.hang_up(HTTP_SERVICES)

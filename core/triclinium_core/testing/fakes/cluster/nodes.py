@@ -7,9 +7,9 @@ node is next driven: its ``wakeup`` is then ``-inf``. The alarm wakes a driver t
 clock, and connection numbers are unique in the cluster.
 
 Documents belong to the cluster: when a node takes over vbuckets, it gets their documents, regardless of the state of
-the former node. So replicas are never behind, unless replication to their node is held back; reads from them then find
-the older documents. If that node takes over from one that is failed over, all later writes are lost. If a failed node's
-vbucket has no replica, no node has it until a move or a rebalance assigns it.
+the former node. So replicas are never behind, unless replication to their node is held back: then reads from them find
+older documents, and if that node takes over in a failover, all later writes are lost. If a vbucket of a failed node has
+no replica, no node has it until ``move``, ``rebalance`` or ``remove_node`` assigns it.
 
 A durable write becomes visible and is acknowledged when the majority of the copies of its vbucket have it: immediately,
 unless replicas are dead or replication to them is held back. Once acknowledged, it survives the failover of one node.
@@ -422,7 +422,7 @@ class FakeNodes:
     def rejoin(self, index: int, **when: Unpack[StartConditions]) -> None:
         """Reconnect a node to its clients, which ends the cut; held-back bytes arrive now.
 
-        It is a member of the cluster if it was not failed over meanwhile; then use ``add_node``.
+        The node is still a member of the cluster, unless it was failed over meanwhile: in that case use ``add_node``.
         """
         self._perform(Change("rejoin", "network", self._check(index), lambda: self._rejoin(index)), when)
 
@@ -511,7 +511,7 @@ class FakeNodes:
         return self._cluster.schedule
 
     def set_alarm(self, alarm: Callable[[], None] | None) -> None:
-        """Call ``alarm`` when a node that is not being driven has something to do immediately; None removes it.
+        """Call ``alarm`` when a node that is not being driven has something new to do, now or later; None removes it.
 
         If ``alarm`` raises InvalidArgumentException because it cannot open the ports of a node, the node stays killed.
         """
@@ -543,5 +543,7 @@ class FakeNodes:
     def _others(self, index: int) -> list[int]:
         others = [member for member in self.map.members if member != self._check_member(index, "index")]
         if not others:
-            raise errors.InvalidArgumentException(f"node {index} is the only node in the cluster", parameter="index")
+            raise errors.InvalidArgumentException(
+                f"node {index} is the only node in the cluster; add another first", parameter="index"
+            )
         return others

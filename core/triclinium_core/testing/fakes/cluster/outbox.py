@@ -15,14 +15,14 @@ from triclinium_core.testing.fakes.store.state import ClientConnection
 
 
 class SendReply(msgspec.Struct, frozen=True, gc=False):
-    """Write ``data`` to a connection, after all earlier actions for it."""
+    """Action that writes ``data`` to a connection, after all earlier actions for it."""
 
     connection: int
     data: bytes
 
 
 class HangUp(msgspec.Struct, frozen=True, gc=False):
-    """Send all earlier data and close the connection, which the node has already forgotten."""
+    """Action that sends all earlier data, then closes the connection, which the node has already forgotten."""
 
     connection: int
 
@@ -39,7 +39,7 @@ class Delivery(NamedTuple):
 
     data: bytes = b""
     status: int | None = None
-    """Status that a client can read in ``data``."""
+    """Status that a client can read in ``data``; None without a readable one."""
     delay: float = 0.0
     hangs_up: bool = False
 

@@ -33,7 +33,10 @@ class HeldCommand:
     def settled(self) -> CommandAnswer:
         """Return the reply; raise CommandRefused if the write failed."""
         if self.write.outcome is not Status.SUCCESS:
-            raise CommandRefused(Status.SYNC_WRITE_AMBIGUOUS, "too few copies received the write in time")
+            raise CommandRefused(
+                Status.SYNC_WRITE_AMBIGUOUS,
+                "too few copies received the write in time, or another node took over the vbucket",
+            )
         return self.answer
 
 

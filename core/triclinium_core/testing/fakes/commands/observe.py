@@ -1,6 +1,6 @@
 """Commands by which older clients find out whether a write was replicated and persisted.
 
-Replication and persistence are immediate, except to a node whose replication is held back.
+Replication is immediate unless it is held back. Persistence is immediate, but an ephemeral bucket has none.
 
 Source: kv_engine docs/BinaryProtocol.md, 0x91 and 0x92; engines/ep/src/ep_engine.cc, observe and observe_seqno;
 daemon/mcbp_validators.cc.

@@ -66,13 +66,13 @@ class Needs(Enum):
     AUTHENTICATION = auto()
     BUCKET = auto()
     VBUCKET = auto()
-    """A bucket, and a vbucket that the node has."""
+    """A bucket, and a vbucket that is active on the node."""
     DOCUMENT = auto()
     """A bucket, and the address of a document in the request."""
 
 
 Handler = Callable[[NodeState, ClientConnection, Request], CommandAnswer]
-"""Function that carries a command out; it raises ``CommandRefused``."""
+"""Function that carries a command out, or raises ``CommandRefused``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def split_key(connection: ClientConnection, wire_key: bytes) -> tuple[int, bytes
 
 
 def _read_framing_extras(command: Command, connection: ClientConnection, frame: Frame) -> tuple[bool, float | None]:
-    """Return whether to preserve the document's expiry, and the seconds within which the write must be durable."""
+    """Return whether to preserve the document's expiry, and the seconds as in ``Request.durable_within``."""
     if not frame.framing_extras:
         return False, None
     if not connection.has(constants.HelloFeature.ALT_REQUEST):
@@ -156,10 +156,16 @@ def _read_framing_extras(command: Command, connection: ClientConnection, frame: 
                 pass
             case RequestFrameInfo.PRESERVE_TTL:
                 if not (command.may_preserve_expiry and connection.has(constants.HelloFeature.PRESERVE_TTL)):
-                    raise CommandRefused(Status.NOT_SUPPORTED, "this command cannot preserve the expiry")
+                    raise CommandRefused(
+                        Status.NOT_SUPPORTED,
+                        "this command cannot preserve the expiry, or PRESERVE_TTL was not negotiated",
+                    )
             case RequestFrameInfo.DURABILITY:
                 if not (command.may_be_durable and connection.has(constants.HelloFeature.SYNC_REPLICATION)):
-                    raise CommandRefused(Status.NOT_SUPPORTED, "this command does not support durability")
+                    raise CommandRefused(
+                        Status.NOT_SUPPORTED,
+                        "this command does not support durability, or SYNC_REPLICATION was not negotiated",
+                    )
                 durable_within = read_durability_timeout(content)
             case _ if identifier in set(RequestFrameInfo):
                 raise CommandRefused(Status.NOT_SUPPORTED, f"frame info {identifier} is not supported")
@@ -195,7 +201,10 @@ def _read_value(command: Command, connection: ClientConnection, frame: Frame) ->
         )
     # The complement of a flag lacks the bits that have no name, so complement the integer.
     if frame.datatype & ~int(granted):
-        raise CommandRefused(Status.INVALID_ARGUMENTS, f"the datatype 0x{frame.datatype:02x} was not negotiated")
+        raise CommandRefused(
+            Status.INVALID_ARGUMENTS,
+            f"the datatype 0x{frame.datatype:02x} was not negotiated, or this command does not take it",
+        )
     if command.takes_json and not frame.datatype & constants.Datatype.JSON:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "the datatype must be JSON")
     value = frame.value
@@ -210,7 +219,7 @@ def _read_value(command: Command, connection: ClientConnection, frame: Frame) ->
 
 
 def read_durability_timeout(content: bytes) -> float:
-    """Return the seconds in the DURABILITY frame info; raise CommandRefused for an unknown level or invalid timeout."""
+    """Return the seconds in the DURABILITY frame info; raise CommandRefused for an invalid size, level or timeout."""
     timeout = SECONDS_DEFAULT
     if len(content) == _LEVEL_AND_TIMEOUT.size:
         _, milliseconds = _LEVEL_AND_TIMEOUT.unpack(content)
@@ -218,7 +227,9 @@ def read_durability_timeout(content: bytes) -> float:
             raise CommandRefused(Status.INVALID_ARGUMENTS, f"a durability timeout of {milliseconds} ms is reserved")
         timeout = milliseconds / 1000
     elif len(content) != 1:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, f"a durability requirement has 1 or 3 bytes, not {len(content)}")
+        raise CommandRefused(
+            Status.INVALID_ARGUMENTS, f"a durability requirement must have 1 or 3 bytes, not {len(content)}"
+        )
     if content[0] not in _LEVELS:
         raise CommandRefused(Status.DURABILITY_INVALID_LEVEL, f"unknown durability level {content[0]}")
     return timeout

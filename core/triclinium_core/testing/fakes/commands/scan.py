@@ -88,7 +88,7 @@ def _create(node: NodeState, connection: ClientConnection, request: Request) -> 
         raise CommandRefused(Status.KEY_NOT_FOUND)
     scans = node.open_scans()
     if len(scans) >= SCANS_MAX:
-        raise CommandRefused(Status.BUSY, f"{SCANS_MAX} scans are already open")
+        raise CommandRefused(Status.BUSY, f"{SCANS_MAX} scans are already open, the maximum")
     scan_id = node.new_scan_id()
     scans[scan_id] = FakeScan(vbucket, wanted.key_only, deque(found), node.documents.now + LIFETIME_SECONDS)
     return CommandAnswer(value=scan_id)
@@ -115,7 +115,7 @@ def _sampled(found: Sequence[Found], samples: int, seed: int) -> list[Found]:
 def _term(included: str | None, excluded: str | None, name: str) -> tuple[bytes, bool]:
     """Return one end of a range, and whether the range excludes it."""
     if (included is None) == (excluded is None):
-        raise CommandRefused(Status.INVALID_ARGUMENTS, f"a range has either {name} or excl_{name}")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"a range must have either {name} or excl_{name}")
     try:
         term = b64decode(included if included is not None else str(excluded), validate=True)
     except ValueError as error:

@@ -25,7 +25,7 @@ def _hello(node: NodeState, connection: ClientConnection, request: Request) -> C
     """Replace the features of the connection, and return the new ones in the requested order."""
     _refuse_in_flight(connection)
     if len(request.value) % 2:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, "features have two bytes each")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "the value must have two bytes for each feature")
     wanted = list(dict.fromkeys(code for (code,) in struct.iter_unpack(">H", request.value)))
     for feature in _NEEDS_DUPLEX:
         if feature in wanted and HelloFeature.DUPLEX not in wanted:
@@ -43,10 +43,10 @@ def _get_error_map(node: NodeState, connection: ClientConnection, request: Reque
     if node.options.error_map is None:
         raise CommandRefused(Status.UNKNOWN_COMMAND)
     if len(request.value) != 2:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, "the version has two bytes")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "the version must have two bytes")
     version = int.from_bytes(request.value, "big")
     if version == 0:
-        raise CommandRefused(Status.KEY_NOT_FOUND, "there is no version 0")
+        raise CommandRefused(Status.KEY_NOT_FOUND, "version 0 does not exist; versions begin at 1")
     return CommandAnswer(value=node.options.error_map.encode(min(version, 2)), datatype=Datatype.JSON)
 
 
@@ -55,7 +55,7 @@ def _sasl_list_mechanisms(node: NodeState, connection: ClientConnection, request
 
 
 def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    """Start authentication, even if the connection is already authenticated.
+    """Start authentication, even of an authenticated connection, unless a certificate authenticated it.
 
     Authentication by password deselects the bucket, as in servers up to 7.2. Servers that support tokens are newer, and
     keep the bucket.
@@ -91,7 +91,7 @@ def _authenticate_plain(node: NodeState, connection: ClientConnection, message: 
     )
     # The name before the first NUL is the user to act as. It must be empty, or name the same user.
     if acting not in (b"", username) or not is_known:
-        raise CommandRefused(Status.AUTH_ERROR, "unknown user or wrong password")
+        raise CommandRefused(Status.AUTH_ERROR, "unknown user, wrong password, or a request to act as another user")
     connection.is_authenticated = True
     return CommandAnswer()
 

@@ -146,7 +146,7 @@ def _check(connection: ClientConnection, spec: Spec, flags: subdocument.Document
     if spec.flags & ~int(traits.path_flags) or flags & ~int(traits.document_flags):
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"{spec.opcode.name} does not take these flags")
     if traits.is_whole_document and spec.path:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, "a command on the complete document has no path")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "a command on the complete document must not have a path")
     if spec.xattr:
         _check_attribute(connection, spec, is_mutation=is_mutation)
     elif spec.opcode is subdocument.PathOpcode.REPLACE_BODY_WITH_XATTR:

@@ -89,7 +89,7 @@ class ControlApi:
         self._hosts = tuple(hosts)
 
     def respond(self, request: ControlRequest) -> ControlResponse:
-        """Return the response to a request, after its command was carried out."""
+        """Check a request, carry out or plan its command, and return the response."""
         return self._refusal(request) or self._carry_out(request)
 
     def _refusal(self, request: ControlRequest) -> ControlResponse | None:

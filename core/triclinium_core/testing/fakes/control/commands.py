@@ -76,7 +76,7 @@ class CommandKind:
 
     @property
     def all_fields(self) -> Sequence[Field]:
-        """All fields, with that of the node."""
+        """All fields, with that of the node if the command may have one."""
         return self.fields if self.reach is Reach.CLUSTER else (fields.NODE, *self.fields)
 
 

@@ -1,4 +1,4 @@
-"""Error of a command that cannot be carried out, for every way of giving one."""
+"""Error of a command that cannot be carried out, whether it is text, JSON or a call in Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triclinium_core import errors
 
 
 class InvalidCommand(errors.InvalidArgumentException):
-    """A command for fake nodes has an invalid field, or is impossible now.
+    """Exception for a command for fake nodes that has an invalid field, or is impossible now.
 
     Nothing was changed, unless a command for all nodes failed at one of them: the nodes before it were changed.
 

@@ -40,7 +40,7 @@ TARGETS: Mapping[str, Target] = {
 """Possible targets of a fault, by name."""
 
 ALWAYS = "always"
-"""Number of times of a fault without a limit."""
+"""Value of ``times`` for a fault that strikes without a limit."""
 
 _NUMBER = re.compile(r"0x[0-9a-f]{1,2}|\d{1,3}")
 _BYTES_SENT = f"a whole number from 0 to {UINT32_MAX}"
@@ -142,7 +142,7 @@ def read_fault(given: Mapping[object, object]) -> AddFault:
 
 
 def read_target(word: object) -> Target:
-    """Return the opcode or service with a name, or the opcode with a number.
+    """Return the opcode or service with a name, or the opcode with a number; None for ``any``.
 
     Raises:
         InvalidCommand: no target has this name.

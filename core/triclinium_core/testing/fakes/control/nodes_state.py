@@ -18,7 +18,7 @@ def state_of(nodes: FakeNodes, seed: int) -> dict[str, object]:
     """Return the state of all nodes.
 
     Shape: ``seconds`` since the address was printed, ``seed``, ``nodes`` by number, and ``planned``, the commands that
-    have not ended.
+    wait for their start or their end.
     """
     return {
         "seconds": nodes.seconds,

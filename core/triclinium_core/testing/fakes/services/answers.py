@@ -37,7 +37,7 @@ class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     rows: Sequence[object] = ()
     """Rows, as values that JSON can encode. For search: hits, each with ``index``, ``id`` and ``score``."""
     repeat: int = 1
-    """Number of repetitions of all rows, for large results."""
+    """Number of times that all rows are sent, for large results."""
     errors: Sequence[Mapping[str, object]] = ()
     """Errors in the form of the service: ``{"code": 5000, "msg": "…", "retry": True}``."""
     metadata: Mapping[str, object] = msgspec.field(default_factory=dict)
@@ -48,11 +48,11 @@ class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until the first byte of the response."""
     seconds_between_rows: float = 0.0
     body: str | None = None
-    """Complete body, which replaces the body that is built from the other fields."""
+    """Complete body. None builds the body from the other fields."""
     content_type: str = "application/json"
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     fault: ServiceFault | None = None
-    """Fault that strikes the delivery of the response; a pending fault of the service takes precedence."""
+    """Fault that strikes the delivery of the response, or None. A pending fault of the service takes precedence."""
 
     def __post_init__(self) -> None:
         for parameter in ("rows", "errors"):
@@ -60,7 +60,8 @@ class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
             # Refuse a lone string, which Python treats as a sequence of characters.
             if isinstance(value, str | bytes) or not isinstance(value, Sequence):
                 raise errors.InvalidArgumentException(
-                    f"{parameter}={shown(value)} must be a sequence", parameter=parameter
+                    f"{parameter}={shown(value)} must be a list, or another sequence that is not a string",
+                    parameter=parameter,
                 )
         for error in self.errors:
             check_type(error, "errors", Mapping)

@@ -44,7 +44,7 @@ class FakeRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def form(self) -> dict[str, str]:
-        """Fields of a form in the body; empty if the body is not a form."""
+        """Fields of the body, read as a form. Any other body may yield meaningless fields."""
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
 
     def document(self) -> dict[str, object] | None:

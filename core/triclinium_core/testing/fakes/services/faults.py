@@ -137,7 +137,8 @@ def check_headers(headers: Mapping[str, str]) -> None:
         check_type(name, "headers", str)
         if not _HEADER_NAME.fullmatch(name):
             raise errors.InvalidArgumentException(
-                f"headers has {shown(name)}; a name has letters, digits and dashes", parameter="headers"
+                f"headers has {shown(name)}; a name consists of ASCII letters, digits and signs such as -",
+                parameter="headers",
             )
         if name.lower() in _FRAMING:
             raise errors.InvalidArgumentException(

@@ -33,7 +33,7 @@ class FakeScript:
                 pattern. The call replaces earlier responses to the same string or pattern.
 
         Raises:
-            InvalidArgumentException: there are no answers, or an argument has the wrong type.
+            InvalidArgumentException: there are no answers, an argument has the wrong type, or ``service`` is not HTTP.
         """
         check_type(said, "said", str, re.Pattern)
         if not answers:

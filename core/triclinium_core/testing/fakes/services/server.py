@@ -43,7 +43,7 @@ class ServiceRole(NamedTuple):
     unauthorized: Answering
     """Function that answers a client without valid credentials."""
     script_key: Callable[[NodeState, FakeRequest], str | None]
-    """Function that returns the key of a request in the script."""
+    """Function that returns the key of a request in the script, or None if it has none."""
 
 
 ROLES: Mapping[Service, ServiceRole] = {
@@ -65,7 +65,7 @@ class ServiceServer:
         self.log: list[LoggedRequest] = []
         self._log_limit = request_log_limit()
         self.listener: Callable[[LoggedRequest], None] | None = None
-        """Callback for each logged request."""
+        """Callback for each logged request; None without one."""
         self._node = node
         self._faults = faults
         self._network = network

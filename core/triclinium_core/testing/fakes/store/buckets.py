@@ -44,7 +44,7 @@ _FOR_DOCUMENTS: Mapping[str, str] = {
     "threadsNumber": "3",
     "rank": "0",
 }
-"""Default settings of all buckets except memcached ones."""
+"""Default settings of all buckets. Memcached buckets override two of them."""
 
 _DEFAULTS: Mapping[StorageMode, Mapping[str, str]] = {
     StorageMode.COUCHSTORE: {

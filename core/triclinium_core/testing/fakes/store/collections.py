@@ -138,7 +138,7 @@ class FakeCollections(FakeManifest):
         """Create a collection, and its scope if it does not exist; return its id, which is never reused.
 
         Args:
-            settings: ``maxTTL`` and ``history`` in the manifest; they have no effect.
+            settings: ``maxTTL`` and ``history`` in the manifest; they have no effect on documents.
         """
         if collection in self._scopes.get(scope, ()):
             raise errors.InvalidArgumentException(f"{scope}.{collection} exists; drop it first", parameter="collection")
@@ -217,7 +217,8 @@ class FakeCollections(FakeManifest):
         check_integer(collection_id, "collection_id", 0, UINT32_MAX)
         if collection_id in self._ids:
             raise errors.InvalidArgumentException(
-                f"collection_id={collection_id} is given twice", parameter="collection_id"
+                f"collection_id={collection_id} is given twice; give each collection its own id",
+                parameter="collection_id",
             )
         self._scopes[scope][collection] = collection_id
         self._ids.add(collection_id)

@@ -195,7 +195,7 @@ class FakeDocuments:
         return _remains_of(document)
 
     def find_for_writing(self, address: DocumentAddress, cas: int) -> Document | None:
-        """Return the document for a write with this CAS, 0 for any; raise CommandRefused on CAS mismatch or a lock."""
+        """Return the document to write with this CAS (0 for any), or None; raise CommandRefused on mismatch or lock."""
         document = self.find(address)
         if document is None or cas == document.cas:
             return document

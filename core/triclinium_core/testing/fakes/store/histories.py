@@ -1,7 +1,7 @@
 """Histories of the vbuckets of a fake cluster: sequence numbers, and the failover log.
 
-A vbucket has one history until a replica takes over in a failover. Then it begins a history with a new UUID, and writes
-that the replica did not have are lost, with their sequence numbers.
+A vbucket has one history until a failover, or until its node restarts without its data. Then it begins a history with
+a new UUID, and writes that the new owner did not have are lost, with their sequence numbers.
 
 Source: kv_engine engines/ep/src/failover-table.cc.
 """

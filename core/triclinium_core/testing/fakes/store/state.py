@@ -48,9 +48,9 @@ class ClientConnection:
         """Whether TLS has authenticated the client, so that the client needs no SASL."""
         self.bucket: str | None = None
         self.exchange: ScramServer | None = None
-        """SCRAM exchange in progress."""
+        """SCRAM exchange in progress; None without one."""
         self.known_config: ConfigVersion | None = None
-        """Version of the config that the node last sent to the client, or that the client reported."""
+        """Version of the config that the node last sent to the client, or the client reported; None before both."""
         self.backlog: deque[Frame] = deque()
         """Commands that are not carried out yet."""
         self.held_commands: int = 0
@@ -89,7 +89,7 @@ class FakeScan:
     closes_at: float
 
     def take(self, item_limit: int, byte_limit: int, unix_expiry: Callable[[Document], int]) -> list[bytes]:
-        """Return the next documents in wire format, at least one if any are left; 0 means no limit."""
+        """Return the next documents or keys in wire format, at least one if any are left; 0 means no limit."""
         taken: list[bytes] = []
         size = 0
         while self.left and not (item_limit and len(taken) >= item_limit) and not (byte_limit and size >= byte_limit):
@@ -138,7 +138,7 @@ class ClusterStore:
         self.schedule: Schedule = Schedule(self.fault_clock)
         """Node commands that wait for their start or end."""
         self.alarm: Callable[[], None] | None = None
-        """Function that wakes a sleeping driver when some node has something to do immediately."""
+        """Function that wakes a sleeping driver when some node has something new to do, now or later."""
         self._now = -math.inf
 
     def see(self, now: float) -> None:

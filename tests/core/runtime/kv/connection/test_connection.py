@@ -317,7 +317,7 @@ def test_server_requests_during_bootstrap() -> None:
         (b"\x83" + bytes(23), "not a valid frame"),
         (b"\x00", "not a valid frame"),
         (b"\x81\x00\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00" + bytes(12), "do not fit"),
-        (b"\x81\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff" + bytes(12), "largest possible"),
+        (b"\x81\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff" + bytes(12), "the maximum is"),
         (b"\x18\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00" + bytes(12), "do not fit"),
     ],
 )

@@ -134,14 +134,14 @@ def test_the_best_common_mechanism_is_used(expected: str, offered: tuple[str, ..
         (
             ADA,
             ("PLAIN",),
-            f"offers PLAIN, but allowed is SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1; {PLAIN_ONLY}",
+            f"offers PLAIN, but the client permits only SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1; {PLAIN_ONLY}",
         ),
         (
             options.PasswordAuthenticator("ada", "secret", ("SCRAM-SHA512",)),
             ("PLAIN", "SCRAM-SHA1"),
-            "offers PLAIN, SCRAM-SHA1, but allowed is SCRAM-SHA512; permit one of the offered mechanisms",
+            "offers PLAIN, SCRAM-SHA1, but the client permits only SCRAM-SHA512; permit one of the offered mechanisms",
         ),
-        (TOKEN, ("PLAIN",), "offers PLAIN, but allowed is OAUTHBEARER; "),
+        (TOKEN, ("PLAIN",), "offers PLAIN, but the client permits only OAUTHBEARER; "),
     ],
 )
 def test_nothing_in_common(authenticator: options.Authenticator, offered: tuple[str, ...], words: str) -> None:

@@ -86,7 +86,7 @@ def test_each_argument_of_a_fault_has_allowed_values() -> None:
             },
             AddFault(delay(0.4), Opcode.GET, 1, 2, {"at_seconds": 5}),
         ),
-        # A duration or a probability makes a fault strike always, unless it has a number of times.
+        # A fault with a duration or a probability has no limit of times, unless the command sets one.
         (
             "query: http_status(503, 'busy') for 2 seconds",
             {

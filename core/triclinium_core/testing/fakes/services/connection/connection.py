@@ -42,9 +42,9 @@ class ServedConnection:
         self.is_over: bool = False
         """Whether the node has closed the connection."""
         self.fault: ServiceFault | None = None
-        """Fault of the request in progress."""
+        """Fault of the request in progress; None without one."""
         self.logged: LoggedRequest | None = None
-        """Request that is being answered."""
+        """Request that is being answered; None without one."""
         self.followed: str | None = None
         """Bucket whose configs are streamed to the client; empty for the global config, None for no configs."""
         self.known_version: object = None
@@ -84,7 +84,7 @@ class ServedConnection:
         return self._unsent_size < self._unsent_size_max
 
     def receive(self, data: bytes, faults: Faults) -> FakeRequest | None:
-        """Process bytes from the client, and return the request that they complete.
+        """Process bytes from the client, and return the request that they complete, or None.
 
         Check afterwards whether the connection is over.
         """
@@ -126,8 +126,8 @@ class ServedConnection:
                         self.is_over = True
                         return None
         except h11.RemoteProtocolError:
-            # A real node tries to send a 400. The fake only closes the connection, because no client that speaks HTTP
-            # gets that 400.
+            # A real node tries to send a 400. The fake only closes the connection, because no client that sends valid
+            # HTTP gets that 400.
             self.is_over = True
             return None
 

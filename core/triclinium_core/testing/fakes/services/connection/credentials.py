@@ -33,7 +33,7 @@ def is_let_in(request: FakeRequest, options: FakeNodeOptions, users: FakeUsers) 
 
 
 def basic_credentials(request: FakeRequest) -> bytes | None:
-    """Return the user and the password of a request, joined by a colon; None if the request has none of them."""
+    """Return the user and the password of a request, joined by a colon; None without valid basic credentials."""
     scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -67,7 +67,7 @@ class Journey(NamedTuple):
     pieces: Iterator[Piece]
     ending: AfterAnswer = AfterAnswer.AS_SAID
     status: int | None = None
-    """Status that a client can read."""
+    """Status that a client can read; None without a readable one."""
 
 
 def journey_of(http: h11.Connection, reply: ServiceReply, fault: faults.ServiceFault | None) -> Journey:

@@ -90,7 +90,7 @@ _OF_MAGMA: Mapping[str, Rule] = {
     "magmaKeyTreeDataBlockSize": _between(4096, 131_072),
     "magmaSeqTreeDataBlockSize": _between(4096, 131_072),
 }
-"""Settings that only the Magma storage has; other buckets refuse them."""
+"""Settings that only the Magma storage has. Memcached buckets ignore them, all other buckets refuse them."""
 
 RULES: Mapping[StorageMode, Mapping[str, Rule]] = {
     StorageMode.COUCHSTORE: {**_ON_DISK, "replicaIndex": _SWITCH},
@@ -160,7 +160,7 @@ def checked_for_update(bucket: FakeBucket, form: Mapping[str, str], *, data_node
     backend = form.get("storageBackend", "")
     migrates = bucket.settings["bucketType"] == COUCHBASE and backend in STORAGE_BACKENDS
     mode = StorageMode(backend) if migrates else bucket.mode
-    # Of settings that are fixed when the bucket is created, the server ignores this one.
+    # Of the settings that are fixed when the bucket is created, the server ignores this one.
     given, errors = _checked({name: value for name, value in form.items() if name != "replicaIndex"}, mode)
     if migrates:
         given["storageBackend"] = backend

@@ -88,7 +88,7 @@ ANY = "*"
 """Text for all buckets in a request, and for all buckets, scopes or collections in a response."""
 
 PLACES = ("bucket_name", "scope_name", "collection_name")
-"""Fields of a role that say where it applies. A role has the first of them, as many as it can be limited by."""
+"""Fields that limit a role. A role has the first of them: none for a role of the cluster, all for a collection's."""
 
 
 class RoleDefinition(NamedTuple):
@@ -165,7 +165,7 @@ def _read_role(text: str, buckets: FakeBuckets) -> GrantedRole | None:
     name = "" if found is None else found["role"].lower()
     if found is None or name not in DEFINITIONS:
         return None
-    # An asterisk may replace the bucket only: with a scope or collection, it would be its name.
+    # An asterisk alone means all buckets. Beside a scope or collection, it counts as a name.
     places = found["places"]
     given: list[str | None] = [] if places is None else [None] if places == ANY else [*places.split(":")]
     missing = len(DEFINITIONS[name].places) - len(given)

@@ -1,7 +1,7 @@
 """Users and groups of a fake cluster.
 
 Roles are stored but not enforced: any authenticated user may do everything. KV and the services accept the user of
-``FakeNodeOptions`` and the users that were created here.
+``FakeNodeOptions`` and the local users that were created here.
 """
 
 from __future__ import annotations

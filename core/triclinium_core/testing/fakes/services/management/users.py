@@ -67,7 +67,7 @@ def _about_user(node: NodeState, request: FakeRequest, domain: str, name: str) -
         case "PUT":
             return _put_user(node, domain, name, request.form)
         case "PATCH" if domain == LOCAL:
-            # Source: ns_server before version 8.0, where the method changes the password only.
+            # Source: ns_server before version 8.0, where the method changes only the password.
             return _refused_password(request.form) or _set_password(node, name, request.form["password"])
         case _:
             return None

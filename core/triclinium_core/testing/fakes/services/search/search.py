@@ -38,7 +38,7 @@ _CONTROLS: Mapping[str, tuple[str, ...]] = {
 
 
 def script_key(node: NodeState, request: FakeRequest) -> str | None:
-    """Return the key in the script: the name of the index, which is ``BUCKET.SCOPE.NAME`` for an index in a scope."""
+    """Return the key in the script: the name of the index, ``BUCKET.SCOPE.NAME`` in a scope. None if none is named."""
     place = _place(request.segments)
     return None if place is None or not place[1] else place[0] + place[1][0]
 
@@ -69,7 +69,7 @@ def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
 
 
 def _place(segments: tuple[str, ...]) -> tuple[str, tuple[str, ...]] | None:
-    """Return the prefix of the index names, and the path segments after ``index``."""
+    """Return the prefix of the index names, and the path segments after ``index``; None for any other path."""
     match segments:
         case ("api", "index", *further):
             return "", tuple(further)

@@ -25,7 +25,7 @@ _PATHS = (("analytics", "service"), ("query", "service"))
 
 
 def script_key(node: NodeState, request: FakeRequest) -> str | None:
-    """Return the key in the script: the statement."""
+    """Return the key in the script: the statement, or None if the request has none."""
     return read_statement(request).statement if request.segments in _PATHS else None
 
 

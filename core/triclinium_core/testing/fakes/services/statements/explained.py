@@ -20,7 +20,7 @@ Operator = Mapping[str, object]
 
 
 def plan_of(select: Select | None) -> Operator:
-    """Return the plan of a statement; None for a scripted statement."""
+    """Return the plan of a SELECT. A ``select`` of None stands for a scripted statement."""
     return {"#operator": "Sequence", "~children": _operators_of(select)}
 
 

@@ -44,7 +44,7 @@ class FakeIndex(msgspec.Struct, frozen=True, kw_only=True):
     """Texts of the key expressions."""
     condition: str | None = None
     partition: str | None = None
-    """Text of the partitioning, ``HASH(…)``."""
+    """Text of the partitioning, ``HASH(…)``; None without partitions."""
     is_primary: bool = False
     is_deferred: bool = False
     online_at: float = 0.0

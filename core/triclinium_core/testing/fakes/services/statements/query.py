@@ -44,7 +44,7 @@ WRITES = frozenset(
 
 
 def script_key(node: NodeState, request: FakeRequest) -> str | None:
-    """Return the key in the script: the statement of the request, or the statement of the plan that it names."""
+    """Return the key in the script: the statement of the request or of the plan that it names; None without one."""
     if request.segments != ("query", "service"):
         return None
     query = read_statement(request)
@@ -83,7 +83,7 @@ class _Execution:
         """Additional fields of the response."""
         self._is_scripted = False
         self._select_run: Select | None = None
-        """SELECT that was executed."""
+        """SELECT that was executed; None for any other statement."""
 
     def reply(self) -> ServiceReply:
         """Return the reply."""

@@ -25,10 +25,10 @@ HINT = (
 EXECUTION_SECONDS = 0.000_08
 """Execution time that the services report for every statement; the delays of a scripted response are added."""
 ELAPSED_SECONDS = 0.000_1
-"""Time from the arrival of a statement to its last row, likewise."""
+"""Time that the services report from the arrival of a statement to its last row; the same delays are added."""
 
 _TEXTS = frozenset({"statement", "prepared", "query_context", "client_context_id", "encoded_plan"})
-"""Parameters whose values in a form are plain strings; all other values are JSON."""
+"""Parameters whose values in a form are plain strings; all other values are decoded if they are JSON."""
 
 
 _CONTEXT_NAME = re.compile(r"(?:`(?P<quoted>[^`]+)`|(?P<plain>[^`.:]+))(?P<namespace>:?)")

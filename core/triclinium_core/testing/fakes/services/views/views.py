@@ -20,7 +20,7 @@ HINT = (
 
 
 def script_key(node: NodeState, request: FakeRequest) -> str | None:
-    """Return the key in the script: the names of the design document and the view, joined by a slash."""
+    """Return the key in the script: design document and view, joined by a slash; None if the path names no view."""
     match request.segments:
         case (_, "_design", design_document, "_view", view):
             return f"{design_document}/{view}"
