@@ -1,6 +1,7 @@
 // I/O of one connection, from the order to open it until its loss. It decides nothing.
 
 import net from "node:net";
+import { setImmediate as nextPass } from "node:timers/promises";
 import tls from "node:tls";
 
 // Causes of a loss. The first that matches any error of an attempt to connect applies.
@@ -52,13 +53,11 @@ export class Connection {
   }
 
   // Let Python write if nothing arrives in the next passes of the event loop.
-  check() {
+  async check() {
     this.#checks += 1;
-    const end = () => {
-      this.#checks -= 1;
-      this.#writable();
-    };
-    setImmediate(() => setImmediate(() => setImmediate(end)));
+    for (let pass = 0; pass < 3; pass += 1) await nextPass();
+    this.#checks -= 1;
+    this.#writable();
   }
 
   // Write at the end of this pass of the event loop, with all other writes. Return whether there is room for more.

@@ -14,13 +14,13 @@ export class Driver {
   #calls = new Map(); // Callers that wait, by token.
   #connections = new Set();
   #isClosed = false;
-  #isReading = false;
   #newestToken = 0;
+  #pass; // Timer that rings at the end of a pass of the event loop in which something was read.
   #timer;
 
-  // `log` receives levels and texts. `asError` makes an error of a description by the Python half.
-  constructor({ tls, log, asError = (fields) => fields, resolveSrv = dns.resolveSrv }) {
-    Object.assign(this, { tls, userLog: log, asError, resolveSrv });
+  // `log` receives levels and texts.
+  constructor({ tls, log, resolveSrv = dns.resolveSrv }) {
+    Object.assign(this, { tls, userLog: log, resolveSrv });
   }
 
   start(host) {
@@ -39,7 +39,7 @@ export class Driver {
 
   // -- Callers.
 
-  // Return a promise of an outcome: its kind and its fields. `start` submits something with the token.
+  // Return a promise of an outcome: its kind, which may be "error", and its fields. `start` submits with the token.
   wait(start, { signal, timeout } = {}, token = ++this.#newestToken) {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw new ClosedError("the cluster is closed; open another one");
@@ -56,15 +56,14 @@ export class Driver {
     });
   }
 
-  // Yield the rows of a query in pieces, as the caller needs them, and return the fields of the result.
-  async *pieces(start, options) {
+  // Yield the outcomes of a query: pieces of its rows, as the caller needs them, and the last outcome.
+  async *outcomes(start, options) {
     const token = ++this.#newestToken;
+    const want = () => this.call("want", token);
     try {
-      for (let next = start; ; next = () => this.call("want", token)) {
-        const [kind, fields] = await this.wait(next, options, token);
-        if (kind !== "rows") return fields;
-        yield fields;
-      }
+      let outcome = await this.wait(start, options, token);
+      for (; outcome[0] === "rows"; outcome = await this.wait(want, options, token)) yield outcome;
+      yield outcome;
     } finally {
       this.call("abandon", token, "not_needed");
     }
@@ -94,9 +93,8 @@ export class Driver {
   // -- Events of connections and of the alarm.
 
   read(connection, id, data) {
-    const isFirst = !this.#isReading;
-    if (isFirst) setImmediate(() => (this.#isReading = false));
-    this.#isReading = true;
+    const isFirst = !this.#pass;
+    this.#pass ??= setImmediate(() => (this.#pass = undefined));
     const bytes = new Uint8Array(data.buffer, data.byteOffset, data.length);
     if (this.call("read", id, bytes, isFirst)) connection.hold();
   }
@@ -133,10 +131,6 @@ export class Driver {
 
   complete(token, ...outcome) {
     this.#take(token)?.resolve(outcome);
-  }
-
-  fail(token, description) {
-    this.#take(token)?.reject(this.asError(description));
   }
 
   log(level, text) {

@@ -10,7 +10,6 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from importlib import import_module, invalidate_caches
 from types import ModuleType
@@ -19,13 +18,11 @@ from typing import Any
 from js import Object  # type: ignore[import-not-found]  # only Pyodide has these two modules
 from pyodide.ffi import JsException, to_js  # type: ignore[import-not-found]
 
-from hosts.js.values import converted, described, fields_of, made, operation_of
+from hosts.js.values import converted, described, fields_of, made, request_of
 from triclinium_core import ClientMachine, ClientOptions, errors
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.contract import couchbase, neutral
-from triclinium_core.error_context import ErrorContext, story
 from triclinium_core.kv.operation.results import GetResult
-from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.transcoding.flags import common_format
 from triclinium_core.work import WORK_OF_A_PASS_MAX
 
@@ -43,9 +40,10 @@ class LazyCodec(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "snappy":
             return self
-        del sys.modules["cramjam"]
-        self.unpack()
-        invalidate_caches()
+        if sys.modules["cramjam"] is self:
+            del sys.modules["cramjam"]
+            self.unpack()
+            invalidate_caches()
         module = import_module("cramjam")
         return getattr(module.snappy, name, None) or getattr(module, name)
 
@@ -110,10 +108,7 @@ class Host(couchbase.ClientDriver[neutral.Token, Stream]):
         """Submit a query, or an operation on the document in ``place``. ``name`` is the class of either."""
         try:
             chosen = converted("retry_strategy", strategy) if strategy is not None else None
-            if name == "QueryRequest":
-                event: Any = couchbase.RequestSubmitted(token, made(QueryRequest, given.to_py()), chosen)
-            else:
-                event = couchbase.OperationSubmitted(token, operation_of(name, place, given.to_py()), chosen)
+            event = self.submission(token, request_of(name, place, given.to_py()), chosen)
         except (errors.CouchbaseException, ArgumentError) as mistake:
             self.wake(token, mistake)
         else:
@@ -128,17 +123,6 @@ class Host(couchbase.ClientDriver[neutral.Token, Stream]):
         """Abandon an operation or a query, unless it has ended."""
         self.leave(token, event=couchbase.OperationAbandoned(token, reason=couchbase.AbandonReason(reason)))
 
-    def expire(self, token: neutral.Token, seconds: float) -> None:
-        """Abandon an operation or a query whose own timeout is over, and fail it."""
-        context = self.machine.error_context(token, self.now()) or ErrorContext()
-        kind: type[errors.TimeoutException] = errors.UnambiguousTimeoutException
-        verdict = "nothing was applied"
-        if self.machine.is_ambiguous(token):
-            kind, verdict = errors.AmbiguousTimeoutException, "it may have been applied: read before writing again"
-        self.abandon(token, "timeout")
-        message = f"{context.operation}: not done within {seconds:g} s; {verdict}{story(context)}"
-        self.wake(token, kind(message, replace(context, timeout=seconds)))
-
     def wake(self, waiter: neutral.Token, outcome: object) -> None:
         """Settle the promise of a caller. JavaScript itself rejects those that are left when the driver ends."""
         if type(outcome) is GetResult:
@@ -149,7 +133,7 @@ class Host(couchbase.ClientDriver[neutral.Token, Stream]):
             fields = to_js(fields_of(outcome), dict_converter=Object.fromEntries)
             self._complete(waiter, type(outcome).__name__, fields)
         elif not isinstance(outcome, neutral.ClosedError):
-            self._js.fail(waiter, to_js(described(outcome)))
+            self._complete(waiter, "error", to_js(described(outcome)))
 
     # -- Streams and time.
 

@@ -26,10 +26,7 @@ function invalid(parameter, message, options, kind = "InvalidArgumentException")
   return asError([kind, `${parameter} ${message}`, "{}", parameter], options);
 }
 
-// -- Values.
-
-const UTF_8 = new TextDecoder("utf-8", { fatal: true });
-const FORMATS = { 3: (bytes) => bytes, 4: (bytes) => UTF_8.decode(bytes) }; // By common format; all others are JSON.
+// -- Options.
 
 function json(parameter, value) {
   try {
@@ -41,18 +38,15 @@ function json(parameter, value) {
   }
 }
 
-function decoded(bytes, decode = (data) => JSON.parse(UTF_8.decode(data))) {
-  try {
-    return decode(bytes);
-  } catch (cause) {
-    throw asError(["DecodingFailureException", `the document: ${cause.message}`, "{}", ""], { cause });
-  }
-}
-
 function asBytes(value) {
   const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
   if (!(bytes instanceof Uint8Array)) throw invalid("value", "must be a Uint8Array or a string");
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length); // Pyodide refuses a Buffer.
+}
+
+function mapped(parameter, values, change) {
+  if (!Array.isArray(values)) throw invalid(parameter, "must be an array");
+  return values.map(change);
 }
 
 // Encoders of options; all other options are passed unchanged.
@@ -64,57 +58,60 @@ const ENCODERS = {
     throw invalid("cas", `must be a BigInt, such as the cas of a result, not a ${typeof cas}`);
   },
   expiry: (expiry) => (expiry instanceof Date ? (expiry - Date.now()) / 1000 : (expiry ?? false)),
-  specs(specs) {
-    if (!Array.isArray(specs)) throw invalid("specs", "must be an array");
-    return specs.map((spec) => {
+  specs: (specs) =>
+    mapped("specs", specs, (spec) => {
       const { value, values = value === undefined ? [] : [value], ...others } = spec ?? {};
       const change = ([name, each]) => [snake(name), ["op", "macro"].includes(name) ? snake(each) : each];
-      return { ...changed(others, change), values: values.map((each) => json("value", each)) };
-    });
-  },
+      return { ...changed(others, change), values: mapped("values", values, (each) => json("value", each)) };
+    }),
   parameters(given) {
     if (typeof given !== "object") throw invalid("parameters", "must be an array or an object");
     const texts = Object.values(given).map((each) => json("parameters", each));
     return Array.isArray(given) ? [texts, [], []] : [[], Object.keys(given), texts];
   },
   raw: (given) => changed(given, ([name, value]) => [name, json("raw", value)]),
-  consistentWith: (tokens) => tokens.map((token) => changed(token, ([name, value]) => [snake(name), value])),
+  consistentWith: (tokens) =>
+    mapped("consistentWith", tokens, (token) => changed(token ?? {}, ([name, value]) => [snake(name), value])),
   durability: snake,
   profile: snake,
   scanConsistency: snake,
 };
 
-function encodedOption(name, value) {
-  try {
-    return name in ENCODERS ? ENCODERS[name](value) : value;
-  } catch (cause) {
-    if (cause instanceof errors.CouchbaseException) throw cause;
-    throw invalid(name, `has the wrong type: ${cause.message}`, { cause });
-  }
-}
-
 function encoded(given) {
   const isGiven = ([name, value]) => value !== undefined && (value !== null || name === "expiry" || name === "value");
-  const change = ([name, value]) => [name === "bytes" ? "value" : snake(name), encodedOption(name, value)];
+  const encode = (name, value) => (name in ENCODERS ? ENCODERS[name](value) : value);
+  const change = ([name, value]) => [name === "bytes" ? "value" : snake(name), encode(name, value)];
   return Object.fromEntries(Object.entries(given).filter(isGiven).map(change));
 }
 
-class GetResult {
-  #format;
+// -- Results.
 
-  constructor(cas, format, bytes) {
-    Object.assign(this, { cas: BigInt(cas), bytes });
-    this.#format = format;
-  }
+const UTF_8 = new TextDecoder("utf-8", { fatal: true });
+const FORMATS = { 3: (bytes) => bytes, 4: (bytes) => UTF_8.decode(bytes) }; // By common format; all others are JSON.
 
-  // The document: JSON, a string or bytes, as its writer has marked it.
-  get content() {
-    return decoded(this.bytes, FORMATS[this.#format]);
+function decoded(bytes, decode = (data) => JSON.parse(UTF_8.decode(data))) {
+  try {
+    return decode(bytes);
+  } catch (cause) {
+    throw asError(["DecodingFailureException", `the document: ${cause.message}`, "{}", ""], { cause });
   }
 }
 
+function getResult(cas, format, bytes) {
+  return {
+    cas: BigInt(cas),
+    bytes,
+    // The document: JSON, a string or bytes, as its writer has marked it.
+    get content() {
+      return decoded(bytes, FORMATS[format]);
+    },
+  };
+}
+
+// Return the result of an outcome of the driver, or throw its error.
 function asResult(kind, ...fields) {
-  if (kind === "GetResult") return new GetResult(...fields);
+  if (kind === "error") throw asError(fields[0]);
+  if (kind === "GetResult") return getResult(...fields);
   if (kind === "Done") return undefined;
   const { values, ...result } = camelKeys(fields[0]);
   if (result.cas !== undefined) result.cas = BigInt(result.cas);
@@ -132,117 +129,80 @@ function asResult(kind, ...fields) {
 
 // -- Calls.
 
-// Start a query or an operation with `run`, which gets what submits it and the options of the wait.
-function submit(driver, run, kind, place, given = {}) {
+// Return a function that submits a query or an operation, and the options of the wait for its outcomes.
+function prepared(driver, kind, place, given = {}) {
   if (typeof given !== "object" || given === null) throw invalid("options", "must be an object");
   const { signal, timeout, retryStrategy, ...options } = given;
   if (signal && !(signal instanceof AbortSignal)) throw invalid("signal", "must be an AbortSignal");
   if (timeout !== undefined && !(timeout > 0 && typeof timeout === "number"))
     throw invalid("timeout", "must be a number of milliseconds above 0");
   const fields = encoded(options);
-  return run((token) => driver.call("submit", token, kind, place, fields, retryStrategy), { signal, timeout });
+  return [(token) => driver.call("submit", token, kind, place, fields, retryStrategy), { signal, timeout }];
 }
 
-const PARAMETERS = {
-  ...{ get: [], exists: [], getAndTouch: ["expiry"], getAndLock: ["lockTime"], unlock: ["cas"], touch: ["expiry"] },
-  ...{ insert: ["value"], upsert: ["value"], replace: ["value"], remove: [], append: ["bytes"], prepend: ["bytes"] },
-  ...{ increment: [], decrement: [], lookupIn: ["specs"], mutateIn: ["specs"] },
+// Operations, each with the option that is a parameter of its method.
+const OPERATIONS = {
+  ...{ Get: "", Exists: "", GetAndTouch: "expiry", GetAndLock: "lockTime", Unlock: "cas", Touch: "expiry" },
+  ...{ Insert: "value", Upsert: "value", Replace: "value", Remove: "", Append: "bytes", Prepend: "bytes" },
+  ...{ Increment: "", Decrement: "", LookupIn: "specs", MutateIn: "specs" },
 };
 
-class Collection {
-  #driver;
-  #names;
-
-  constructor(driver, names) {
-    this.#driver = driver;
-    this.#names = names;
-  }
-
-  static {
-    for (const [name, [parameter]] of Object.entries(PARAMETERS)) {
-      const kind = name[0].toUpperCase() + name.slice(1);
-      this.prototype[name] = async function (key, ...values) {
-        const options = parameter ? { ...values[1], [parameter]: values[0] } : values[0];
-        const wait = (start, waiting) => this.#driver.wait(start, waiting);
-        return asResult(...(await submit(this.#driver, wait, kind, [...this.#names, key], options)));
-      };
-    }
-  }
+function collectionOf(driver, ...names) {
+  const method = ([kind, parameter]) => [
+    kind[0].toLowerCase() + kind.slice(1),
+    async (key, ...values) => {
+      const options = parameter ? { ...values[1], [parameter]: values[0] } : values[0];
+      return asResult(...(await driver.wait(...prepared(driver, kind, [...names, key], options))));
+    },
+  ];
+  return changed(OPERATIONS, method);
 }
 
-// Rows of a query, which is sent when a loop begins, and read as the loop needs them.
-class QueryResult {
-  #start;
-
-  constructor(start) {
-    this.#start = start;
-  }
-
-  async *[Symbol.asyncIterator]() {
-    const start = this.#start;
-    this.#start = undefined;
-    if (!start) throw new TypeError("the rows of a query can be read once; send the query again");
-    const pieces = start();
-    try {
-      let next;
-      while (!(next = await pieces.next()).done) yield* next.value.map((row) => decoded(row));
-      this.metaData = asResult("MetaData", next.value);
-    } finally {
-      await pieces.return();
-    }
-  }
-}
-
+// Return the rows of a query, which is sent when a loop begins, and read as the loop needs them.
 function query(driver, statement, options, queryContext) {
-  const run = (start, waiting) => driver.pieces(start, waiting);
-  return new QueryResult(() => submit(driver, run, "QueryRequest", [], { ...options, statement, queryContext }));
+  let isSent = false;
+  return {
+    async *[Symbol.asyncIterator]() {
+      if (isSent) throw new TypeError("the rows of a query can be read once; send the query again");
+      isSent = true;
+      const call = prepared(driver, "QueryRequest", [], { ...options, statement, queryContext });
+      for await (const [kind, fields] of driver.outcomes(...call)) {
+        if (kind === "rows") yield* fields.map((row) => decoded(row));
+        else this.metaData = asResult(kind, fields);
+      }
+    },
+  };
 }
 
-class Cluster {
-  #driver;
-
-  constructor(driver) {
-    this.#driver = driver;
-  }
-
-  bucket(bucket) {
-    const scope = (scope) => ({
-      collection: (collection) => new Collection(this.#driver, [bucket, scope, collection]),
-      query: (statement, options) => query(this.#driver, statement, options, [bucket, scope]),
-    });
-    const { collection } = scope("_default");
-    return { scope, collection, defaultCollection: () => collection("_default") };
-  }
-
-  // The only collection of a plain memcached, which has no buckets.
-  defaultCollection() {
-    return new Collection(this.#driver, [undefined, "_default", "_default"]);
-  }
-
-  query(statement, options) {
-    return query(this.#driver, statement, options);
-  }
-
-  async close() {
-    this.#driver.close();
-  }
-
-  [Symbol.asyncDispose]() {
-    return this.close();
-  }
+function clusterOf(driver) {
+  const close = async () => driver.close();
+  const scopeOf = (bucket, scope) => ({
+    collection: (name) => collectionOf(driver, bucket, scope, name),
+    query: (statement, options) => query(driver, statement, options, [bucket, scope]),
+  });
+  return {
+    bucket(name) {
+      const { collection } = scopeOf(name, "_default");
+      return { scope: (scope) => scopeOf(name, scope), collection, defaultCollection: () => collection("_default") };
+    },
+    // The only collection of a plain memcached, which has no buckets.
+    defaultCollection: () => collectionOf(driver, undefined, "_default", "_default"),
+    query: (statement, options) => query(driver, statement, options),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
 }
 
 // Open a cluster. The first call of the process starts Python. The first operation reports connection problems.
 export async function openCluster(connectionString, { username, password, tls, log, ...options } = {}) {
   const { host } = await startPython();
-  const driver = new Driver({ tls, log, asError });
-  const isVerified = tls?.rejectUnauthorized !== false && !tls?.checkServerIdentity;
+  const driver = new Driver({ tls, log });
+  const tlsIsVerified = tls?.rejectUnauthorized !== false && !tls?.checkServerIdentity;
   const hasPassword = username !== undefined || password !== undefined;
   const authenticator = hasPassword ? [username, password] : tls?.cert || tls?.pfx ? [] : undefined;
   if (tls && !/^couchbases:/.test(connectionString)) throw invalid("tls", "has no effect without couchbases://");
-  const given = encoded({ ...options, connectionString, authenticator, tlsIsVerified: isVerified });
-  const opened = host.open_host(driver, given);
+  const opened = host.open_host(driver, encoded({ ...options, connectionString, authenticator, tlsIsVerified }));
   if (Array.isArray(opened)) throw asError(opened);
   driver.start(opened);
-  return new Cluster(driver);
+  return clusterOf(driver);
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +21,10 @@ from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS
 keyspace_of = lru_cache(maxsize=1024)(document_operations.Keyspace)
 
 
+def _members(kind: type[Enum]) -> dict[str, Any]:
+    return {each.name.lower(): each for each in kind}
+
+
 def _factories(kind: type) -> dict[str, Any]:
     return {name: getattr(kind, name) for name, found in vars(kind).items() if isinstance(found, classmethod)}
 
@@ -29,18 +34,15 @@ def _raw(texts: Iterable[str]) -> list[Raw]:
 
 
 STRATEGIES = (retry.BestEffortRetryStrategy, retry.FastFailOnTerminalErrorRetryStrategy, retry.ErrorMapRetryStrategy)
-ENUMERATIONS: Mapping[str, Iterable[Any]] = {
-    "durability": durability.DurabilityLevel,
-    "macro": specs.MutationMacro,
-    "profile": query_request.QueryProfile,
-    "scan_consistency": query_request.QueryScanConsistency,
-    "store_semantics": specs.StoreSemantics,
-}
 CHOICES: Mapping[str, Mapping[str, Any]] = {
-    **{name: {each.name.lower(): each for each in kind} for name, kind in ENUMERATIONS.items()},
+    "durability": _members(durability.DurabilityLevel),
+    "macro": _members(specs.MutationMacro),
     "op of LookupIn": _factories(specs.LookupInSpec),
     "op of MutateIn": _factories(specs.MutateInSpec),
+    "profile": _members(query_request.QueryProfile),
     "retry_strategy": {kind.__name__: kind() for kind in (*STRATEGIES, retry.FailFastRetryStrategy)},
+    "scan_consistency": _members(query_request.QueryScanConsistency),
+    "store_semantics": _members(specs.StoreSemantics),
 }
 """Values of options, by name."""
 CONVERSIONS: Mapping[str, Callable[[Any], object]] = {
@@ -76,8 +78,13 @@ def made(make: Callable[..., Any], given: Mapping[str, Any], *first: object) -> 
         raise errors.InvalidArgumentException(f"an option is unknown, missing or invalid: {error}") from error
 
 
-def operation_of(name: str, place: Iterable[Any], given: dict[str, Any]) -> Any:
-    """Return an operation of the class ``name``, or raise CouchbaseException. ``place`` is its keyspace and its key."""
+def request_of(name: str, place: Iterable[Any], given: dict[str, Any]) -> Any:
+    """Return a query, or an operation on the document in ``place``, its keyspace and its key; or raise CouchbaseException.
+
+    ``name`` is the name of the class.
+    """
+    if name == "QueryRequest":
+        return made(query_request.QueryRequest, given)
     *names, key = place
     kind = getattr(document_operations, name, None) or getattr(subdocument_requests, name)
     if "value" in given:

@@ -116,7 +116,7 @@ class AsyncioClient(couchbase.ClientDriver[Waiter, "Stream"]):
         token, reason = next(self.tokens), couchbase.AbandonReason.CANCELLED
         rows = Rows(self, token)
         try:
-            await rows.receive(couchbase.RequestSubmitted(token, request, strategy))
+            await rows.receive(self.submission(token, request, strategy))
             yield rows
             reason = couchbase.AbandonReason.NOT_NEEDED
         finally:

@@ -46,35 +46,32 @@ def test_the_component_is_small() -> None:
     assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in sources) <= LINES_MAX
 
 
+def build(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the build with additional environment variables."""
+    command, settings = [sys.executable, BUILD, *arguments], os.environ | environment
+    return subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.native
 @pytest.mark.parametrize("arguments", [[], ["a", "b"], ["--nothing", "a"]], ids=["none", "two", "option"])
 def test_wrong_arguments_have_status_two(arguments: list[str]) -> None:
     """Wrong arguments end the build with status 2 and its usage."""
-    done = subprocess.run([sys.executable, BUILD, *arguments], capture_output=True, text=True, check=False)
+    done = build(*arguments)
 
     assert 2 == done.returncode
     assert done.stderr.startswith("usage: build.py")
 
 
 @pytest.mark.native
-def test_a_missing_tool_has_status_one(tmp_path: Path) -> None:
-    """Without uv, the build ends with status 1 and names the folder and the tool."""
+def test_failed_builds_have_status_one(tmp_path: Path) -> None:
+    """Without uv, or with a file in the place of the folder, the build ends with status 1 and names the cause."""
     folder = tmp_path / "built"
-    environment = os.environ | {"PATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, BUILD, folder], env=environment, capture_output=True, text=True, check=False)
+    without_uv, file = build(folder, PATH=str(tmp_path)), build(BUILD)
 
-    assert 1 == done.returncode
-    assert f"the component cannot be built in {folder}: " in done.stderr
-    assert "'uvx'" in done.stderr
-
-
-@pytest.mark.native
-def test_a_file_as_folder_has_status_one() -> None:
-    """A file in the place of the folder ends the build with status 1."""
-    done = subprocess.run([sys.executable, BUILD, BUILD], capture_output=True, text=True, check=False)
-
-    assert 1 == done.returncode
-    assert f"the component cannot be built in {BUILD}: " in done.stderr
+    assert (1, 1) == (without_uv.returncode, file.returncode)
+    assert f"the component cannot be built in {folder}: " in without_uv.stderr
+    assert "'uvx'" in without_uv.stderr
+    assert f"the component cannot be built in {BUILD}: " in file.stderr
 
 
 @pytest.mark.hosts

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from typing import Literal
 
 import trio
 
 from docs.howto.examples.asyncio_driver import AsyncioClient
 from docs.howto.examples.selectors_driver import SelectorsClient
-from triclinium import Authenticator, Collection, PasswordAuthenticator, RawBinaryTranscoder, open_cluster
+from triclinium import Authenticator, Cluster, Collection, PasswordAuthenticator, RawBinaryTranscoder, open_cluster
 from triclinium_core import ClientMachine, ClientOptions, TimeoutOptions
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.document_operations import Get, Insert, Keyspace, Operation, Remove, Upsert
@@ -29,46 +29,46 @@ PATIENT = TimeoutOptions(kv=60.0, query=60.0)
 BYTES = RawBinaryTranscoder()
 
 
-class Kind(Enum):
-    """Kind of an operation."""
-
-    GET = Get
-    INSERT = Insert
-    REMOVE = Remove
-    UPSERT = Upsert
+Kind = Literal["get", "insert", "query", "remove", "upsert"]
+"""Kind of a request."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One operation on a document."""
+    """One operation on a document, or a query with ``key`` as its statement."""
 
     kind: Kind
     key: str
     value: bytes = b""
 
-    def operation(self, keyspace: Keyspace) -> Operation:
-        """Return the operation for a machine."""
+    def request(self, keyspace: Keyspace) -> Operation | QueryRequest:
+        """Return the request for a machine."""
         match self.kind:
-            case Kind.GET:
+            case "query":
+                return QueryRequest(statement=self.key, readonly=True)
+            case "get":
                 return Get(keyspace, self.key, BYTES)
-            case Kind.REMOVE:
+            case "remove":
                 return Remove(keyspace, self.key)
-            case Kind.INSERT | Kind.UPSERT:
+            case "insert" | "upsert":
                 document = BYTES.encode(self.value)
-                store = Insert if self.kind is Kind.INSERT else Upsert
+                store = Insert if self.kind == "insert" else Upsert
                 return store(keyspace, self.key, document.data, document.flags)
 
-    async def perform(self, collection: Collection) -> object:
-        """Perform the operation with the trio client."""
+    async def perform(self, cluster: Cluster, collection: Collection) -> AsyncIterator[object]:
+        """Perform the request with the trio client, and yield the rows or the result."""
         match self.kind:
-            case Kind.GET:
-                return await collection.get(self.key, transcoder=BYTES)
-            case Kind.REMOVE:
-                return await collection.remove(self.key)
-            case Kind.INSERT:
-                return await collection.insert(self.key, self.value, transcoder=BYTES)
-            case Kind.UPSERT:
-                return await collection.upsert(self.key, self.value, transcoder=BYTES)
+            case "query":
+                async with cluster.query(self.key, readonly=True, row_type=bytes) as rows:
+                    async for row in rows:
+                        yield row
+            case "get":
+                yield await collection.get(self.key, transcoder=BYTES)
+            case "remove":
+                yield await collection.remove(self.key)
+            case "insert" | "upsert":
+                store = collection.insert if self.kind == "insert" else collection.upsert
+                yield await store(self.key, self.value, transcoder=BYTES)
 
 
 @dataclass(frozen=True)
@@ -101,14 +101,25 @@ class Server:
 
 
 def ending(outcome: object) -> str:
-    """Return an outcome as text: the value, or the exception with its retry reasons."""
+    """Return an outcome as text: the value or row, or the exception with its retry reasons."""
     if isinstance(outcome, GetResult):
         return f"read {outcome.data!r}"
     if isinstance(outcome, CouchbaseException):
         reasons = ", ".join(sorted(outcome.context.retry_reasons))
         return f"{type(outcome).__name__} after [{reasons}]"
     assert not isinstance(outcome, BaseException), outcome
-    return "done"
+    return f"row {outcome!r}" if isinstance(outcome, bytes) else "done"
+
+
+async def ending_of(outcomes: AsyncIterator[object]) -> str:
+    """Return the endings of a request: of each row, and of the exception if it fails then."""
+    found = list[str]()
+    try:
+        async for outcome in outcomes:
+            found.append(ending(outcome))
+    except CouchbaseException as error:
+        found.append(ending(error))
+    return ", ".join(found)
 
 
 def through_trio(server: Server, steps: Sequence[Step]) -> Sequence[str]:
@@ -120,13 +131,7 @@ def through_trio(server: Server, steps: Sequence[Step]) -> Sequence[str]:
                 server.connection_string, server.authenticator, timeouts=server.timeouts, ssl_context=server.tls
             ) as cluster:
                 bucket = cluster if server.bucket is None else cluster.bucket(server.bucket)
-                return [await end(step, bucket.default_collection()) for step in steps]
-
-    async def end(step: Step, collection: Collection) -> str:
-        try:
-            return ending(await step.perform(collection))
-        except CouchbaseException as error:
-            return ending(error)
+                return [await ending_of(step.perform(cluster, bucket.default_collection())) for step in steps]
 
     return trio.run(main)
 
@@ -137,21 +142,24 @@ def through_asyncio(server: Server, steps: Sequence[Step]) -> Sequence[str]:
     async def main() -> Sequence[str]:
         async with asyncio.timeout(SECONDS_MAX):
             with AsyncioClient(server.machine(), server.tls) as client:
-                return [await end(step, client) for step in steps]
+                return [await ending_of(outcomes(step.request(server.keyspace), client)) for step in steps]
 
-    async def end(step: Step, client: AsyncioClient) -> str:
-        try:
-            return ending(await client.perform(step.operation(server.keyspace)))
-        except CouchbaseException as error:
-            return ending(error)
+    async def outcomes(request: Operation | QueryRequest, client: AsyncioClient) -> AsyncIterator[object]:
+        if isinstance(request, Operation):
+            yield await client.perform(request)
+        else:
+            async with client.request(request) as rows:
+                async for row in rows:
+                    yield row
 
     return asyncio.run(main())
 
 
 def through_selectors(server: Server, steps: Sequence[Step]) -> Sequence[str]:
-    """Perform the steps one after another with the driver without an event loop."""
+    """Perform the steps, without queries, one after another with the driver without an event loop."""
+    operations = [step.request(server.keyspace) for step in steps]
     with SelectorsClient(server.machine()) as client:
-        return [ending(*client.perform(step.operation(server.keyspace))) for step in steps]
+        return [ending(*client.perform(each)) for each in operations if isinstance(each, Operation)]
 
 
 DRIVERS: Mapping[str, Callable[[Server, Sequence[Step]], Sequence[str]]] = {
@@ -159,41 +167,3 @@ DRIVERS: Mapping[str, Callable[[Server, Sequence[Step]], Sequence[str]]] = {
     "selectors": through_selectors,
 }
 """Drivers of the documentation."""
-
-
-def query_through_trio(server: Server, statement: str) -> Sequence[object]:
-    """Return the rows of a query, and then the exception if it fails, with the trio client."""
-
-    async def main() -> Sequence[object]:
-        rows = list[object]()
-        with trio.fail_after(SECONDS_MAX):
-            async with open_cluster(
-                server.connection_string, server.authenticator, timeouts=server.timeouts, ssl_context=server.tls
-            ) as cluster:
-                try:
-                    async with cluster.query(statement, readonly=True, row_type=bytes) as result:
-                        async for row in result:
-                            rows.append(row)  # the rows before a failure count
-                except CouchbaseException as error:
-                    rows.append(ending(error))
-        return rows
-
-    return trio.run(main)
-
-
-def query_through_asyncio(server: Server, statement: str) -> Sequence[object]:
-    """Return the rows of a query, and then the exception if it fails, with the asyncio driver."""
-
-    async def main() -> Sequence[object]:
-        rows = list[object]()
-        async with asyncio.timeout(SECONDS_MAX):
-            with AsyncioClient(server.machine(), server.tls) as client:
-                try:
-                    async with client.request(QueryRequest(statement=statement, readonly=True)) as result:
-                        async for row in result:
-                            rows.append(row)  # the rows before a failure count
-                except CouchbaseException as error:
-                    rows.append(ending(error))
-        return rows
-
-    return asyncio.run(main())

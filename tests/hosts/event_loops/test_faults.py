@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from docs.howto.examples.control_through_http import ask
-from tests.hosts.event_loops.clients import DRIVERS, PATIENT, Kind, Server, Step, through_trio
+from tests.hosts.event_loops.clients import DRIVERS, PATIENT, Server, Step, through_asyncio, through_trio
 from tests.live.line_process import SERVE, LineProcess
 from triclinium_core import TimeoutOptions
 
 pytestmark = [pytest.mark.hosts, pytest.mark.native]
 
-HASTY = TimeoutOptions(kv=1.0)
+HASTY = TimeoutOptions(kv=1.0, query=1.0)
 """Timeouts for faults that outlast every retry."""
 
 READ_FAULTS: Mapping[str, str] = {
@@ -43,9 +43,19 @@ WRITE_FAULTS: Mapping[str, str] = {
 }
 """Faults of a write, and its ending."""
 
+QUERY_FAULTS: Mapping[str, TimeoutOptions] = {
+    "query: http_status(503) x2": PATIENT,
+    "query: hang_up": PATIENT,
+    "query: drop_response x3": HASTY,
+    "query: cut_body(bytes_sent=20)": PATIENT,
+    "query: garble": HASTY,
+    "query: hang_up_mid_reply(bytes_sent=12)": PATIENT,
+    "query: answer_twice": PATIENT,
+    "query: close_announced": PATIENT,
+}
+"""Faults of a query, each with the timeouts of the client."""
+
 Program = Callable[[Server, Sequence[Step]], Sequence[str]]
-
-
 OPTIONS = ("--fault", "set: temporary_failure x2", "--fault", "get: hang_up")
 """Options of ``triclinium serve``: faults of each node."""
 
@@ -55,43 +65,51 @@ def faults_left(said: Mapping[str, Any]) -> Sequence[object]:
     return [node["faults"] for node in ask(said["control"], "/state")["nodes"]]
 
 
-def endings(said: Mapping[str, Any], fault: str, *steps: Step) -> Sequence[Sequence[str]]:
-    """Return the endings of steps with a fault, for the trio client and each driver."""
-    server = Server.served(said, HASTY if fault.endswith("always") else PATIENT)
-    programs: Sequence[Program] = (through_trio, *DRIVERS.values())
+def endings(
+    said: Mapping[str, Any], fault: str, steps: Sequence[Step], timeouts: TimeoutOptions, programs: Iterable[Program]
+) -> Sequence[Sequence[str]]:
+    """Return the endings of steps with a fault, for the trio client and for other programs."""
     found: list[Sequence[str]] = []
-    for program in programs:
+    for program in (through_trio, *programs):
         ask(said["control"], "/commands", "clear_faults")
         ask(said["control"], "/commands", fault)
         before = faults_left(said)
-        found.append(program(server, steps))
+        found.append(program(Server.served(said, timeouts), steps))
         assert fault.endswith("always") or faults_left(said) != before, f"{fault} did not strike"
     ask(said["control"], "/commands", "clear_faults")
     return found
 
 
-@pytest.mark.parametrize("fault", READ_FAULTS)
-def test_faults_of_a_read(fault: str, said: Mapping[str, Any], key: str) -> None:
-    """A read with a fault, on a stream that works, ends with each driver as with the trio client."""
-    steps = Step(Kind.UPSERT, key, b"old"), Step(Kind.GET, key)
+@pytest.mark.parametrize(
+    ("fault", "is_read", "expected"),
+    [
+        *((fault, True, end) for fault, end in READ_FAULTS.items()),
+        *((fault, False, end) for fault, end in WRITE_FAULTS.items()),
+    ],
+)
+def test_faults_of_an_operation(fault: str, is_read: bool, expected: str, said: Mapping[str, Any], key: str) -> None:
+    """A read or write with a fault, on a stream that works, ends with each driver as with the trio client."""
+    last = Step("get", key) if is_read else Step("upsert", key, b"new")
+    steps = [Step("upsert", key, b"old") if is_read else Step("remove", key), last]
+    found = endings(said, fault, steps, HASTY if fault.endswith("always") else PATIENT, DRIVERS.values())
 
-    assert [["done", READ_FAULTS[fault]]] * 3 == endings(said, fault, *steps)
+    assert [expected] * 3 == [end for _, end in found]
+    assert not is_read or ["done"] * 3 == [first for first, _ in found]
 
 
-@pytest.mark.parametrize("fault", WRITE_FAULTS)
-def test_faults_of_a_write(fault: str, said: Mapping[str, Any], key: str) -> None:
-    """A write with a fault, on a stream that works, ends with each driver as with the trio client."""
-    steps = Step(Kind.REMOVE, key), Step(Kind.UPSERT, key, b"new")
-    found = endings(said, fault, *steps)
+@pytest.mark.parametrize("fault", QUERY_FAULTS)
+def test_faults_of_a_query(fault: str, said: Mapping[str, Any]) -> None:
+    """A query with a fault ends through the asyncio driver as through the trio client."""
+    found = endings(said, fault, [Step("query", "SELECT RAW 1")], QUERY_FAULTS[fault], [through_asyncio])
 
-    assert [WRITE_FAULTS[fault]] * 3 == [ending for _, ending in found]
+    assert [found[0]] * 2 == found
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_faults_of_the_command_line(driver: str) -> None:
     """Faults in the options of ``triclinium serve`` strike, and a driver's operations succeed on all nodes."""
     keys = [f"key-{number}" for number in range(10)]
-    steps = [Step(kind, key, b"1") for key in keys for kind in (Kind.UPSERT, Kind.GET)]
+    steps = [Step(kind, key, b"1") for key in keys for kind in ("upsert", "get")]
     with LineProcess([*SERVE, "--nodes", "3", *OPTIONS], end_with=signal.SIGTERM) as nodes:
         said = nodes.hear()
 

@@ -26,7 +26,8 @@ QUIET_SECONDS = 0.3
 
 def operations(server: Server, kind: Kind, value: bytes = b"") -> Sequence[Operation]:
     """Return one operation for each key."""
-    return [Step(kind, key, value).operation(server.keyspace) for key in KEYS]
+    requests = [Step(kind, key, value).request(server.keyspace) for key in KEYS]
+    return [request for request in requests if isinstance(request, Operation)]
 
 
 def command(said: Mapping[str, Any], text: str) -> None:
@@ -41,9 +42,9 @@ def test_asyncio_waits_for_a_killed_node(said: Mapping[str, Any]) -> None:
     async def main() -> tuple[int, Sequence[object]]:
         async with asyncio.timeout(SECONDS_MAX):
             with AsyncioClient(server.machine()) as client:
-                await asyncio.gather(*map(client.perform, operations(server, Kind.UPSERT, b"asyncio")))
+                await asyncio.gather(*map(client.perform, operations(server, "upsert", b"asyncio")))
                 await asyncio.to_thread(command, said, "@1: kill")
-                reads = [asyncio.create_task(client.perform(read)) for read in operations(server, Kind.GET)]
+                reads = [asyncio.create_task(client.perform(read)) for read in operations(server, "get")]
                 before, done = -1, 0
                 while not done or done != before:
                     await asyncio.sleep(QUIET_SECONDS)
@@ -60,9 +61,9 @@ def test_selectors_wait_for_a_killed_node(said: Mapping[str, Any]) -> None:
     """Reads of a killed node wait while others return; once it is revived, all return the written value."""
     server = Server.served(said)
     with SelectorsClient(server.machine()) as client:
-        client.perform(*operations(server, Kind.UPSERT, b"selectors"))
+        client.perform(*operations(server, "upsert", b"selectors"))
         command(said, "@1: kill")
-        reads = client.submit(*operations(server, Kind.GET))
+        reads = client.submit(*operations(server, "get"))
         before, done = -1, 0
         while not done or done != before:
             until = time.monotonic() + QUIET_SECONDS

@@ -19,7 +19,7 @@ SECONDS_MAX = 120
 """Seconds after which a program has failed."""
 
 RunNode = Callable[..., list[Any]]
-"""Function that runs a program with arguments, and returns the JSON of its lines."""
+"""Function that runs a program with texts or JSON values as arguments, and returns the JSON of its lines."""
 
 
 @pytest.fixture(scope="session")
@@ -41,8 +41,9 @@ def folder(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_node(node: str, folder: Path) -> RunNode:
     """Return a function that runs a program."""
 
-    def run(program: str, *arguments: str, options: tuple[str, ...] = ()) -> list[Any]:
-        command = [node, *options, str(folder / program), *arguments]
+    def run(program: str, *arguments: object, options: tuple[str, ...] = ()) -> list[Any]:
+        texts = [each if isinstance(each, str) else json.dumps(each) for each in arguments]
+        command = [node, *options, str(folder / program), *texts]
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS_MAX, cwd=folder)
         assert 0 == ended.returncode, ended.stderr[-3000:] + ended.stdout[-1000:]
         return [json.loads(line) for line in ended.stdout.splitlines()]

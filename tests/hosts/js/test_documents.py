@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -39,40 +40,32 @@ OUTCOMES: list[Any] = [
 """Outcomes of ``documents.mjs``."""
 
 
-@pytest.mark.hosts
-def test_documents_of_memcached_match(memcached: Memcached, key: str, run_node: RunNode) -> None:
-    """With memcached, every call on a document has its documented outcome, and 64-bit numbers are exact."""
-    found = run_node("documents.mjs", memcached.connection_string, "", "", "", key)
-
-    assert OUTCOMES == found
-
-
-@pytest.mark.hosts
-def test_documents_of_fake_nodes_match(run_node: RunNode) -> None:
-    """With three fake nodes, calls on documents have the same outcomes as with memcached."""
-    with serving("--nodes", "3") as served:
-        address = [served[name] for name in ("connection_string", "username", "password", "bucket")]
-        found = run_node("documents.mjs", *address, "ada")
-
-    assert OUTCOMES == found
+@pytest.fixture(params=["memcached", "fake nodes", "CouchbaseMock"])
+def server(request: pytest.FixtureRequest) -> Iterator[Mapping[str, Any]]:
+    """Yield the address and the credentials of each kind of server."""
+    if request.param == "memcached":
+        yield {"connection_string": request.getfixturevalue("memcached").connection_string}
+    elif request.param == "fake nodes":
+        with serving("--nodes", "3") as served:
+            yield served
+    else:
+        mock: CouchbaseMock = request.getfixturevalue("couchbase_mock")
+        user = mock.authenticator
+        address = {"connection_string": mock.connection_string, "bucket": mock.bucket}
+        yield {**address, "username": user.username, "password": user.password}
 
 
 @pytest.mark.hosts
-def test_documents_of_couchbase_mock_match(couchbase_mock: CouchbaseMock, key: str, run_node: RunNode) -> None:
-    """With CouchbaseMock, calls on documents have the same outcomes as with memcached."""
-    mock, user = couchbase_mock, couchbase_mock.authenticator
-    found = run_node("documents.mjs", mock.connection_string, user.username, user.password, mock.bucket, key)
-
-    assert OUTCOMES == found
+def test_documents_match(server: Mapping[str, Any], key: str, run_node: RunNode) -> None:
+    """With each kind of server, every call on a document has its documented outcome, and 64-bit numbers are exact."""
+    assert OUTCOMES == run_node("documents.mjs", server, key)
 
 
 @pytest.mark.hosts
 def test_parts_and_queries_match(run_node: RunNode) -> None:
     """Locks, sub-documents, collections and queries have their documented outcomes."""
     with serving("--nodes", "1") as served:
-        found = run_node(
-            "couchbase.mjs", *(served[name] for name in ("connection_string", "username", "password", "bucket"))
-        )
+        found = run_node("couchbase.mjs", served)
 
     assert [
         {"bucket": "default", "vbucket": 368, "types": ["bigint", "bigint", "bigint"]},
@@ -100,8 +93,7 @@ def test_parts_and_queries_match(run_node: RunNode) -> None:
 def test_codec_is_loaded_when_needed(memcached: Memcached, run_node: RunNode) -> None:
     """The codec of compressed documents is loaded at the first compressed response, and not before."""
     with serving() as served:
-        address = [served[name] for name in ("connection_string", "username", "password")]
-        found = run_node("codec.mjs", memcached.connection_string, *address)
+        found = run_node("codec.mjs", served, memcached.connection_string)
 
     assert [
         ["memcached", True, False],

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 import triclinium
+from docs.howto.examples.control_through_http import ask
 from tests.docs.serving import serving
 from tests.hosts.js.conftest import RunNode
 from triclinium_core.kv.operation.results import Cas
@@ -54,21 +54,13 @@ def cases(*, full: bool) -> list[Case]:
 
 async def in_trio(served: Mapping[str, Any], asked: Sequence[Case]) -> list[Case]:
     """Return the outcomes of the trio client."""
-    control: Any = served["control"]
-    headers = {"authorization": f"Bearer {control['token']}", "content-type": "application/json"}
     timeouts = triclinium.TimeoutOptions(kv=1.0, query=1.0)
     authenticator = triclinium.PasswordAuthenticator(served["username"], served["password"])
     outcomes: list[Case] = []
-    async with (
-        httpx.AsyncClient(base_url=control["url"], headers=headers) as http,
-        triclinium.open_cluster(served["connection_string"], authenticator, timeouts=timeouts) as cluster,
-    ):
+    async with triclinium.open_cluster(served["connection_string"], authenticator, timeouts=timeouts) as cluster:
         store = cluster.bucket("default").default_collection()
 
-        async def command(text: str) -> None:
-            (await http.post("/commands", content=json.dumps(text))).raise_for_status()
-
-        async def ask(readonly: bool) -> None:
+        async def query(readonly: bool) -> None:
             async with cluster.query("SELECT 1 AS one", readonly=readonly) as result:
                 assert [{"one": 1}] == await result.rows()
 
@@ -82,19 +74,19 @@ async def in_trio(served: Mapping[str, Any], asked: Sequence[Case]) -> list[Case
             "get_and_lock": lambda: store.get_and_lock("held", 1),
             "unlock": lambda: store.unlock("ada", Cas(1)),
             "remove": lambda: store.remove("grace"),
-            "query": lambda: ask(False),
-            "readonly": lambda: ask(True),
+            "query": lambda: query(False),
+            "readonly": lambda: query(True),
         }
         await store.upsert("held", 1)
         for case in asked:
-            await command("clear_faults")
+            ask(served["control"], "/commands", "clear_faults")
             await store.upsert("ada", 1)
             await store.upsert("text", b"\0", transcoder=triclinium.RawBinaryTranscoder())
             await store.upsert("grace", 1)
             if case["operation"] != "remove":
                 await store.remove("grace")
             target = "query" if case["operation"] == "readonly" else case["operation"]
-            await command(f"{target}: {case['fault']}")
+            ask(served["control"], "/commands", f"{target}: {case['fault']}")
             error = None
             try:
                 await run[case["operation"]]()
@@ -117,7 +109,7 @@ async def test_failures_end_as_decided(full: bool, run_node: RunNode, tmp_path: 
     file = tmp_path / "cases.json"
     file.write_text(json.dumps(asked), encoding="utf-8")
     with serving("--nodes", "3") as served:
-        found = run_node("faults.mjs", json.dumps(served), str(file))
+        found = run_node("faults.mjs", served, str(file))
     with serving("--nodes", "3") as served:
         expected = await in_trio(served, asked)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from triclinium_core.contract.couchbase.actions import (
@@ -19,6 +20,7 @@ from triclinium_core.contract.couchbase.actions import (
     TelemetryKind,
 )
 from triclinium_core.contract.couchbase.events import (
+    AbandonReason,
     AuthenticatorChanged,
     Event,
     InquirySubmitted,
@@ -30,10 +32,13 @@ from triclinium_core.contract.couchbase.events import (
 )
 from triclinium_core.contract.neutral import ClosedError, DrivenStream, Driver, Machine, OpenStream, Token
 from triclinium_core.contract.neutral.driver import DEBUG, INFO, WARNING, Log
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.retry.couchbase import failures
+from triclinium_core.services.service_request import ServiceRequest
 
 W = TypeVar("W")
 S = TypeVar("S", bound=DrivenStream)
@@ -51,6 +56,14 @@ class DrivenClient(Machine[Event, Action], Protocol):
 
     def check_authenticator(self, authenticator: Authenticator) -> None:
         """Check that an authenticator may replace the current one."""
+        ...
+
+    def is_ambiguous(self, token: Token) -> bool:
+        """Return whether the operation, if abandoned now, may have been or may still be applied."""
+        ...
+
+    def error_context(self, token: Token, now: float) -> ErrorContext | None:
+        """Return the error context of an operation that is abandoned now; None for an unknown token."""
         ...
 
     def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
@@ -119,10 +132,24 @@ class ClientDriver(Driver[Event, Action, W, S]):
         for report in self.machine.last_reports(self.now()) if is_first else ():
             self.execute([report])
 
+    def expire(self, token: Token, seconds: float) -> None:
+        """Abandon a submission whose caller limits it to ``seconds``, which are over, unless it has ended.
+
+        The caller gets the exception for a timeout, which depends on whether a write may have been applied.
+        """
+        waiter = self.waiters.get(token)
+        if waiter is not None:
+            context = replace(self.machine.error_context(token, self.now()) or ErrorContext(), timeout=seconds)
+            error = failures.timeout(context, ambiguous=self.machine.is_ambiguous(token), last_reason=None)
+            self.leave(token, event=OperationAbandoned(token, reason=AbandonReason.TIMEOUT))
+            self.wake(waiter, error)
+
     def submission(
-        self, token: Token, operation: Operation | Inquiry, strategy: AnyRetryStrategy | None = None
+        self, token: Token, request: Operation | ServiceRequest | Inquiry, strategy: AnyRetryStrategy | None = None
     ) -> Event:
-        """Return the event that submits an operation, or an inquiry, which has no strategy."""
-        if isinstance(operation, Inquiry):
-            return InquirySubmitted(token, operation)
-        return OperationSubmitted(token, operation, strategy)
+        """Return the event that submits an operation or a service request, or an inquiry, which has no strategy."""
+        if isinstance(request, Inquiry):
+            return InquirySubmitted(token, request)
+        if isinstance(request, ServiceRequest):
+            return RequestSubmitted(token, request, strategy)
+        return OperationSubmitted(token, request, strategy)

@@ -7,7 +7,13 @@ import pytest
 from triclinium_core import PasswordAuthenticator
 from triclinium_core.contract import couchbase, neutral
 from triclinium_core.contract.neutral.driver import DEBUG, INFO, WARNING
-from triclinium_core.errors import InvalidArgumentException, RequestCanceledException
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    InvalidArgumentException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
+)
 from triclinium_core.kv.operation.document_operations import Get, Keyspace
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.results import Cas, MutationResult
@@ -54,6 +60,7 @@ def test_submissions_have_their_tokens() -> None:
     both = couchbase.OperationsSubmitted([couchbase.OperationSubmitted(token, GET) for token in (ONE, TWO)])
 
     assert couchbase.OperationSubmitted(ONE, GET) == driver.submission(ONE, GET)
+    assert request == driver.submission(ONE, request.request)
     assert isinstance(driver.submission(ONE, Ping(None, "a report")), couchbase.InquirySubmitted)
     for event in (driver.submission(ONE, GET), driver.submission(ONE, Ping(None, "a report")), request):
         assert {ONE} == driver.submitted(event)
@@ -75,6 +82,28 @@ def test_outcomes_reach_their_callers() -> None:
 
     assert [rows, rows, error] == reader
     assert [result] == caller
+
+
+def test_a_caller_limits_its_time() -> None:
+    """A caller whose time is over gets the timeout that fits its operation, which is abandoned once."""
+    machine = ScriptedClusterMachine()
+    machine.ambiguous = {TWO}
+    machine.contexts = {TWO: ErrorContext(operation="upsert", key="ada", timeout=2.5)}
+    driver = MemoryDriver(machine)
+    read, write = list[object](), list[object]()
+    driver.wait({ONE: read}, driver.submission(ONE, GET))
+    driver.wait({TWO: write}, driver.submission(TWO, GET))
+    for token in (ONE, TWO, TWO):
+        driver.expire(token, 0.25)
+    (late,) = write
+
+    assert [UnambiguousTimeoutException] == [type(outcome) for outcome in read]
+    assert isinstance(late, AmbiguousTimeoutException)
+    assert ErrorContext(operation="upsert", key="ada", timeout=0.25) == late.context
+    assert "upsert 'ada': no response within 0.25 s" in str(late)
+    assert [
+        couchbase.OperationAbandoned(token, reason=couchbase.AbandonReason.TIMEOUT) for token in (ONE, TWO)
+    ] == machine.events[2:]
 
 
 def test_services_are_not_looked_up() -> None:

@@ -1,19 +1,13 @@
 // Cancellation, timeouts, options of single calls, bad input, and close.
-// Usage: node calls.mjs SERVED, the JSON line of `triclinium serve --nodes 3`.
+// Usage: node calls.mjs SERVED
 
 import { openCluster, errors, ClosedError } from "triclinium";
+import { command, open, pause, rowsOf, served, storeOf } from "./serving.mjs";
 import { outcome, show } from "./show.mjs";
 
-const { connection_string: connectionString, username, password, control } = JSON.parse(process.argv[2]);
-
-async function command(text) {
-  const headers = { authorization: `Bearer ${control.token}`, "content-type": "application/json" };
-  const response = await fetch(`${control.url}/commands`, { method: "POST", headers, body: JSON.stringify(text) });
-  if (!response.ok) throw new Error(await response.text());
-}
-
-const cluster = await openCluster(connectionString, { username, password });
-const store = cluster.bucket("default").defaultCollection();
+const { connection_string: connectionString, username, password } = served;
+const cluster = await open();
+const store = storeOf(cluster);
 await store.upsert("ada", 1);
 
 // A signal that is aborted before, one that is aborted during the call, and one that is aborted too late.
@@ -87,20 +81,23 @@ const bad = [
   ["lookupIn", "ada", Array(17).fill({ op: "get", path: "a" })],
   ["mutateIn", "ada", [{ op: "upsert", path: "a" }]],
   ["mutateIn", "ada", [{ op: "upsert", path: "a", value: undefined, macro: "none" }]],
+  ["mutateIn", "ada", [{ op: "arrayAppend", path: "a", values: 5 }]],
 ];
 for (const [name, ...values] of bad) {
   const error = await outcome(store[name](...values));
   show([name, error, error.message.length > 10]);
 }
-for (const statement of ["", 5, undefined])
-  show(await outcome(cluster.query(statement)[Symbol.asyncIterator]().next()));
-for (const options of [
-  { parameters: [() => 1] },
-  { parameters: 5 },
-  { consistentWith: 5 },
-  { scanConsistency: "eventual" },
+for (const [statement, options] of [
+  [""],
+  [5],
+  [undefined],
+  ["SELECT 1", { parameters: [() => 1] }],
+  ["SELECT 1", { parameters: 5 }],
+  ["SELECT 1", { consistentWith: 5 }],
+  ["SELECT 1", { consistentWith: [null] }],
+  ["SELECT 1", { scanConsistency: "eventual" }],
 ])
-  show(await outcome(cluster.query("SELECT 1", options)[Symbol.asyncIterator]().next()));
+  show(await outcome(rowsOf(cluster.query(statement, options))));
 show(await outcome(cluster.bucket("a b").defaultCollection().get("ada")));
 for (const [address, options] of [
   ["", {}],
@@ -121,6 +118,6 @@ await command("get: drop_response");
 const left = outcome(store.get("ada"));
 const rows = cluster.query("SELECT 1 AS one")[Symbol.asyncIterator]();
 show(await rows.next());
-await new Promise((resolve) => setTimeout(resolve, 20));
+await pause(20);
 await cluster.close();
 show([await left, (await left) instanceof ClosedError, await outcome(rows.next()), await outcome(store.get("ada"))]);

@@ -1,12 +1,11 @@
 // Operations that a plain memcached lacks: locks, sub-documents, collections, durability and queries.
-// Usage: node couchbase.mjs CONNECTION_STRING USERNAME PASSWORD BUCKET
+// Usage: node couchbase.mjs SERVED
 
-import { openCluster } from "triclinium";
+import { open, rowsOf, storeOf } from "./serving.mjs";
 import { outcome, show } from "./show.mjs";
 
-const [connectionString, username, password, bucket] = process.argv.slice(2);
-const cluster = await openCluster(connectionString, { username, password, timeouts: { kv: 60_000 } });
-const store = cluster.bucket(bucket).defaultCollection();
+const cluster = await open();
+const store = storeOf(cluster);
 
 const written = await store.upsert("ada", { name: "Ada", tags: ["a"] }, { durability: "none" });
 const { vbucketUuid, sequenceNumber, ...token } = written.mutationToken;
@@ -33,7 +32,7 @@ const lookups = [
 show((await store.lookupIn("ada", lookups)).content);
 show(await outcome(store.mutateIn("bob", [{ op: "remove", path: "x" }])));
 show((await store.mutateIn("bob", [{ op: "upsert", path: "x", value: 1 }], { storeSemantics: "upsert" })).content);
-show(await outcome(cluster.bucket(bucket).scope("nowhere").collection("nothing").get("ada")));
+show(await outcome(cluster.bucket("default").scope("nowhere").collection("nothing").get("ada")));
 show(typeof (await store.upsert("ada", 1, { durability: "majority" })).cas);
 
 const result = cluster.query("SELECT 1 AS one", {
@@ -41,8 +40,7 @@ const result = cluster.query("SELECT 1 AS one", {
   parameters: { name: [1n, "é"].map(String) },
   raw: { x: 1 },
 });
-const rows = [];
-for await (const row of result) rows.push(row);
+const rows = await rowsOf(result);
 show({ rows, status: result.metaData.status, warnings: result.metaData.warnings });
 await cluster.close();
 await cluster.close();

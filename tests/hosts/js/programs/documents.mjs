@@ -1,13 +1,12 @@
 // Operations on documents. Prints the outcome of each.
-// Usage: node documents.mjs CONNECTION_STRING USERNAME PASSWORD BUCKET KEY, with empty strings for a plain memcached.
+// Usage: node documents.mjs SERVED KEY
 
-import { openCluster } from "triclinium";
+import { open, storeOf } from "./serving.mjs";
 import { outcome, show } from "./show.mjs";
 
-const [connectionString, username, password, bucket, key] = process.argv.slice(2);
-const timeouts = { kv: 60_000 };
-const cluster = await openCluster(connectionString, username ? { username, password, timeouts } : { timeouts });
-const store = bucket ? cluster.bucket(bucket).defaultCollection() : cluster.defaultCollection();
+const key = process.argv[3];
+const cluster = await open();
+const store = storeOf(cluster);
 
 // Show the name of a call and the fields of its outcome that do not differ from run to run.
 async function perform(name, ...values) {

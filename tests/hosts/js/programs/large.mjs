@@ -1,13 +1,13 @@
 // Large documents, many calls at the same time, and servers that send nonsense.
-// Usage: node large.mjs CONNECTION_STRING USERNAME PASSWORD
+// Usage: node large.mjs SERVED
 
 import net from "node:net";
 import { openCluster, ClosedError, errors } from "triclinium";
+import { open, storeOf } from "./serving.mjs";
 import { outcome, show } from "./show.mjs";
 
-const [connectionString, username, password] = process.argv.slice(2);
-const cluster = await openCluster(connectionString, { username, password, timeouts: { kv: 60_000, query: 60_000 } });
-const store = cluster.bucket("default").defaultCollection();
+const cluster = await open();
+const store = storeOf(cluster);
 
 const random = new Uint8Array(20 * 1024 * 1024 - 1000);
 for (let at = 0; at < random.length; at += 65536)
@@ -29,7 +29,7 @@ show((await store.lookupIn("small", [{ op: "get", path: "[1]" }])).content);
 
 // A response that is nested too deeply ends Python, hence all clusters, and the next cluster starts it again.
 console.error = () => {};
-const other = await openCluster(connectionString, { username, password });
+const other = await open();
 const query = (name) => outcome(cluster.query(`SELECT ${name}`)[Symbol.asyncIterator]().next());
 show([(await query("nested")).value, (await query("abyss")) instanceof ClosedError, await outcome(store.get("small"))]);
 await cluster.close();

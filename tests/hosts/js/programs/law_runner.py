@@ -9,12 +9,12 @@ from typing import Any
 
 import law_host  # type: ignore[import-not-found]  # only Pyodide has these modules
 import msgspec
-from pyodide.ffi import create_proxy  # type: ignore[import-not-found]
+from pyodide.ffi import create_proxy, to_js  # type: ignore[import-not-found]
 
 from hosts.js.host import Host
 from hosts.js.values import described
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.contract import couchbase, neutral
+from triclinium_core.contract import neutral
 from triclinium_core.kv.operation.results import Cas, MutationResult
 from triclinium_core.services.query.result import QueryMetaData
 from triclinium_core.testing.driver_laws import LAWS, OPERATION, REQUEST, LawBroken, ScriptedClusterMachine
@@ -33,10 +33,6 @@ class LawHost(Host):
             self.errors.append(outcome)
         super().wake(waiter, outcome)
 
-    def start(self, token: neutral.Token, event: couchbase.Event) -> None:
-        """Feed the submission of a law."""
-        self.wait({token: token}, event)
-
 
 class ForgetfulHost(LawHost):
     """Host that reports no bytes as handed over."""
@@ -48,6 +44,9 @@ class ForgetfulHost(LawHost):
             self.streams[number].outbox.handed_over = 0
 
 
+# The methods of the following classes are those of the interfaces in ``triclinium_core.testing.driver_laws``.
+
+
 class Task:
     """A task in JavaScript that waits for a call or reads rows."""
 
@@ -55,88 +54,52 @@ class Task:
         self._host = host
         self._task = task
         self._convert = convert
+        self.leave, self.read_on = task.leave, task.readOn
 
     @property
     def outcome(self) -> object:
-        """Result or exception; None while the task waits."""
         if self._task.outcome is not None:
-            return self._convert(self._task.outcome[1])
+            kind, fields = self._task.outcome
+            if kind == "error":
+                return next(each for each in self._host.errors if described(each) == fields.to_py())
+            return self._convert(fields)
         error = self._task.error
         if error is None:
             return None
-        if getattr(error, "name", "") == "AbortError":
-            return asyncio.CancelledError()
-        if getattr(error, "name", "") == "ClosedError":
-            return RuntimeError(error.message)
-        return next(each for each in self._host.errors if described(each) == error.to_py())
+        return asyncio.CancelledError() if error.name == "AbortError" else RuntimeError(error.message)
 
     @property
     def rows(self) -> list[bytes]:
-        """Rows that the task has read."""
         return [row.to_bytes() for row in self._task.rows]
 
-    def leave(self) -> None:
-        """Abort the task."""
-        self._task.leave()
 
-    def read_on(self) -> None:
-        """Request the next rows."""
-        self._task.readOn()
+class Socket:
+    """Socket of Node, which never blocks."""
 
-
-class Listener:
-    """Listening socket of Node."""
-
-    def __init__(self) -> None:
-        self._server = law_host.listen()
+    def __init__(self, socket: Any) -> None:
+        self._socket = socket
+        self.close = socket.close
 
     def setblocking(self, flag: bool, /) -> None:
-        """Do nothing: it never blocks."""
+        pass
 
     def getsockname(self) -> tuple[str, int]:
-        """Return the address."""
-        return "127.0.0.1", self._server.port
+        return "127.0.0.1", self._socket.port
 
-    def accept(self) -> tuple[PeerSocket, object]:
-        """Return the next connection."""
-        peer = self._server.accept()
-        if peer is None:
-            raise BlockingIOError
-        return PeerSocket(peer), None
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._server.close()
-
-
-class PeerSocket:
-    """Peer's end of a stream."""
-
-    def __init__(self, peer: Any) -> None:
-        self._peer = peer
-
-    def setblocking(self, flag: bool, /) -> None:
-        """Do nothing: it never blocks."""
+    def accept(self) -> tuple[Socket, object]:
+        return Socket(self._ready(self._socket.accept())), None
 
     def recv(self, size: int, /) -> bytes:
-        """Return bytes that have arrived."""
-        data = self._peer.recv(size)
-        if data is None:
-            raise BlockingIOError
-        found: bytes = data.to_bytes()
+        found: bytes = self._ready(self._socket.recv(size)).to_bytes()
         return found
 
     def send(self, data: bytes, /) -> int:
-        """Send bytes."""
-        proxy = create_proxy(data)
-        try:
-            return int(self._peer.send(proxy))
-        finally:
-            proxy.destroy()
+        return int(self._socket.send(to_js(data)))
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._peer.close()
+    def _ready(self, found: Any) -> Any:
+        if found is None:
+            raise BlockingIOError
+        return found
 
 
 class NodeDriver:
@@ -147,37 +110,28 @@ class NodeDriver:
         self._driver = driver
 
     def submit(self) -> Task:
-        """Submit an operation."""
-
-        def start(token: int) -> None:
-            self._host.start(neutral.Token(token), couchbase.OperationSubmitted(neutral.Token(token), OPERATION))
-
-        task = law_host.submitTo(self._driver, create_proxy(start))
-        return Task(self._host, task, lambda fields: MutationResult(Cas(fields.cas)))
+        return self._task(law_host.submitTo, OPERATION, lambda fields: MutationResult(Cas(fields.cas)))
 
     def ask(self) -> Task:
-        """Send a query."""
+        return self._task(law_host.askOf, REQUEST, lambda fields: msgspec.convert(fields.to_py(), QueryMetaData))
 
-        def start(token: int) -> None:
-            self._host.start(neutral.Token(token), couchbase.RequestSubmitted(neutral.Token(token), REQUEST))
+    def _task(self, start: Any, request: Any, convert: Callable[[Any], object]) -> Task:
+        def submit(number: int) -> None:
+            token = neutral.Token(number)
+            self._host.wait({token: token}, self._host.submission(token, request))
 
-        task = law_host.askOf(self._driver, create_proxy(start))
-        return Task(self._host, task, lambda fields: msgspec.convert(fields.to_py(), QueryMetaData))
+        return Task(self._host, start(self._driver, create_proxy(submit)), convert)
 
-    def listen(self) -> Listener:
-        """Listen on loopback."""
-        return Listener()
+    def listen(self) -> Socket:
+        return Socket(law_host.listen())
 
     async def turn(self) -> None:
-        """Let Node run."""
         await law_host.turn()
 
     def pass_time(self, seconds: float) -> None:
-        """Block Node."""
         law_host.sleep(seconds)
 
     async def close(self) -> None:
-        """Close the driver."""
         self._driver.close()
 
 

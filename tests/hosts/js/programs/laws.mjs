@@ -53,9 +53,8 @@ class Peer {
   }
 
   send(data) {
-    const bytes = data.toJs();
-    this.socket.write(bytes);
-    return bytes.length;
+    this.socket.write(data);
+    return data.length;
   }
 
   close() {
@@ -111,18 +110,18 @@ const submitTo = (driver, submit) => new Task((_, signal) => driver.wait((token)
 
 const askOf = (driver, ask) =>
   new Task(async (task, signal) => {
-    const pieces = driver.pieces((token) => ask(token), { signal });
-    for (;;) {
-      const { done, value } = await pieces.next();
-      if (done) return ["rows", value];
-      task.rows.push(...value);
+    for await (const outcome of driver.outcomes((token) => ask(token), { signal })) {
+      if (outcome[0] !== "rows") return outcome;
+      task.rows.push(...outcome[1]);
       await task.demand();
-      if (signal.aborted) return pieces.return().then(() => Promise.reject(signal.reason));
+      signal.throwIfAborted();
     }
   });
 
+const sleep = (seconds) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, seconds * 1000);
+
 async function turn() {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+  sleep(0.001);
   for (let pass = 0; pass < 3; pass += 1) await new Promise(setImmediate);
 }
 
@@ -130,8 +129,6 @@ const newDriver = () =>
   new VARIANTS[variant]({
     resolveSrv: () => Promise.reject(Object.assign(new Error("no records"), { code: "ENOTFOUND" })),
   });
-
-const sleep = (seconds) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, seconds * 1000);
 
 await Promise.all(Array.from({ length: 10 }, prepareListener));
 const { pyodide } = await startPython();

@@ -1,29 +1,28 @@
 // Objects that stay after clusters were opened, used and closed. Start Node with --expose-gc.
-// Usage: node --expose-gc leak.mjs CONNECTION_STRING USERNAME PASSWORD COUNT
+// Usage: node --expose-gc leak.mjs SERVED COUNT
 
-import { openCluster } from "triclinium";
 import { startPython } from "./node_modules/triclinium/python.mjs";
+import { open, pause, storeOf } from "./serving.mjs";
 import { outcome, show } from "./show.mjs";
 
-const [connectionString, username, password, count] = process.argv.slice(2);
+const clusters = Number(process.argv[3]);
 const { pyodide } = await startPython();
 const hiwire = pyodide._module.hiwire;
 
+const handles = () => process.getActiveResourcesInfo().filter((name) => name.startsWith("TCP")).length;
+const count = (condition) => pyodide.runPython(`sum(${condition} for each in gc.get_objects())`);
+
 // Proxies of JavaScript's objects in Python, hosts in Python, and the memory of both.
 async function left() {
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  for (let tries = 0; handles() && tries < 100; tries += 1) await pause(50); // Sockets close in the background.
   pyodide.runPython("import gc; gc.collect()");
   globalThis.gc();
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  const hosts = pyodide.runPython("sum(type(each).__name__ in ('Host', 'ClientMachine') for each in gc.get_objects())");
-  const objects = pyodide.runPython("len(gc.get_objects())");
-  const proxies = pyodide.runPython("sum(type(each).__name__ == 'JsProxy' for each in gc.get_objects())");
-  const handles = process.getActiveResourcesInfo().filter((name) => name.startsWith("TCP")).length;
+  await pause(50);
   return {
-    hosts,
-    objects,
-    proxies,
-    handles,
+    hosts: count("type(each).__name__ in ('Host', 'ClientMachine')"),
+    objects: count("True"),
+    proxies: count("type(each).__name__ == 'JsProxy'"),
+    handles: handles(),
     references: hiwire.num_keys(),
     memory: pyodide._module.HEAPU8.length,
     heap: process.memoryUsage().heapUsed,
@@ -31,8 +30,8 @@ async function left() {
 }
 
 async function use(number) {
-  const cluster = await openCluster(connectionString, { username, password, timeouts: { kv: 60_000 } });
-  const store = cluster.bucket("default").defaultCollection();
+  const cluster = await open();
+  const store = storeOf(cluster);
   await store.upsert(`key${number}`, { number });
   await outcome(store.get("missing", { timeout: 60_000, signal: new AbortController().signal }));
   const aborted = new AbortController();
@@ -45,7 +44,7 @@ async function use(number) {
   await cluster.close();
 }
 
-for (let number = 0; number < count / 4; number += 1) await use(number);
+for (let number = 0; number < clusters / 4; number += 1) await use(number);
 show(await left());
-for (let number = count / 4; number < count; number += 1) await use(number);
+for (let number = clusters / 4; number < clusters; number += 1) await use(number);
 show(await left());

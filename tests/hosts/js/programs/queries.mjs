@@ -1,8 +1,8 @@
 // Rows of a large result, which are read as they are needed.
-// Usage: node queries.mjs CONNECTION_STRING USERNAME PASSWORD
+// Usage: node queries.mjs SERVED
 
 import net from "node:net";
-import { openCluster } from "triclinium";
+import { open, pause, rowsOf } from "./serving.mjs";
 import { outcome, show } from "./show.mjs";
 
 const sockets = [];
@@ -12,10 +12,7 @@ net.connect = (...values) => {
   return sockets.at(-1);
 };
 const bytesRead = () => sockets.reduce((sum, socket) => sum + socket.bytesRead, 0);
-const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-
-const [connectionString, username, password] = process.argv.slice(2);
-const cluster = await openCluster(connectionString, { username, password });
+const cluster = await open();
 
 // A reader that pauses at its first row stops the reading of the socket.
 const result = cluster.query("SELECT large", { readonly: true });
@@ -36,7 +33,7 @@ for await (const row of result) {
   sum += row.number;
 }
 show({ count, sum, isBounded: atPause < 3_000_000, isLarge: bytesRead() > 10_000_000, status: result.metaData.status });
-show(await outcome(result[Symbol.asyncIterator]().next()));
+show(await outcome(rowsOf(result)));
 
 // A loop that is left early closes its connection; the cluster works on.
 const before = sockets.length;
@@ -50,15 +47,8 @@ const aborted = async () => {
   }
 };
 show(["aborted", await outcome(aborted())]);
-const rows = [];
-for await (const row of cluster.query("SELECT small")) rows.push(row);
-show(rows);
-show(await outcome(cluster.query("SELECT refused")[Symbol.asyncIterator]().next()));
-const failing = await outcome(cluster.query("SELECT refused", { timeout: 1e9 })[Symbol.asyncIterator]().next());
-show([
-  failing.context.errorCode,
-  failing.context.errorMessage,
-  failing.context.statement,
-  failing.message.includes("refused"),
-]);
+show(await rowsOf(cluster.query("SELECT small")));
+const refused = await outcome(rowsOf(cluster.query("SELECT refused", { timeout: 1e9 })));
+const { errorCode, errorMessage, statement } = refused.context;
+show([refused, errorCode, errorMessage, statement, refused.message.includes("refused")]);
 await cluster.close();

@@ -37,7 +37,6 @@ class Recorder:
         return ()
 
     def last_reports(self, now: float) -> Sequence[object]:
-        """Return nothing."""
         return ()
 
 

@@ -46,38 +46,22 @@ async function lossOf(server, secure, options) {
   return { received: received.join(""), cause, handedOver, losses: events.filter(([kind]) => kind === "Lost").length };
 }
 
+const tlsServer = (behave) => tls.createServer({ key, cert }, behave);
+const sending = (text) => (socket) => socket.end(text);
 const trusted = { tls: { ca: readFileSync(process.argv[4]) } };
-show([
-  "end",
-  await lossOf(
-    net.createServer((socket) => socket.end("bye")),
-    false,
-  ),
-]);
-show([
-  "close_notify",
-  await lossOf(
-    tls.createServer({ key, cert }, (socket) => socket.end("bye")),
-    true,
-    trusted,
-  ),
-]);
-show(["untrusted", await lossOf(tls.createServer({ key, cert }), true)]);
-process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
-process.removeAllListeners("warning");
-process.on("warning", () => {});
-show(["environment", await lossOf(tls.createServer({ key, cert }), true)]);
-delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
-const name = { tls: { ...trusted.tls, checkServerIdentity: () => new Error("another name") } };
-show(["name", await lossOf(tls.createServer({ key, cert }), true, name)]);
-show([
-  "not TLS",
-  await lossOf(
-    net.createServer((socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")),
-    true,
-    trusted,
-  ),
-]);
+const renamed = { tls: { ...trusted.tls, checkServerIdentity: () => new Error("another name") } };
+for (const [name, server, isSecure, options] of [
+  ["end", net.createServer(sending("bye")), false],
+  ["close_notify", tlsServer(sending("bye")), true, trusted],
+  ["untrusted", tlsServer(), true],
+  ["name", tlsServer(), true, renamed],
+  ["not TLS", net.createServer(sending("HTTP/1.1 400 Bad Request\r\n\r\n")), true, trusted],
+  ["environment", tlsServer(), true],
+]) {
+  process.removeAllListeners("warning"); // Node warns of the variable.
+  if (name === "environment") process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
+  show([name, await lossOf(server, isSecure, options)]);
+}
 
 // Orders for hosts and ports that Node refuses, and for a stream that has ended.
 const { driver, events, until, open } = recording();

@@ -1,7 +1,8 @@
-"""Host in Rust, whose tests come last because its build takes longest."""
+"""Answers to the recorded questions in each host. The tests in Rust come last because its build takes longest."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,16 @@ def tabbed_answers(lines: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
     """Return the answers in the replies of the host in Rust."""
     found = [line.split("\t") for line in lines]
     return [(first, tuple(rest)) for first, *rest in found]
+
+
+@pytest.mark.hosts
+@pytest.mark.parametrize("host", ["python_host", "node_host"])
+def test_hosts_give_the_native_answers(host: str, request: pytest.FixtureRequest) -> None:
+    """In wasmtime for Python, and in Node, every recorded question has the native answer and clauses."""
+    calls = [json.dumps(["decide", question]) for question in QUESTIONS]
+    found = [json.loads(line)["ok"] for line in replies(request.getfixturevalue(host), calls).lines]
+
+    assert native_answers() == [(each["answer"], tuple(each["clauses"])) for each in found]
 
 
 @pytest.mark.hosts

@@ -1,4 +1,4 @@
-"""TLS and queries through the asyncio driver, compared with the trio client."""
+"""TLS and rows through the asyncio driver."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,20 +15,8 @@ import pytest
 import trustme
 
 from docs.howto.examples.asyncio_driver import AsyncioClient
-from docs.howto.examples.control_through_http import ask
-from tests.hosts.event_loops.clients import (
-    PATIENT,
-    SECONDS_MAX,
-    Kind,
-    Server,
-    Step,
-    query_through_asyncio,
-    query_through_trio,
-    through_asyncio,
-    through_trio,
-)
+from tests.hosts.event_loops.clients import SECONDS_MAX, Server, Step, through_asyncio, through_trio
 from tests.live.line_process import SERVE, LineProcess
-from triclinium_core import TimeoutOptions
 from triclinium_core.contract.couchbase import DrivenClient
 from triclinium_core.contract.neutral import PauseReading
 from triclinium_core.services.query.query_request import QueryRequest
@@ -38,22 +26,6 @@ pytestmark = [pytest.mark.hosts, pytest.mark.native]
 ROWS = [{"number": number, "text": "x" * 80} for number in range(20_000)]
 """Rows of about 2 MB, more than the client buffers."""
 MANY = "SELECT many rows"
-FEW = "SELECT RAW 1"
-
-HASTY = TimeoutOptions(kv=1.0, query=1.0)
-"""Timeouts for faults that outlast every retry."""
-
-QUERY_FAULTS: Mapping[str, TimeoutOptions] = {
-    "query: http_status(503) x2": PATIENT,
-    "query: hang_up": PATIENT,
-    "query: drop_response x3": HASTY,
-    "query: cut_body(bytes_sent=20)": PATIENT,
-    "query: garble": HASTY,
-    "query: hang_up_mid_reply(bytes_sent=12)": PATIENT,
-    "query: answer_twice": PATIENT,
-    "query: close_announced": PATIENT,
-}
-"""Faults of a query, each with the timeouts of the client."""
 
 
 class Secure(NamedTuple):
@@ -85,7 +57,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
 def test_documents_over_tls(secure: Secure, key: str) -> None:
     """Over verified TLS, the asyncio driver reads a large value that it has written."""
     value = bytes(range(256)) * 4096
-    steps = [Step(Kind.UPSERT, key, value), Step(Kind.GET, key)]
+    steps = [Step("upsert", key, value), Step("get", key)]
 
     assert ["done", f"read {value!r}"] == through_asyncio(secure.server(secure.authority), steps)
 
@@ -103,25 +75,11 @@ def test_wrong_certificates_are_refused(
     authority.issue_cert(host).private_key_and_cert_chain_pem.write_to_path(str(path))
     with LineProcess([*SERVE, "--tls-cert", str(path)], end_with=signal.SIGTERM) as server:
         refused = Secure(server.hear(), authority).server(authority if is_trusted else trustme.CA())
-        endings = [program(refused, [Step(Kind.UPSERT, "ada", b"1")]) for program in (through_trio, through_asyncio)]
+        endings = [program(refused, [Step("upsert", "ada", b"1")]) for program in (through_trio, through_asyncio)]
 
     assert [["TlsException after [TLS_ERROR]"]] * 2 == endings
     assert 1 == len(set(caplog.messages))
     assert reason in caplog.text
-
-
-@pytest.mark.parametrize("fault", QUERY_FAULTS)
-def test_faults_of_a_query(fault: str, secure: Secure) -> None:
-    """A query with a fault ends through the asyncio driver as through the trio client."""
-    server = Server.served(secure.said, QUERY_FAULTS[fault])
-    found = list[Sequence[object]]()
-    for program in (query_through_trio, query_through_asyncio):
-        ask(secure.said["control"], "/commands", "clear_faults")
-        ask(secure.said["control"], "/commands", fault)
-        found.append(program(server, FEW))
-    ask(secure.said["control"], "/commands", "clear_faults")
-
-    assert [found[0]] * 2 == found
 
 
 class ReportsPauses(AsyncioClient):
