@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.architecture import import_guard, import_rules, policy, shape_rules
+from tests.architecture import import_guard, import_rules, json_rules, policy, shape_rules
 from tests.architecture.source import SourceFile, imports, is_standard, is_within, names_of, read_package
 
 SOURCES: dict[policy.Distribution, list[SourceFile]] = {
@@ -77,6 +77,11 @@ def test_programs_are_run_and_not_imported() -> None:
 def test_core_uses_no_environment() -> None:
     """Except for its programs, the core does not use the environment through permitted modules or builtins either."""
     assert [] == import_rules.refused_uses(PURE, policy.REFUSED_NAMES_IN_CORE, policy.MAY_USE)
+
+
+def test_json_is_decoded_within_limits() -> None:
+    """Except in listed functions, the core checks the nesting of each text before it decodes it as JSON."""
+    assert [] == json_rules.unchecked_decoding(SOURCES[policy.CORE], policy.MAY_DECODE)
 
 
 def test_core_runs_without_environment() -> None:

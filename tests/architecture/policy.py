@@ -100,6 +100,11 @@ MAY_USE: Mapping[tuple[str, str], str] = {
 }
 """Intended uses of refused names: the reason, by using module and name."""
 
+MAY_DECODE: Mapping[tuple[str, str], str] = {
+    ("triclinium_core.services.received", "decoded"): "reads the parts of a text that was checked as a whole",
+}
+"""Functions that decode JSON without a check of its nesting: the reason, by module and function."""
+
 PROGRAMS: Mapping[str, str] = {
     "triclinium_core.testing.simulation.__main__": "a command: it has a clock, a terminal and processes, and no rule",
 }
@@ -109,6 +114,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
     "triclinium_core.error_context": ("triclinium_core.shown",),
     "triclinium_core.argument_error": ("triclinium_core.shown",),
     "triclinium_core.concealment": (),
+    "triclinium_core.json_depth": (),
     "triclinium_core.lazy_names": (),
     "triclinium_core.errors": (
         "triclinium_core.argument_error",
@@ -124,6 +130,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
         "triclinium_core.error_context",
         "triclinium_core.checks",
         "triclinium_core.concealment",
+        "triclinium_core.json_depth",
         "triclinium_core.lazy_names",
         "triclinium_core.retry",
         "triclinium_core.shown",
@@ -234,7 +241,7 @@ NO_CLIENT: Sequence[str] = (
 """Packages that are not part of a client, so that no client loads them."""
 
 LAYERS: Sequence[Sequence[str]] = (
-    ("triclinium_core.concealment", "triclinium_core.shown"),
+    ("triclinium_core.concealment", "triclinium_core.json_depth", "triclinium_core.shown"),
     (
         "triclinium_core.argument_error",
         "triclinium_core.error_context",

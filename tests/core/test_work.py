@@ -11,6 +11,7 @@ from tests.core.runtime.kv.counting import counted
 from triclinium_core.contract.couchbase import Action, CompleteRequest, FailOperation, OperationAbandoned
 from triclinium_core.contract.neutral import CloseStream, TimePassed, Token
 from triclinium_core.errors import DecodingFailureException
+from triclinium_core.json_depth import LEVELS_MAX
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.retry.couchbase.tables import service_answers
 from triclinium_core.services.answer.incoming_answer import BODY_LIMITS, IncomingAnswer
@@ -171,7 +172,7 @@ def test_white_space_that_fills_the_beginning() -> None:
     ).is_foreign
 
 
-@pytest.mark.parametrize("depth", [4, 15, 16, 17, 18, 40, 900])
+@pytest.mark.parametrize("depth", [4, 15, 16, 17, 18, 40, LEVELS_MAX - 2, pytest.param(900, marks=pytest.mark.native)])
 def test_deep_rows_end_where_they_end(depth: int) -> None:
     """The splitter counts several brackets at a time, and finds the same rows in pieces of any size."""
     nested = b"[" * depth + b'"]]{"' + b"]" * depth

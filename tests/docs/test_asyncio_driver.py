@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+import socket
 import ssl
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +33,16 @@ from triclinium_core.contract.couchbase import (
     RequestSubmitted,
     RowsReceived,
 )
-from triclinium_core.contract.neutral import ClosedError, OpenStream, SendBytes, StreamId, StreamOpened, TimePassed
+from triclinium_core.contract.neutral import (
+    ClosedError,
+    LossCause,
+    OpenStream,
+    SendBytes,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+)
 from triclinium_core.kv.operation.document_operations import Get, GetAndLock, Keyspace, Upsert
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import PingResult
@@ -427,3 +437,60 @@ def test_a_cancelled_consultation_is_not_decided(node: Mapping[str, str]) -> Non
                 assert ["cancelled"] == ended
 
     asyncio.run(main())
+
+
+def test_a_strategy_cancelled_by_others(node: Mapping[str, str]) -> None:
+    """If others cancel what a strategy waits for, its operation fails at once, with the cancellation as its cause."""
+
+    class Cancelled:
+        """Strategy that waits for a cancelled future."""
+
+        async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+            """Wait."""
+            future = asyncio.get_running_loop().create_future()
+            asyncio.get_running_loop().call_soon(future.cancel)
+            await future
+            return RetryAction.no_retry()
+
+    async def main() -> None:
+        with client_of(node["connection_string"]) as client:
+            async with asyncio.timeout(SECONDS_MAX):
+                await client.perform(Upsert(TRAVEL, "cancelled", b"1", 0))
+                await client.perform(GetAndLock(TRAVEL, "cancelled"))
+                with pytest.raises(errors.CouchbaseException) as caught:
+                    await client.perform(Upsert(TRAVEL, "cancelled", b"2", 0), Cancelled())
+
+        assert not isinstance(caught.value, errors.TimeoutException)
+        assert isinstance(caught.value.__cause__, asyncio.CancelledError)
+
+    asyncio.run(main())
+
+
+def test_several_refused_addresses() -> None:
+    """A name whose addresses all refuse the connection is lost as refused, although asyncio joins the errors."""
+    machine = ScriptedClusterMachine()
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    opens = on(TimePassed, OpenStream(StreamId(1), "several", port, tls=False))
+
+    async def look_up(*arguments: object, **options: object) -> Sequence[object]:
+        addresses = [(f"127.0.0.{last}", port) for last in (1, 2)]
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address) for address in addresses]
+
+    async def main() -> LossCause:
+        loop = asyncio.get_running_loop()
+        cause: asyncio.Future[LossCause] = loop.create_future()
+
+        def answer(event: Event) -> Sequence[Action]:
+            if isinstance(event, StreamLost):
+                cause.set_result(event.cause)
+            return opens(event)
+
+        machine.answer = answer
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "getaddrinfo", look_up)
+            with AsyncioClient(machine, NO_TLS):
+                async with asyncio.timeout(SECONDS_MAX):
+                    return await cause
+
+    assert LossCause.REFUSED is asyncio.run(main())

@@ -1,14 +1,13 @@
 """Exports of the component: answers to questions, and retry machines by their ids.
 
 componentize-py runs this module at build time and keeps the memory of the interpreter, but no files: every module must
-be loaded by then. An exception other than ``Err``, or deeply nested JSON, would trap and end the instance.
+be loaded by then. An exception other than ``Err`` would trap and end the instance.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import re
 from typing import ClassVar
 
 from componentize_py_types import Err
@@ -28,10 +27,8 @@ for _package in (cassandra, couchbase, smithy):
         getattr(_package, _member)  # Load the module of each lazy name now: the component reads no files later.
 _CODECS = printable("\x7f"), json_text("\x7f")  # Each call loads the codec for such a character.
 
-QUESTION_LENGTH_MAX, BODY_LENGTH_MAX, NAME_LENGTH_MAX, NESTING_MAX = 65_536, 1_048_576, 256, 32
+QUESTION_LENGTH_MAX, BODY_LENGTH_MAX, NAME_LENGTH_MAX = 65_536, 1_048_576, 256
 MACHINES_MAX, ERROR_MAPS_MAX = 10_000, 256
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-_BRACKET = re.compile(r"[][{}]")
 
 
 class Decisions:
@@ -39,11 +36,11 @@ class Decisions:
 
     def decide(self, question: str) -> decisions.Decision:
         """Return the answer to a question, and its clauses."""
-        _check_json(question, QUESTION_LENGTH_MAX, "the question")
+        _bounded(question, "the question", QUESTION_LENGTH_MAX)
         try:
             fields = decode(question)
             if isinstance(fields, dict) and isinstance(fields.get("body"), str):
-                _check_json(fields["body"], QUESTION_LENGTH_MAX, "body")
+                _bounded(fields["body"], "body", QUESTION_LENGTH_MAX)
             return decisions.Decision(json_text(answer(fields)), list(clauses(fields)))
         except MalformedQuestion as error:
             raise Err(printable(str(error))) from error
@@ -64,7 +61,7 @@ class Machines:
         if len(self._open) >= MACHINES_MAX:
             raise Err(f"{MACHINES_MAX} machines are open, the maximum; close one first")
         annotation = couchbase.RequestAnnotation(
-            operation=_name(request.operation, "operation"),
+            operation=_bounded(request.operation, "operation"),
             idempotent=request.idempotent,
             strategy=STRATEGIES[request.strategy.name.lower()],
             submitted_at=now,
@@ -99,12 +96,12 @@ class Machines:
 
     def load_error_map(self, node: str, document: str) -> None:
         """Store the error map of a node. Beyond ``ERROR_MAPS_MAX`` nodes, drop the oldest map."""
-        _check_json(document, BODY_LENGTH_MAX, "document")
+        _bounded(document, "document", BODY_LENGTH_MAX)
         try:
             error_map = couchbase.parse_error_map(document)
         except couchbase.MalformedErrorMap as error:
             raise Err(f"document: {printable(str(error))}") from error
-        self._error_maps.load(_name(node, "node"), self._error_maps.shared(error_map))
+        self._error_maps.load(_bounded(node, "node"), self._error_maps.shared(error_map))
         self._mapped_nodes[:] = [*(each for each in self._mapped_nodes if each != node), node]  # The newest is last.
         if len(self._mapped_nodes) > ERROR_MAPS_MAX:
             self._error_maps.forget(self._mapped_nodes.pop(0))
@@ -119,21 +116,21 @@ def _event(annotation: couchbase.RequestAnnotation, event: machines.Event) -> co
     service, is_kv = annotation.service, annotation.service is Service.KV
     match event:
         case machines.Event_Dispatched(node):
-            return couchbase.Dispatched(node and _name(node, "node"))
+            return couchbase.Dispatched(node and _bounded(node, "node"))
         case machines.Event_DispatchFailed(machines.DispatchFailure(given, node)):
             reason, possible = RetryReason[given.name], couchbase.unsent_reasons(service, couchbase.DispatchFailed)
             if reason not in possible:
                 raise Err(f"reason {reason}, expected for a dispatch to {service}: one of {', '.join(possible)}")
             error = couchbase.error_of_lookup(reason)
-            return couchbase.DispatchFailed(reason, error=error, node=node and _name(node, "node"))
+            return couchbase.DispatchFailed(reason, error=error, node=node and _bounded(node, "node"))
         case machines.Event_SocketClosed(handed_over):
             return couchbase.SocketClosed(couchbase.HandedOver[handed_over.name])
         case machines.Event_KvResponseReceived(machines.KvResponse(status, node)) if is_kv:
-            return couchbase.ResponseReceived(couchbase.KvResponse(status, node and _name(node, "node")))
+            return couchbase.ResponseReceived(couchbase.KvResponse(status, node and _bounded(node, "node")))
         case machines.Event_ServiceResponseReceived(machines.ServiceResponse(status, body, is_partial)) if not is_kv:
             if not HTTP_STATUS_MIN <= status <= HTTP_STATUS_MAX:
                 raise Err(f"http-status is {status}, expected {HTTP_STATUS_MIN} to {HTTP_STATUS_MAX}")
-            _check_json(body, BODY_LENGTH_MAX, "body")
+            _bounded(body, "body", BODY_LENGTH_MAX)
             answered = couchbase.ServiceResponse(service, status, body, annotation.operation, is_partial)
             return couchbase.ResponseReceived(answered)
         case machines.Event_TimePassed():
@@ -167,19 +164,7 @@ def _check_time(value: float, name: str, least: float) -> None:
         raise Err(f"{name} is {value}, expected a finite number of seconds{bound}")
 
 
-def _name(text: str, what: str) -> str:
-    if len(text) > NAME_LENGTH_MAX:
-        raise Err(f"{what} has {len(text)} characters; the maximum is {NAME_LENGTH_MAX}")
-    return text
-
-
-def _check_json(text: str, most: int, name: str) -> None:
-    """Raise Err if a text is longer than ``most``, or is JSON nested deeper than ``NESTING_MAX``."""
+def _bounded(text: str, what: str, most: int = NAME_LENGTH_MAX) -> str:
     if len(text) > most:
-        raise Err(f"{name} has {len(text)} characters; the maximum is {most}")
-    depth = 0
-    if text.count("[") + text.count("{") > NESTING_MAX:
-        for bracket in _BRACKET.finditer(_STRING.sub("", text)):
-            depth += 1 if bracket[0] in "[{" else -1
-            if depth > NESTING_MAX:
-                raise Err(f"{name} is nested deeper than {NESTING_MAX} levels; pass a flatter document")
+        raise Err(f"{what} has {len(text)} characters; the maximum is {most}")
+    return text

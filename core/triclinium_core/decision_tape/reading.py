@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from triclinium_core.decision_tape import lines
+from triclinium_core.json_depth import shallow
 from triclinium_core.shown import one_line
 
 T = TypeVar("T")
@@ -104,6 +105,6 @@ def decoded(decoder: msgspec.json.Decoder[T], number: int, line: bytes, wanted: 
         TapeError: the line is not ``wanted``.
     """
     try:
-        return decoder.decode(line)
+        return decoder.decode(shallow(line))
     except (ValueError, RecursionError, OverflowError) as error:
         raise TapeError(number, f"it must be {wanted}: {one_line(str(error))[:200]}") from None

@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from triclinium_core import errors
+from triclinium_core.json_depth import shallow
 from triclinium_core.services.answer.decoded_limits import TooManyParts, check_decodable
 from triclinium_core.transcoding.non_finite import find_non_finite
 
@@ -87,7 +88,7 @@ def decode_json(encoded: bytes, as_type: type[T], what: str) -> T:
     """
     try:
         check_decodable(encoded)
-        return msgspec.json.decode(encoded, type=as_type)
+        return msgspec.json.decode(shallow(encoded), type=as_type)
     except TooManyParts as error:
         raise errors.DecodingFailureException(f"{what} too large: {error}; use the encoded text instead") from error
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:

@@ -12,6 +12,7 @@ import msgspec
 
 from triclinium_core import errors
 from triclinium_core.checks import check_type
+from triclinium_core.json_depth import shallow
 from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
 from triclinium_core.kv.operation.results import CounterResult, MutateInResult, MutationResult, MutationToken
 from triclinium_core.shown import shown, total_repr
@@ -51,7 +52,7 @@ class MutationState:
             InvalidArgumentException: ``text`` is not a mutation state.
         """
         try:
-            vectors = msgspec.json.decode(text, type=dict[str, dict[int, tuple[int, str]]])
+            vectors = msgspec.json.decode(shallow(text), type=dict[str, dict[int, tuple[int, str]]])
             tokens = [
                 MutationToken(bucket, vbucket, int(uuid), sequence_number)
                 for bucket, of_bucket in vectors.items()

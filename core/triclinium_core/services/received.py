@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from triclinium_core.json_depth import shallow
 from triclinium_core.services.answer.decoded_limits import check_decodable
 from triclinium_core.services.service_request import HttpResponse, MalformedAnswer, Steps
 from triclinium_core.shown import one_line
@@ -46,7 +47,12 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def decoded(raw: msgspec.Raw | None, kind: type[T]) -> T | None:
-    """Return a JSON value as ``kind``; None if there is no value, or if it has another type or exceeds a limit."""
+    """Return a JSON value as ``kind``; None if there is no value, or if it has another type or exceeds a limit.
+
+    Args:
+        raw: part of a text whose nesting was checked.
+        kind: type of the result.
+    """
     if raw is None:
         return None
     try:
@@ -132,10 +138,10 @@ def members_of(raw: msgspec.Raw) -> Members:
     Raises:
         MalformedAnswer: the row is not an object.
     """
-    members = decoded(raw, dict[str, msgspec.Raw])
-    if members is None:
-        raise MalformedAnswer(f"{as_text(raw)} is not an object")
-    return Members(members)
+    try:
+        return Members(msgspec.json.decode(shallow(bytes(raw)), type=dict[str, msgspec.Raw]))
+    except UNREADABLE:
+        raise MalformedAnswer(f"{as_text(raw)} is not an object") from None
 
 
 def body_members(answer: HttpResponse) -> Members:

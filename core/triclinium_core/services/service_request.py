@@ -13,6 +13,7 @@ from typing import ClassVar, TypeVar, cast
 import msgspec
 
 from triclinium_core.error_context import ErrorContext
+from triclinium_core.json_depth import shallow
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import one_line, total_repr
@@ -71,7 +72,7 @@ class HttpResponse(msgspec.Struct, frozen=True):
             MalformedAnswer: the body cannot be converted to ``kind``.
         """
         try:
-            return msgspec.json.decode(self.body, type=kind)
+            return msgspec.json.decode(shallow(self.body), type=kind)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             text = f"status {self.status} with a body in an unexpected format: {one_line(str(error))}"
             raise MalformedAnswer(text) from error

@@ -13,6 +13,7 @@ import msgspec
 
 from triclinium_core import errors
 from triclinium_core.checks import check_flag
+from triclinium_core.json_depth import shallow
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
 from triclinium_core.transcoding.non_finite import find_non_finite
 
@@ -99,9 +100,9 @@ class JsonTranscoder:
             return data  # type: ignore[return-value]  # T is bytes here
         try:
             if as_type is object:
-                value: T = msgspec.json.decode(data)
+                value: T = msgspec.json.decode(shallow(data))
                 return value
-            return msgspec.json.decode(data, type=as_type, dec_hook=_refuse_to_decode)
+            return msgspec.json.decode(shallow(data), type=as_type, dec_hook=_refuse_to_decode)
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
             # msgspec raises TypeError for a type that it does not support.
             wanted = "JSON" if as_type is object else f"{_name(as_type)} in JSON"

@@ -1,4 +1,4 @@
-"""The core in a program without an event loop: key-value operations with sockets and ``selectors``, without TLS."""
+"""The core with sockets and ``selectors``: key-value operations without TLS. The look-up of a name has no time limit."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Stream:
         self._is_paused = False
 
     def start(self) -> None:
-        """Connect."""
+        """Connect. A look-up stops the program until the system has answered; a numeric address needs none."""
         if self._order.tls:
             raise OSError("selectors_driver does not support TLS")
         # A connect stops the whole program, so each address of the host gets little time.

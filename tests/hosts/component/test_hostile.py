@@ -71,7 +71,7 @@ def test_refused_calls_change_nothing(host: Arguments) -> None:
         ["handle", 1, {"tag": "dispatched", "val": None}, 10.0],
         ["handle", 1, RESPONSE, 10.0],
         ["handle", 2, {"tag": "dispatched", "val": "n2"}, 0.0],
-        ["handle", 2, hostile.served("x" * hostile.BODY_LENGTH_MAX, 404), 10.0],
+        ["handle", 2, hostile.served("[" * hostile.BODY_LENGTH_MAX, 404), 10.0],
         ["open", REQUEST, 1e300],
     ]
     got = call(host, [*before, *hostile.REFUSED_CALLS, *after])

@@ -229,9 +229,14 @@ class Driver(ABC, Generic[E, A, W, S]):
 
     def close(self) -> None:
         """Close all streams immediately. Waiting callers get ``ClosedError``, and so do later ones."""
-        for token in tuple(self.waiters):
-            self.feed(self.abandoned(token))
+        abandonments = [self.abandoned(token) for token in self.waiters]
+        is_feeding = self._is_feeding
+        for event in () if is_feeding else abandonments:
+            self.feed(event)
         self._end(ClosedError("the client was closed meanwhile"))
+        if is_feeding:
+            # A handler of the current event has closed the driver. ``feed`` handles these events after that one.
+            self._events.extend(abandonments)
 
     def __enter__(self) -> Self:
         """Return the driver, which ``__exit__`` closes."""
@@ -258,7 +263,7 @@ class Driver(ABC, Generic[E, A, W, S]):
             return
         self._is_feeding = True
         try:
-            while self._events and not self.is_ended:
+            while self._events:
                 self.handle(self._events.popleft())
         except BaseException as defect:
             self._end(ClosedError(f"the client has a defect: {defect!r}"))
@@ -279,7 +284,7 @@ class Driver(ABC, Generic[E, A, W, S]):
                 self.settle(token, mistake)
             return
         self.execute(actions)
-        if self._machine.wakeup < self.alarm_time:
+        if self._machine.wakeup < self.alarm_time and not self.is_ended:
             self.alarm_time = self._machine.wakeup
             self.set_alarm(self.alarm_time)
 
@@ -405,7 +410,11 @@ class Driver(ABC, Generic[E, A, W, S]):
     async def _decide(self, token: Token, question: Callable[[], Awaitable[object]]) -> None:
         try:
             decided = StrategyDecided(token, await question())
-        except Exception as error:
+        except BaseException as error:
+            # The driver cancels the call of a caller that has an outcome. Any other cancellation is a failure.
+            is_stopped = isinstance(error, GeneratorExit | KeyboardInterrupt | SystemExit) or token not in self.waiters
+            if is_stopped and not isinstance(error, Exception):
+                raise
             decided = StrategyDecided(token, None, error)
         self.feed(decided)
 

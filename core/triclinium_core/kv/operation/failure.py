@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from triclinium_core import errors
+from triclinium_core.json_depth import shallow
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.subdocument.specs import StoreSemantics
@@ -78,7 +79,7 @@ def parse_error_body(body: bytes) -> ErrorDetails:
     if not body.startswith(b"{") or len(body) > BODY_SIZE_BYTES_MAX:
         return ErrorDetails()
     try:
-        error = _DECODER.decode(body).error
+        error = _DECODER.decode(shallow(body)).error
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return ErrorDetails()
     return ErrorDetails(one_line(error.context or "") or None, one_line(error.ref or "") or None)

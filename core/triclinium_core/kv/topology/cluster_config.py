@@ -13,6 +13,7 @@ from typing import Annotated
 
 import msgspec
 
+from triclinium_core.json_depth import shallow
 from triclinium_core.kv.address import PORT_MAX
 from triclinium_core.kv.topology.capabilities import BucketCapability, ClusterCapability, known_capabilities
 from triclinium_core.kv.wire.config_version import COUNTER_MAX
@@ -144,7 +145,7 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
     if excess is not None:
         raise MalformedClusterConfig(excess)
     try:
-        config = _DECODER.decode(document.replace(HOST_PLACEHOLDER, name))
+        config = _DECODER.decode(shallow(document.replace(HOST_PLACEHOLDER, name)))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise MalformedClusterConfig(one_line(str(error))) from error
     _check_counts(config)

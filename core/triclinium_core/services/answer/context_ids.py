@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from triclinium_core.json_depth import TooDeep, shallow
 from triclinium_core.retry.backoff import Random
 from triclinium_core.shown import one_line
 
@@ -63,8 +64,8 @@ def foreign_id(ours: str, theirs: bytes | bytearray) -> str | None:
     if theirs == b"null":
         return None
     try:
-        text = _decode_text(theirs)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        text = _decode_text(shallow(theirs))
+    except (msgspec.DecodeError, UnicodeDecodeError, TooDeep):
         # The id is not a string, or a character was cut in two.
         text = theirs.strip(b'"').decode(errors="replace")
     return one_line(text) if text and _compared(text) != _compared(ours) else None
@@ -73,8 +74,8 @@ def foreign_id(ours: str, theirs: bytes | bytearray) -> str | None:
 def foreign_id_in(ours: str, body: bytes) -> str | None:
     """Return the foreign id in a whole response, like ``foreign_id``; None for a body that is not a JSON object."""
     try:
-        theirs = msgspec.json.decode(body, type=_Identified).client_context_id
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        theirs = msgspec.json.decode(shallow(body), type=_Identified).client_context_id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TooDeep):
         return None
     return foreign_id(ours, bytes(theirs))
 

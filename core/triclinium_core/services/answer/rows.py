@@ -30,6 +30,7 @@ from typing import cast
 
 import msgspec
 
+from triclinium_core.json_depth import TooDeep, shallow
 from triclinium_core.kv.wire.json_limits import JsonLimits
 from triclinium_core.services.answer.row_boundaries import RowBoundary, boundaries_between
 from triclinium_core.services.answer.surrogates import first_lone_surrogate, without_lone_surrogates
@@ -338,10 +339,10 @@ class RowSplitter:
         if self._place is not _END:
             raise self._refuse(f"the body ends {self._place.text}: it is incomplete", self._received)
         try:
-            _check_json(rest)
+            _check_json(shallow(rest))
             if not rest.isascii():
                 rest.decode()
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, RecursionError, TooDeep, UnicodeDecodeError) as error:
             what, position = _read(error, rest)
             offset = position if position < self._rows_at else position + self._rows_size
             raise self._refuse(what, offset) from None
@@ -401,8 +402,8 @@ class RowSplitter:
     def _name(self, offset: int) -> str:
         encoded = self._rest[self._name_start :]
         try:
-            return _decode_name(encoded)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return _decode_name(shallow(encoded))
+        except (msgspec.DecodeError, TooDeep, UnicodeDecodeError) as error:
             raise self._refuse(f"the name of a member is invalid: {_read(error, encoded)[0]}", offset) from None
 
     # -- The rows.
@@ -435,8 +436,8 @@ class RowSplitter:
         self._row += data[position : at + boundary.row_end]
         self._row += b"]"
         try:
-            found = _decode_rows(self._row)
-        except (msgspec.DecodeError, RecursionError):
+            found = _decode_rows(shallow(self._row))
+        except (msgspec.DecodeError, RecursionError, TooDeep):
             found = []
         if not found:
             del self._row[began:]
@@ -516,8 +517,8 @@ class RowSplitter:
         self._row += b"]"
         found: Sequence[bytes]
         try:
-            found = _decode_rows(self._row)
-        except (msgspec.DecodeError, RecursionError):
+            found = _decode_rows(shallow(self._row))
+        except (msgspec.DecodeError, RecursionError, TooDeep):
             found = self._with_lone_surrogates()
         if len(found) > 1:
             first, second = memoryview(found[0]), memoryview(found[1])
@@ -529,8 +530,8 @@ class RowSplitter:
     def _with_lone_surrogates(self) -> Sequence[bytes]:
         """Return the buffered rows as received, if lone surrogates are their only fault."""
         try:
-            found = _decode_rows(without_lone_surrogates(self._row))
-        except (msgspec.DecodeError, RecursionError) as error:
+            found = _decode_rows(shallow(without_lone_surrogates(self._row)))
+        except (msgspec.DecodeError, RecursionError, TooDeep) as error:
             what, position = _read(error)
             raise self._refuse(f"a row: {what}", self._row_offset + position - 1) from None
         rows: list[bytes] = []

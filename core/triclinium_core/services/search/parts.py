@@ -20,6 +20,7 @@ import msgspec
 
 from triclinium_core import errors
 from triclinium_core.checks import check_choice, check_flag, check_integer, check_text, is_number
+from triclinium_core.json_depth import shallow
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.services.json_values import encode_json
 from triclinium_core.shown import shown
@@ -196,7 +197,7 @@ def read_json_object(value: object, parameter: str) -> dict[str, object]:
     """
     if not isinstance(value, Mapping):
         raise refused(value, parameter, "a mapping")
-    kept: dict[str, object] = msgspec.json.decode(encode_json(value, parameter))
+    kept: dict[str, object] = msgspec.json.decode(shallow(encode_json(value, parameter)))
     return kept
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
+from triclinium_core.json_depth import shallow
 from triclinium_core.kv.wire.json_limits import JsonLimits
 from triclinium_core.services.answer.decoded_limits import OBJECTS_SIZE_BYTES_MAX
 from triclinium_core.services.json_values import decode_json
@@ -228,7 +229,7 @@ def decode_row(data: bytes) -> SearchRow:
             ``UNKNOWN_FORM_LIMITS``.
     """
     try:
-        hit = _HITS.decode(data)
+        hit = _HITS.decode(shallow(data))
     except UNREADABLE:
         _check_unknown_form(data)
         hit = _read_hit(members_of(msgspec.Raw(data)))

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
+from triclinium_core.json_depth import shallow
 from triclinium_core.services.json_values import decode_json
 from triclinium_core.services.received import UNREADABLE, Members, as_text, body_members, decoded, members_of
 from triclinium_core.services.service_request import HttpResponse, MalformedAnswer, ServiceResult
@@ -91,7 +92,7 @@ def decode_row(data: bytes) -> ViewRow:
         MalformedAnswer: the row is not an object, or has neither key nor value.
     """
     try:
-        row = _ROWS.decode(data)
+        row = _ROWS.decode(shallow(data))
     except UNREADABLE:
         found = members_of(msgspec.Raw(data))
         if not {"key", "value"} & found.raw.keys():

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from triclinium_core.json_depth import TooDeep, shallow
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, Concatenate, DocumentOperation, Store
 from triclinium_core.kv.operation.results import LookupInResult
 from triclinium_core.kv.operation.subdocument.specs import EncodedMutation, MutateInSpec
@@ -42,8 +43,8 @@ def read_list(data: bytes) -> Sequence[bytes]:
         Unreadable: the content is not a list of unique values, or has a value twice.
     """
     try:
-        texts = msgspec.json.decode(data, type=_ListDocument | list[str])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        texts = msgspec.json.decode(shallow(data), type=_ListDocument | list[str])
+    except (msgspec.DecodeError, TooDeep, UnicodeDecodeError) as error:
         raise unique_values.Unreadable(f"{data!r} is not a list of written values: {error}") from error
     parts = texts.parts if isinstance(texts, _ListDocument) else texts
     fragments = [part.encode() for part in parts]

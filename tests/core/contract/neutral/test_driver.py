@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Generator, Sequence, Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -283,6 +284,22 @@ def test_a_driver_closed_meanwhile_opens_nothing(
     assert not driver.streams
 
 
+def test_closing_within_an_event_abandons(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+    """If an action closes the driver, the machine gets the abandonments after that event, and then nothing."""
+    outcomes = list[object]()
+    driver._handlers |= {Wanted: driver.feed, Abandoned: lambda action: driver.close()}
+    machine.answer = on(Wanted, Wanted(TOKEN), Abandoned(TOKEN))
+    driver.wait({TOKEN: outcomes}, Submitted(TOKEN))
+    machine.wakeup = 5.0
+    driver.feed(Wanted(TOKEN))
+    driver.feed(Wanted(TOKEN))
+
+    assert [Submitted(TOKEN), Wanted(TOKEN), Abandoned(TOKEN)] == machine.events[2:]
+    assert isinstance(outcomes[0], neutral.ClosedError)
+    assert driver.is_ended
+    assert [] == driver.alarms
+
+
 def test_the_alarm_moves_only_forward(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
     """The alarm is set when ``wakeup`` becomes earlier, and again after it has rung."""
     for machine.wakeup in (20.0, 30.0, 10.0):
@@ -374,6 +391,28 @@ def test_strategies_without_an_event_loop(driver: MemoryDriver, machine: Scripte
     assert [(None, mistake), (3.0, None)] == [(event.answer, event.raised) for event in decided[:2]]
     [failed] = decided[2:]
     assert isinstance(failed.raised, RuntimeError)
+
+
+class Cancelled(BaseException):
+    """Cancellation of an event loop."""
+
+
+def test_a_strategy_cancelled_by_others(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+    """A cancellation within a strategy is its failure, unless the caller has left; Control-C is raised."""
+    cancelled = Cancelled()
+
+    async def fail(error: BaseException) -> object:
+        raise error
+
+    driver.waiters[TOKEN] = []
+    with pytest.raises(KeyboardInterrupt):
+        driver.run(driver._decide(TOKEN, partial(fail, KeyboardInterrupt())))
+    driver.run(driver._decide(TOKEN, partial(fail, cancelled)))
+    driver.waiters.clear()
+    with pytest.raises(Cancelled):
+        driver.run(driver._decide(TOKEN, partial(fail, Cancelled())))
+
+    assert [neutral.StrategyDecided(TOKEN, None, cancelled)] == machine.events[2:]
 
 
 def test_reports_are_logged(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:

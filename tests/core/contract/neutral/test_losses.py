@@ -12,6 +12,11 @@ from triclinium_core.contract.neutral import LossCause, loss_of
 native = pytest.mark.native
 
 
+def joined(*numbers: int) -> OSError:
+    """Return the exception of asyncio for a name whose addresses failed with these numbers."""
+    return OSError("Multiple exceptions: " + ", ".join(f"[Errno {number}] Connect call failed" for number in numbers))
+
+
 @pytest.mark.parametrize(
     ("error", "cause"),
     [
@@ -20,6 +25,10 @@ native = pytest.mark.native
         (BrokenPipeError(), LossCause.RESET),
         (TimeoutError(), LossCause.UNREACHABLE),
         (OSError(errno.ENETUNREACH, "no route"), LossCause.UNREACHABLE),
+        (joined(errno.ECONNREFUSED, errno.ECONNREFUSED), LossCause.REFUSED),
+        (joined(errno.ENETUNREACH, errno.ECONNREFUSED), LossCause.REFUSED),
+        (joined(errno.ENETUNREACH, errno.ETIMEDOUT), LossCause.UNREACHABLE),
+        (OSError(f"the log had [Errno {errno.ECONNREFUSED}]"), LossCause.UNREACHABLE),
         (UnicodeError("label empty or too long"), LossCause.NAME_NOT_RESOLVED),
     ],
     ids=repr,

@@ -9,6 +9,7 @@ import re
 
 import msgspec
 
+from triclinium_core.json_depth import shallow
 from triclinium_core.kv.operation.codec_parts import Body, Codec, MalformedResponse
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest, CollectionSpec, ScopeSpec
@@ -68,7 +69,7 @@ def decode_manifest(document: bytes) -> CollectionsManifest:
     if excess is not None:
         raise MalformedResponse(f"a manifest that is too large: {excess}")
     try:
-        found = _DECODER.decode(document)
+        found = _DECODER.decode(shallow(document))
         scopes = tuple(_scope(scope) for scope in found.scopes or ())
         return CollectionsManifest(uid=parse_uid(found.uid), scopes=scopes)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -12,6 +12,7 @@ from enum import StrEnum, unique
 from typing import TypeVar
 
 from triclinium_core import errors
+from triclinium_core.json_depth import shallow_text
 from triclinium_core.shown import JSON_KINDS, in_json, one_line, shown
 
 T = TypeVar("T")
@@ -150,7 +151,7 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
     if len(document) > ERROR_MAP_SIZE_BYTES_MAX:
         raise MalformedErrorMap(f"{len(document)} bytes or characters; the maximum is {ERROR_MAP_SIZE_BYTES_MAX}")
     try:
-        root = json.loads(document, parse_constant=_refuse_constant)
+        root = json.loads(shallow_text(document), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise MalformedErrorMap(f"not JSON: {error}") from error
     root = _require(root, dict, "the document")

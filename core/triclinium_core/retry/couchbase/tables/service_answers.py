@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from triclinium_core.concealment import NO_SECRETS, Secrets
+from triclinium_core.json_depth import shallow_text
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.shown import TEXT_READ_MAX, beginning, one_line
 
@@ -207,7 +208,7 @@ def _decode(body: bytes | str) -> object:
     if _count(body, ",") > DECODED_PARTS_MAX:
         return None
     try:
-        decoded: object = json.loads(body)
+        decoded: object = json.loads(shallow_text(body))
     except (ValueError, RecursionError):
         return None
     return decoded

@@ -14,6 +14,7 @@ from struct import Struct
 
 import msgspec
 
+from triclinium_core.json_depth import shallow
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, Opcode
 from triclinium_core.retry.couchbase import Status
@@ -65,7 +66,7 @@ class _Scan(msgspec.Struct):
 
 def _create(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     try:
-        wanted = msgspec.json.decode(request.value, type=_Scan)
+        wanted = msgspec.json.decode(shallow(request.value), type=_Scan)
         collection_id = int(wanted.collection, 16)
     except (ValueError, RecursionError) as error:
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"the scan is invalid: {error}") from error

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from triclinium_core.json_depth import shallow
 from triclinium_core.shown import json_text, shown
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.control.command_text import apply_command
@@ -122,7 +123,7 @@ class ControlApi:
                 200, describe_commands() if request.target == "/commands" else state_of(self._nodes, self._seed)
             )
         try:
-            command = msgspec.json.decode(request.body)
+            command = msgspec.json.decode(shallow(request.body))
         except _NO_JSON as error:
             return refused(400, "body", f"the body is not JSON: {error}", ['{"command": NAME, ...}', '"TEXT"'])
         try:

@@ -8,6 +8,8 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
+from triclinium_core.json_depth import shallow
+
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
 """Integer of up to 20 ASCII digits, with an optional minus sign.
 
@@ -50,6 +52,6 @@ class FakeRequest(msgspec.Struct, frozen=True, kw_only=True):
     def document(self) -> dict[str, object] | None:
         """Return the body as a JSON object, or None if the body is not a JSON object."""
         try:
-            return msgspec.json.decode(self.body, type=dict[str, object])
+            return msgspec.json.decode(shallow(self.body), type=dict[str, object])
         except (ValueError, RecursionError):
             return None

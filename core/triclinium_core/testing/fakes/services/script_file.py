@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from triclinium_core import errors
+from triclinium_core.json_depth import shallow
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import shown
 from triclinium_core.testing.fakes.fault_names import SERVICE_FAULTS, make_fault
@@ -86,7 +87,7 @@ def load_script(script: FakeScript, text: str | bytes) -> None:
         InvalidArgumentException: the file is invalid; the message names the invalid object and the reason.
     """
     try:
-        objects = msgspec.json.decode(text, type=list[msgspec.Raw])
+        objects = msgspec.json.decode(shallow(text), type=list[msgspec.Raw])
     except _NO_JSON as error:
         raise errors.InvalidArgumentException(
             f"the script is not a JSON list of objects: {error}", parameter="script"
@@ -94,7 +95,7 @@ def load_script(script: FakeScript, text: str | bytes) -> None:
     answers: dict[tuple[Service, str | re.Pattern[str]], list[FakeAnswer]] = {}
     for number, raw in enumerate(objects, 1):
         try:
-            entry = msgspec.json.decode(raw, type=_Entry)
+            entry = msgspec.json.decode(shallow(bytes(raw)), type=_Entry)
             answers.setdefault((entry.service, entry.script_key()), []).append(entry.answer())
         except (*_NO_JSON, errors.InvalidArgumentException) as error:
             why = error.message if isinstance(error, errors.InvalidArgumentException) else error

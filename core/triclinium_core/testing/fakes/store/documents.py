@@ -19,6 +19,7 @@ import msgspec
 
 from triclinium_core import errors
 from triclinium_core.checks import Duration, check_duration, check_integer
+from triclinium_core.json_depth import shallow
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX, UINT32_MAX, check_value
 from triclinium_core.kv.wire.constants import Datatype
 from triclinium_core.retry.couchbase import Status
@@ -459,7 +460,7 @@ def _check_attributes(xattrs: Mapping[str, bytes]) -> None:
 def is_json(value: bytes) -> bool:
     """Return whether a document is JSON."""
     try:
-        msgspec.json.decode(value.decode(), type=msgspec.Raw)
+        msgspec.json.decode(shallow(value.decode()), type=msgspec.Raw)
     except (ValueError, RecursionError):
         return False
     return True

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from triclinium_core.json_depth import shallow
 from triclinium_core.kv.operation.subdocument.specs import MutationMacro
 from triclinium_core.kv.wire.subdocument import PathOpcode
 from triclinium_core.retry.couchbase import Status
@@ -106,7 +107,7 @@ def _key(text: str) -> str:
     if not text or "\\u" in text:
         raise PathFailed(Status.SUBDOC_PATH_INVALID)
     try:
-        return msgspec.json.decode(f'"{text}"', type=str)
+        return msgspec.json.decode(shallow(f'"{text}"'), type=str)
     except (msgspec.MsgspecError, ValueError) as error:
         raise PathFailed(Status.SUBDOC_PATH_INVALID) from error
 
@@ -114,7 +115,7 @@ def _key(text: str) -> str:
 def decode_json(data: bytes) -> object:
     """Return a JSON value; raise ValueError if the data is not JSON."""
     try:
-        return msgspec.json.decode(data)
+        return msgspec.json.decode(shallow(data))
     except (ValueError, RecursionError) as error:
         raise ValueError(str(error)) from error
 

@@ -108,8 +108,9 @@ def test_a_custom_policy_is_created_once() -> None:
     assert 2 == len({id(profiles.find(name).retry_policy) for name in profiles.names})
 
 
+@pytest.mark.native
 def test_options_that_are_nested_too_deeply() -> None:
-    """Options that are nested too deeply are refused, although TOML can express them."""
+    """Options that are nested too deeply are refused, although TOML can express them; in WebAssembly they end Python."""
     with pytest.raises(ArgumentError) as caught:
         ExecutionProfiles.from_toml(
             "retry_policy" + ".a" * 3000 + " = 1\nretry_policy.class = 'Own'", policies={"Own": Custom}

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from triclinium_core.json_depth import shallow
 from triclinium_core.testing.fakes.services.fake_request import integer_of
 
 _TOKEN = re.compile(
@@ -366,7 +367,7 @@ def _compared(left: Expression, right: Expression, expected: bool) -> Expression
 
 def _number(text: str) -> object:
     try:
-        number: object = msgspec.json.decode(text)
+        number: object = msgspec.json.decode(shallow(text))
     except ValueError as error:
         # The number is not valid in JSON, or too large for a float.
         raise NotUnderstood(text) from error

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from triclinium_core.json_depth import shallow
 from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply, with_rows
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.statements.explained import duration
@@ -88,7 +89,7 @@ def read_statement(request: FakeRequest) -> AskedStatement:
 
 def _decoded(value: str) -> object:
     try:
-        return msgspec.json.decode(value)
+        return msgspec.json.decode(shallow(value))
     except (ValueError, RecursionError):
         return value
 

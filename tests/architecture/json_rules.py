@@ -1,0 +1,73 @@
+"""Rule for decoders of JSON: the nesting of each text is checked before it is decoded."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Sequence
+
+from tests.architecture.source import SourceFile, definitions
+
+DECODING = frozenset({"msgspec.json.decode", "json.loads", "json.load"})
+"""Functions that decode JSON. Code must not import them alone, so that this rule finds each call."""
+DECODER = "msgspec.json.Decoder"
+CHECKS = frozenset({"shallow", "shallow_text"})
+"""Functions of ``triclinium_core.json_depth``."""
+
+
+def unchecked_decoding(sources: Sequence[SourceFile], excused: Collection[tuple[str, str]]) -> list[str]:
+    """Find calls that decode JSON whose nesting was not checked, and excuses that no function needs.
+
+    Args:
+        sources: modules to examine.
+        excused: module and function of each permitted call.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    findings = []
+    for source in sources:
+        findings += [f"{source.path}:{line}: import the module of {name} instead" for line, name in _aliases(source)]
+        for call in _decoding(source.tree):
+            if not any(isinstance(node, ast.Name) and node.id in CHECKS for node in ast.walk(call.args[0])):
+                place = source.module, _function(source, call.lineno)
+                found.setdefault(place, []).append(f"{source.path}:{call.lineno}: the text has not passed shallow()")
+    findings += [each for place, lines in found.items() if place not in excused for each in lines]
+    return findings + [f"{module}: {name} needs no excuse" for module, name in sorted(set(excused) - set(found))]
+
+
+def _aliases(source: SourceFile) -> Iterator[tuple[int, str]]:
+    """Yield the lines that import a decoding function or the decoder by its own name, with the full name."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ImportFrom):
+            names = (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from ((node.lineno, name) for name in names if name in {*DECODING, DECODER, "msgspec.json"})
+
+
+def _decoding(tree: ast.Module) -> Iterator[ast.Call]:
+    """Yield the calls that decode JSON: of functions, of methods of a decoder, and of such a method by another name."""
+    decoders = {name for node in ast.walk(tree) for name in _decoder_names(node)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        called = ast.unparse(node.func)
+        receiver = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else called
+        is_method = not isinstance(node.func, ast.Attribute) or node.func.attr in {"decode", "decode_lines"}
+        if called in DECODING or (is_method and (receiver in decoders or receiver.startswith(f"{DECODER}("))):
+            yield node
+
+
+def _decoder_names(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a statement or a parameter binds to a decoder, or to its method."""
+    if isinstance(node, ast.arg) and node.annotation is not None and DECODER in ast.unparse(node.annotation):
+        yield node.arg
+    if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and DECODER in ast.unparse(node.value):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        yield from (ast.unparse(target) for target in targets)
+
+
+def _function(source: SourceFile, line: int) -> str:
+    """Return the name of the innermost function around a line; empty outside of functions."""
+    around = [
+        (node.lineno, name)
+        for name, node in definitions(source.tree)
+        if not isinstance(node, ast.ClassDef) and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    return max(around, default=(0, ""))[1]
