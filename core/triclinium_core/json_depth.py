@@ -15,8 +15,14 @@ from typing import TypeVar
 Encoded = TypeVar("Encoded", bound="bytes | bytearray | str")
 
 LEVELS_MAX = 512
-"""Maximum nesting depth inside WebAssembly: far more levels than documents have, and a sixth of those that end Python
-on the default stack of V8, which other hosts may make smaller."""
+"""Nesting depth that is always accepted, far more levels than documents have."""
+_BLOCK_SIZE = 512
+"""Number of brackets after each of which the depth is compared. Comparing it after every bracket would let a node stall
+the program, with rows of 32 MiB whose depth stays near the limit."""
+LEVELS_REFUSED = LEVELS_MAX + _BLOCK_SIZE // 2 + 1
+"""Nesting depth from which a text is always refused inside WebAssembly: a quarter of the levels that end Python on the
+default stack of V8, which other hosts may make smaller. Between two blocks, the depth can rise and fall by half a block.
+"""
 
 IS_GUARDED = sys.platform not in {"emscripten", "wasi"}
 """Whether the decoders themselves refuse deep nesting, by RecursionError."""
@@ -38,9 +44,9 @@ def shallow(encoded: Encoded) -> Encoded:
     hidden, so pass it ``shallow_text``.
 
     Raises:
-        TooDeep: ``IS_GUARDED`` is False, and the text is nested deeper than ``LEVELS_MAX``. A text of at most ``2 *
-            LEVELS_MAX`` bytes or characters never raises: it has fewer levels if it is valid, and few enough for the
-            decoder if it is not.
+        TooDeep: ``IS_GUARDED`` is False, and the text is nested deeper than ``LEVELS_MAX``. Up to ``LEVELS_REFUSED``
+            levels, some texts are accepted. A text of at most ``2 * LEVELS_MAX`` bytes or characters never raises: it
+            has fewer levels if it is valid, and few enough for the decoder if it is not.
     """
     if IS_GUARDED or len(encoded) <= 2 * LEVELS_MAX:
         return encoded
@@ -73,14 +79,11 @@ def _brackets(data: bytes | bytearray) -> bytes | bytearray:
 
 
 def _is_deep(brackets: bytes | bytearray) -> bool:
-    """Return whether square brackets are nested deeper than ``LEVELS_MAX``."""
-    depth = position = 0
-    while position < len(brackets):
-        # Count as many brackets together as cannot exceed the limit.
-        end = min(position + max(LEVELS_MAX - depth, 1), len(brackets))
-        opened = brackets.count(b"[", position, end)
-        depth += 2 * opened - (end - position)
+    """Return whether the depth exceeds ``LEVELS_MAX`` after any of the blocks into which square brackets are cut."""
+    depth = 0
+    for start in range(0, len(brackets), _BLOCK_SIZE):
+        block = brackets[start : start + _BLOCK_SIZE]
+        depth += 2 * block.count(b"[") - len(block)
         if depth > LEVELS_MAX:
             return True
-        position = end
     return False

@@ -12,6 +12,8 @@ DECODING = frozenset({"msgspec.json.decode", "json.loads", "json.load"})
 DECODER = "msgspec.json.Decoder"
 CHECKS = frozenset({"shallow", "shallow_text"})
 """Functions of ``triclinium_core.json_depth``."""
+MODULES = frozenset({"json", "msgspec", "msgspec.json"})
+"""Modules that code must import by these names."""
 
 
 def unchecked_decoding(sources: Sequence[SourceFile], excused: Collection[tuple[str, str]]) -> list[str]:
@@ -26,11 +28,19 @@ def unchecked_decoding(sources: Sequence[SourceFile], excused: Collection[tuple[
     for source in sources:
         findings += [f"{source.path}:{line}: import the module of {name} instead" for line, name in _aliases(source)]
         for call in _decoding(source.tree):
-            if not any(isinstance(node, ast.Name) and node.id in CHECKS for node in ast.walk(call.args[0])):
+            if not _is_checked(call):
                 place = source.module, _function(source, call.lineno)
                 found.setdefault(place, []).append(f"{source.path}:{call.lineno}: the text has not passed shallow()")
     findings += [each for place, lines in found.items() if place not in excused for each in lines]
     return findings + [f"{module}: {name} needs no excuse" for module, name in sorted(set(excused) - set(found))]
+
+
+def _is_checked(call: ast.Call) -> bool:
+    """Return whether the text is the result of a check. ``json.loads`` detects the encoding of bytes, so it needs text."""
+    text = call.args[0] if call.args else None
+    if not (isinstance(text, ast.Call) and isinstance(text.func, ast.Name) and text.func.id in CHECKS):
+        return False
+    return text.func.id == "shallow_text" or not ast.unparse(call.func).startswith("json.")
 
 
 def _aliases(source: SourceFile) -> Iterator[tuple[int, str]]:
@@ -38,14 +48,22 @@ def _aliases(source: SourceFile) -> Iterator[tuple[int, str]]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.ImportFrom):
             names = (f"{node.module}.{alias.name}" for alias in node.names)
-            yield from ((node.lineno, name) for name in names if name in {*DECODING, DECODER, "msgspec.json"})
+            yield from (
+                (node.lineno, name)
+                for name in names
+                if name in {*DECODING, DECODER, "msgspec.json", "json.JSONDecoder"}
+            )
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, each.name) for each in node.names if each.asname and each.name in MODULES)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "json.JSONDecoder":
+            yield node.lineno, "json.JSONDecoder"
 
 
 def _decoding(tree: ast.Module) -> Iterator[ast.Call]:
     """Yield the calls that decode JSON: of functions, of methods of a decoder, and of such a method by another name."""
     decoders = {name for node in ast.walk(tree) for name in _decoder_names(node)}
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or not node.args:
+        if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func)
         receiver = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else called

@@ -29,12 +29,25 @@ def test_unchecked_decoding(text: str) -> None:
 
     assert [f"a.py:{line}: the text has not passed shallow()"] == json_rules.unchecked_decoding([source], ())
     assert [] == json_rules.unchecked_decoding([source], [place])
-    for checked in ("shallow(data)", "shallow_text(data)", "shallow(data.replace(a, b))"):
+    for checked in ("shallow_text(data)", "shallow_text(data.replace(a, b))"):
         assert [] == json_rules.unchecked_decoding([parse("a", text % checked)], ())
+    for unchecked in ("shallow(data) and data", "data=data"):
+        assert 1 == len(json_rules.unchecked_decoding([parse("a", text % unchecked)], ()))
+
+
+def test_text_for_the_standard_decoder() -> None:
+    """Bytes suffice for msgspec, which reads UTF-8 only; ``json.loads`` needs text."""
+    sources = [parse("a", f"def f(data): return {name}(shallow(data))") for name in json_rules.DECODING]
+
+    assert 2 == len(json_rules.unchecked_decoding(sources, ()))
 
 
 @pytest.mark.parametrize(
-    "text", ["from json import loads", "from msgspec.json import Decoder", "from msgspec import json"]
+    "text",
+    [
+        *("from json import loads", "from msgspec.json import Decoder", "from msgspec import json"),
+        *("import json as j", "import msgspec as m", "import msgspec.json as j", "json.JSONDecoder().decode(data)"),
+    ],
 )
 def test_imported_functions(text: str) -> None:
     """An import that would hide calls from the rule is found."""

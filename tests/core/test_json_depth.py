@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from triclinium_core import json_depth
 from triclinium_core.decision_tape import reading
-from triclinium_core.json_depth import LEVELS_MAX, TooDeep, shallow, shallow_text
+from triclinium_core.json_depth import LEVELS_MAX, LEVELS_REFUSED, TooDeep, shallow, shallow_text
 from triclinium_core.kv.operation.failure import parse_error_body
 from triclinium_core.kv.operation.manifest.manifest_codec import decode_manifest
 from triclinium_core.kv.topology.cluster_config import parse_cluster_config
@@ -113,13 +113,12 @@ def test_hostile_nesting(site: Site) -> None:
 
 @pytest.mark.parametrize("site", SITES, ids=[site.name for site in SITES])
 def test_every_decoder(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where decoders have no guard, a text at the limit is decoded, and a deeper one ends like invalid JSON."""
+    """Where decoders have no guard, a text at the limit is decoded, and a much deeper one ends like invalid JSON."""
     monkeypatch.setattr(json_depth, "IS_GUARDED", False)
-    most = LEVELS_MAX - site.levels
     invalid = site.outcome(b"[}")
 
-    assert invalid != site.outcome(nested(most))
-    assert invalid == site.outcome(nested(most + 1))
+    assert invalid != site.outcome(nested(LEVELS_MAX - site.levels))
+    assert invalid == site.outcome(nested(LEVELS_REFUSED))
 
 
 def depth_of(text: str) -> int:
@@ -156,16 +155,49 @@ def texts(draw: st.DrawFn) -> str:
 
 @given(texts())
 def test_agreement_with_a_slow_counter(text: str) -> None:
-    """A text is refused if and only if a count of its characters finds more levels than the limit."""
+    """With blocks of one bracket, a text is refused if and only if a count of its characters exceeds the limit."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_depth, "IS_GUARDED", False)
         patch.setattr(json_depth, "LEVELS_MAX", 4)
+        patch.setattr(json_depth, "_BLOCK_SIZE", 1)
         for encoded in (text, text.encode(), bytearray(text.encode())):
             if depth_of(text) > 4 and len(encoded) > 8:
                 with pytest.raises(TooDeep, match="too deeply"):
                     shallow(encoded)
             else:
                 assert encoded is shallow(encoded)
+
+
+@pytest.mark.parametrize("before", [0, 1, 100, 255, 256, 257, 511])
+@pytest.mark.parametrize("levels", [LEVELS_MAX, LEVELS_REFUSED])
+def test_a_peak_between_two_comparisons(before: int, levels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the deepest level is, a text at the limit is accepted, and one of the refused depth is not."""
+    monkeypatch.setattr(json_depth, "IS_GUARDED", False)
+    text = b"[" + b"[]," * before + b"[" * (levels - 1) + b"]" * levels
+
+    if levels == LEVELS_MAX:
+        assert text is shallow(text)
+    else:
+        with pytest.raises(TooDeep):
+            shallow(text)
+
+
+@pytest.mark.parametrize("brackets", [b"[]", b"[[]]", b"]["])
+def test_a_depth_near_the_limit_takes_few_steps(brackets: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A depth that stays near the limit is compared once for each block, not after each bracket."""
+    taken = list[int]()
+
+    def counted(*bounds: int) -> Iterator[int]:
+        for start in range(*bounds):
+            taken.append(start)
+            yield start
+
+    text = b"[" * (LEVELS_MAX - 2) + brackets * 2**18
+    monkeypatch.setattr(json_depth, "IS_GUARDED", False)
+    monkeypatch.setattr(json_depth, "range", counted, raising=False)
+    shallow(text)
+
+    assert len(taken) == -(-len(text) // json_depth._BLOCK_SIZE)
 
 
 def test_other_encodings() -> None:

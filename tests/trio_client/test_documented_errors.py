@@ -207,7 +207,8 @@ ATTRIBUTE = [triclinium.subdocument.LookupInSpec.get("a", xattr=True)]
 
 TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     "AnalyticsQueries.analytics_query": {
-        errors.EncodingFailureException: lambda s: entered(s.cluster.analytics_query("SELECT 1", UNENCODABLE))
+        errors.CouchbaseException: lambda s: entered(s.cluster.analytics_query("nonsense")),
+        errors.EncodingFailureException: lambda s: entered(s.cluster.analytics_query("SELECT 1", UNENCODABLE)),
     },
     "BinaryCollection.append": {
         errors.DocumentNotFoundException: lambda s: s.people.binary.append("missing", b"1"),
@@ -358,7 +359,10 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         ),
         errors.ValueTooLargeException: lambda _: triclinium.subdocument.MutateInSpec.upsert("a", BIG).encode(RAW),
     },
-    "Queries.query": {errors.EncodingFailureException: lambda s: entered(s.cluster.query("SELECT 1", UNENCODABLE))},
+    "Queries.query": {
+        errors.CouchbaseException: lambda s: entered(s.cluster.query("nonsense")),
+        errors.EncodingFailureException: lambda s: entered(s.cluster.query("SELECT 1", UNENCODABLE)),
+    },
     **{
         f"QueryIndexManager.{name}": found
         for name, found in of_indexes(lambda s: s.cluster.query_indexes(), "travel").items()
@@ -426,9 +430,10 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         errors.QuotaLimitedException: many_indexes,
     },
     "Searches.search": {
+        errors.CouchbaseException: lambda s: entered(s.cluster.search("missing", MatchAllQuery())),
         errors.EncodingFailureException: lambda s: entered(
             s.cluster.search("a", MatchAllQuery(), raw={"a": UNENCODABLE})
-        )
+        ),
     },
     "SubdocumentOperations.lookup_in": {
         errors.DocumentNotFoundException: lambda s: s.people.lookup_in(

@@ -77,10 +77,18 @@ const ENCODERS = {
   scanConsistency: snake,
 };
 
+function encodedOption(name, value) {
+  try {
+    return name in ENCODERS ? ENCODERS[name](value) : value;
+  } catch (cause) {
+    if (cause instanceof errors.CouchbaseException) throw cause;
+    throw invalid(name, `has the wrong type: ${cause.message}`, { cause });
+  }
+}
+
 function encoded(given) {
   const isGiven = ([name, value]) => value !== undefined && (value !== null || name === "expiry" || name === "value");
-  const encode = (name, value) => (name in ENCODERS ? ENCODERS[name](value) : value);
-  const change = ([name, value]) => [name === "bytes" ? "value" : snake(name), encode(name, value)];
+  const change = ([name, value]) => [name === "bytes" ? "value" : snake(name), encodedOption(name, value)];
   return Object.fromEntries(Object.entries(given).filter(isGiven).map(change));
 }
 
@@ -98,14 +106,9 @@ function decoded(bytes, decode = (data) => JSON.parse(UTF_8.decode(data))) {
 }
 
 function getResult(cas, format, bytes) {
-  return {
-    cas: BigInt(cas),
-    bytes,
-    // The document: JSON, a string or bytes, as its writer has marked it.
-    get content() {
-      return decoded(bytes, FORMATS[format]);
-    },
-  };
+  // The document: JSON, a string or bytes, as its writer has marked it. A copy of the result does not decode it.
+  const content = { get: () => decoded(bytes, FORMATS[format]) };
+  return Object.defineProperty({ cas: BigInt(cas), bytes }, "content", content);
 }
 
 // Return the result of an outcome of the driver, or throw its error.

@@ -88,7 +88,7 @@ class ExponentialBackoff:
         try:
             grown = self.first * self.factor**retry_attempts
         except OverflowError:
-            grown = math.inf if self.first else 0.0
+            grown = math.inf if self.first and self.factor > 1 else self.first
         delay = grown if grown < self.most else self.most
         return delay * (1.0 - self.jitter * rng.random()) if self.jitter else delay
 

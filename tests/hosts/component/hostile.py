@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tests.core.tools.vectors.sample_questions import DECIDE, REASON_HTTP as REASON
 from tests.hosts.component.recorded import QUESTIONS
-from triclinium_core.json_depth import LEVELS_MAX
+from triclinium_core.json_depth import LEVELS_MAX, LEVELS_REFUSED
 
 QUESTION_LENGTH_MAX, BODY_LENGTH_MAX = 65_536, 1_048_576
 
@@ -35,7 +35,7 @@ REFUSED_QUESTIONS: Sequence[str] = (
     "[" * 2 * LEVELS_MAX,
     '{"a":' * 12_000,
     nested(LEVELS_MAX),
-    nested(LEVELS_MAX + 2),
+    nested(LEVELS_REFUSED),
     '["]]]]]]]]", ' * 5_000,
     json.dumps(REASON | {"http_status": 99}),
     json.dumps(DECIDE | {"error_map_entry": {"attrs": [[]]}}),

@@ -59,7 +59,7 @@ def test_calls_end_as_documented(run_node: RunNode) -> None:
         {"value": {"one": 1}, "done": False},
         ["ClosedError", True, "ClosedError", "ClosedError"],
     ] == others
-    assert 42 == len(invalid)
+    assert 44 == len(invalid)
     assert {INVALID, "EncodingFailureException", "ValueTooLargeException"} == {line[1].split()[0] for line in invalid}
     assert all(line[2] for line in invalid)
 

@@ -209,8 +209,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             RuntimeError: the caller is in another trio run; then the call is not a checkpoint.
             Exception: ``make`` raised it, or ``parent`` is not a span; nothing was sent.
 
-        Cancellation: a pending one prevents the submission. A later one abandons the operation, which may have been or
-        may still be applied.
+        Cancellation: a pending one prevents the submission. After a later one, the operation may have been applied.
         """
         if get_ident() != self._thread:
             self.check_caller()

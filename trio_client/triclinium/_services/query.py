@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._context import strategy_for
@@ -95,7 +96,5 @@ class Queries:
             scan_wait=check_duration(scan_wait, "scan_wait") if scan_wait is not None else None,
             raw=RawOptions(raw),
         )
-        decode, strategy = decoder_of(row_type), strategy_for(retry_strategy)
-        return RowsBlock(
-            lambda opened: QueryResult(self._driver, opened, decode), self._driver, request, strategy, parent_span
-        )
+        result = partial(QueryResult[Row], self._driver, decode=decoder_of(row_type))
+        return RowsBlock(result, self._driver, request, strategy_for(retry_strategy), parent_span)

@@ -72,7 +72,6 @@ class Searches:
         Options: :class:`SearchOptions <triclinium_core.services.search.search_request.SearchOptions>`.
 
         Args:
-            index: name of the index.
             request: a query, a vector search, or a ``SearchRequest`` of both.
 
         Raises:

@@ -141,8 +141,11 @@ class ClientDriver(Driver[Event, Action, W, S]):
         if waiter is not None:
             context = replace(self.machine.error_context(token, self.now()) or ErrorContext(), timeout=seconds)
             error = failures.timeout(context, ambiguous=self.machine.is_ambiguous(token), last_reason=None)
-            self.leave(token, event=OperationAbandoned(token, reason=AbandonReason.TIMEOUT))
-            self.wake(waiter, error)
+            try:
+                self.leave(token, event=OperationAbandoned(token, reason=AbandonReason.TIMEOUT))
+            finally:
+                # The machine may have a defect, which ends the driver.
+                self.wake(waiter, error)
 
     def submission(
         self, token: Token, request: Operation | ServiceRequest | Inquiry, strategy: AnyRetryStrategy | None = None

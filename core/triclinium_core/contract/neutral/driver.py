@@ -62,6 +62,10 @@ LEVELS: Mapping[ReportLevel, int] = {
 }
 
 
+FATAL = (GeneratorExit, KeyboardInterrupt, SystemExit)
+"""Exceptions that end the call of a strategy, and are never its failure."""
+
+
 class Log(Protocol):
     """Receiver of reports, such as a ``logging.Logger``."""
 
@@ -229,14 +233,13 @@ class Driver(ABC, Generic[E, A, W, S]):
 
     def close(self) -> None:
         """Close all streams immediately. Waiting callers get ``ClosedError``, and so do later ones."""
+        if self.is_ended:
+            return
         abandonments = [self.abandoned(token) for token in self.waiters]
-        is_feeding = self._is_feeding
-        for event in () if is_feeding else abandonments:
-            self.feed(event)
         self._end(ClosedError("the client was closed meanwhile"))
-        if is_feeding:
-            # A handler of the current event has closed the driver. ``feed`` handles these events after that one.
-            self._events.extend(abandonments)
+        # The machine still handles the queued events, then these: strategies get their permits back.
+        self._events.extend(abandonments)
+        self._handle_events()
 
     def __enter__(self) -> Self:
         """Return the driver, which ``__exit__`` closes."""
@@ -259,6 +262,9 @@ class Driver(ABC, Generic[E, A, W, S]):
         if self.is_ended:
             return
         self._events.append(event)
+        self._handle_events()
+
+    def _handle_events(self) -> None:
         if self._is_feeding:
             return
         self._is_feeding = True
@@ -266,6 +272,7 @@ class Driver(ABC, Generic[E, A, W, S]):
             while self._events:
                 self.handle(self._events.popleft())
         except BaseException as defect:
+            self._events.clear()
             self._end(ClosedError(f"the client has a defect: {defect!r}"))
             raise
         finally:
@@ -321,7 +328,6 @@ class Driver(ABC, Generic[E, A, W, S]):
 
     def _end(self, error: Exception) -> None:
         self.is_ended = True
-        self._events.clear()
         for token in tuple(self.waiters):
             self.settle(token, error)
         while self.streams:
@@ -412,8 +418,7 @@ class Driver(ABC, Generic[E, A, W, S]):
             decided = StrategyDecided(token, await question())
         except BaseException as error:
             # The driver cancels the call of a caller that has an outcome. Any other cancellation is a failure.
-            is_stopped = isinstance(error, GeneratorExit | KeyboardInterrupt | SystemExit) or token not in self.waiters
-            if is_stopped and not isinstance(error, Exception):
+            if isinstance(error, FATAL) or (token not in self.waiters and not isinstance(error, Exception)):
                 raise
             decided = StrategyDecided(token, None, error)
         self.feed(decided)
@@ -421,5 +426,8 @@ class Driver(ABC, Generic[E, A, W, S]):
     async def _record(self, action: RecordSuccess) -> None:
         try:
             await action.permit.record()
-        except Exception as error:
+        except BaseException as error:
+            # The driver cancels the call when it ends. Any other cancellation is a failure.
+            if isinstance(error, FATAL) or (self.is_ended and not isinstance(error, Exception)):
+                raise
             self._handlers[ReportStrategyError](ReportStrategyError(action.token, error))

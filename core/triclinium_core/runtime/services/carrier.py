@@ -3,8 +3,7 @@
 The carrier dispatches a request to the endpoint with the lowest load whose circuit breaker permits requests, and a
 retry preferably to another endpoint. It processes the response piece by piece, and delivers rows when the reader wants
 them. The life cycle passes complete responses and lost streams to the retry machine of the request. An unreadable
-response fails the request. After the reader has received rows, the request is not retried, because the reader would
-receive the rows twice.
+response fails the request. A request whose rows were received is not retried: the rows would be received twice.
 
 Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; SDK-RFC 0059 "Configuration"; decisions C6, C22, C24, C25.
 """
@@ -498,8 +497,7 @@ class HttpCarrier:
     def debtor(self, live: LiveRequest, event: neutral.TimePassed) -> Endpoint | None:
         """Return the endpoint that has not responded.
 
-        Return None without an attempt in flight, if no byte of it was sent, if received bytes are unread, or for a
-        request of the client itself.
+        Return None if no attempt was sent, if received bytes are unread, or for a request of the client itself.
         """
         stream = live.stream
         if stream is None or live.is_own or stream in event.unread:

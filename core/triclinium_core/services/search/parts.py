@@ -20,7 +20,7 @@ import msgspec
 
 from triclinium_core import errors
 from triclinium_core.checks import check_choice, check_flag, check_integer, check_text, is_number
-from triclinium_core.json_depth import shallow
+from triclinium_core.json_depth import TooDeep, shallow
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.services.json_values import encode_json
 from triclinium_core.shown import shown
@@ -197,7 +197,10 @@ def read_json_object(value: object, parameter: str) -> dict[str, object]:
     """
     if not isinstance(value, Mapping):
         raise refused(value, parameter, "a mapping")
-    kept: dict[str, object] = msgspec.json.decode(shallow(encode_json(value, parameter)))
+    try:
+        kept: dict[str, object] = msgspec.json.decode(shallow(encode_json(value, parameter)))
+    except TooDeep as error:
+        raise errors.EncodingFailureException(f"{parameter}: {error}") from error
     return kept
 
 

@@ -10,7 +10,7 @@ import json
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 
-from triclinium_core.json_depth import shallow
+from triclinium_core.json_depth import shallow_text
 from triclinium_core.shown import in_json, json_text, printable
 from triclinium_core.tools.vectors import (
     cassandra as cassandra_questions,
@@ -96,7 +96,7 @@ def decode(line: str | bytes) -> Mapping[str, object]:
     """
     try:
         text = line if isinstance(line, str) else line.decode("utf-8")
-        question: Mapping[str, object] = json.loads(shallow(text), parse_constant=_refuse_constant)
+        question: Mapping[str, object] = json.loads(shallow_text(text), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise MalformedQuestion(f"not JSON: {error}") from error
     return question

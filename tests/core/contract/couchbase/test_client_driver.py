@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 
 from triclinium_core import PasswordAuthenticator
@@ -104,6 +106,22 @@ def test_a_caller_limits_its_time() -> None:
     assert [
         couchbase.OperationAbandoned(token, reason=couchbase.AbandonReason.TIMEOUT) for token in (ONE, TWO)
     ] == machine.events[2:]
+
+
+def test_a_defect_does_not_hide_a_timeout() -> None:
+    """If the machine fails at the abandonment, the caller whose time is over still gets its timeout."""
+    machine, late = ScriptedClusterMachine(), list[object]()
+    driver = MemoryDriver(machine)
+    driver.wait({ONE: late}, driver.submission(ONE, GET))
+
+    def fail(event: object) -> NoReturn:
+        raise ZeroDivisionError(event)
+
+    machine.answer = fail
+    with pytest.raises(ZeroDivisionError):
+        driver.expire(ONE, 0.25)
+
+    assert [UnambiguousTimeoutException] == [type(outcome) for outcome in late]
 
 
 def test_services_are_not_looked_up() -> None:

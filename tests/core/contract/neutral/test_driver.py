@@ -284,20 +284,29 @@ def test_a_driver_closed_meanwhile_opens_nothing(
     assert not driver.streams
 
 
-def test_closing_within_an_event_abandons(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
-    """If an action closes the driver, the machine gets the abandonments after that event, and then nothing."""
-    outcomes = list[object]()
+@pytest.mark.parametrize("is_within", [True, False])
+def test_closing_abandons_each_token_once(
+    driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object], is_within: bool
+) -> None:
+    """Closing abandons each token once, during an event or not, even if handlers of the last actions close again."""
+    outcomes, second = list[object](), neutral.Token(TOKEN + 1)
     driver._handlers |= {Wanted: driver.feed, Abandoned: lambda action: driver.close()}
     machine.answer = on(Wanted, Wanted(TOKEN), Abandoned(TOKEN))
-    driver.wait({TOKEN: outcomes}, Submitted(TOKEN))
+    for token in (TOKEN, second):
+        driver.wait({token: outcomes}, Submitted(token))
     machine.wakeup = 5.0
+    if not is_within:
+        machine.answer = on(Abandoned, Abandoned(TOKEN), Wanted(TOKEN))
+        driver.close()
     driver.feed(Wanted(TOKEN))
     driver.feed(Wanted(TOKEN))
 
-    assert [Submitted(TOKEN), Wanted(TOKEN), Abandoned(TOKEN)] == machine.events[2:]
-    assert isinstance(outcomes[0], neutral.ClosedError)
+    # The second one was queued before the driver closed.
+    wanted = [Wanted(TOKEN)] * 2 if is_within else []
+    submitted = [Submitted(TOKEN), Submitted(second)]
+    assert [*submitted, *wanted, Abandoned(TOKEN), Abandoned(second)] == machine.events[2:]
+    assert [neutral.ClosedError] * 2 == [type(outcome) for outcome in outcomes]
     assert driver.is_ended
-    assert [] == driver.alarms
 
 
 def test_the_alarm_moves_only_forward(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
@@ -354,7 +363,7 @@ class Strategy:
 
     async def retry_after(self, request: object, reason: object) -> object:
         """Return or raise the answer, or wait for it."""
-        if isinstance(self._answer, Exception):
+        if isinstance(self._answer, BaseException):
             raise self._answer
         return await self._answer if isinstance(self._answer, Waiting) else self._answer
 
@@ -398,7 +407,7 @@ class Cancelled(BaseException):
 
 
 def test_a_strategy_cancelled_by_others(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
-    """A cancellation within a strategy is its failure, unless the caller has left; Control-C is raised."""
+    """A cancellation within a strategy is its failure, unless the driver cancels it; Control-C is raised."""
     cancelled = Cancelled()
 
     async def fail(error: BaseException) -> object:
@@ -411,8 +420,14 @@ def test_a_strategy_cancelled_by_others(driver: MemoryDriver, machine: ScriptedM
     driver.waiters.clear()
     with pytest.raises(Cancelled):
         driver.run(driver._decide(TOKEN, partial(fail, Cancelled())))
+    recorded = neutral.RecordSuccess(TOKEN, Strategy(cancelled))
+    driver.run(driver._record(recorded))
+    driver.close()
+    with pytest.raises(Cancelled):
+        driver.run(driver._record(recorded))
 
     assert [neutral.StrategyDecided(TOKEN, None, cancelled)] == machine.events[2:]
+    assert [cancelled] == [error for _, _, error in driver.report.lines]
 
 
 def test_reports_are_logged(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.core.runtime.services.refusals import refused
 from tests.rows import rows
-from triclinium_core import errors
+from triclinium_core import errors, json_depth
 from triclinium_core.services.search import parts
 from triclinium_core.services.search.queries import MatchOperator
 from triclinium_core.services.search.search_request import SearchOptions
@@ -110,11 +110,17 @@ def test_require_one() -> None:
         parts.require_one(Inner(), "min", "max")
 
 
-def test_objects() -> None:
-    """A JSON object is copied and consists of JSON types only; any other value is refused."""
+def test_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JSON object is copied and consists of JSON types only; another value, or one too deep, is refused."""
     given = {"a": (1, 2), "b": {"c": None}}
 
     assert {"a": [1, 2], "b": {"c": None}} == parts.read_json_object(given, "raw")
     with pytest.raises(errors.EncodingFailureException):
         parts.read_json_object({"a": object()}, "raw")
+    monkeypatch.setattr(json_depth, "IS_GUARDED", False)
+    deep: object = "x" * 2 * json_depth.LEVELS_MAX
+    for _ in range(json_depth.LEVELS_REFUSED):
+        deep = [deep]
+    with pytest.raises(errors.EncodingFailureException, match="raw"):
+        parts.read_json_object({"a": deep}, "raw")
     refused("raw", parts.read_json_object, [1], "raw")

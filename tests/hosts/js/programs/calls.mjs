@@ -38,6 +38,9 @@ await command("upsert: locked x2");
 show(await outcome(store.upsert("ada", 3, { retryStrategy: "FailFastRetryStrategy" })));
 show(typeof (await store.upsert("ada", 3, { retryStrategy: "BestEffortRetryStrategy" })).cas);
 
+const detached = new Uint8Array(1);
+structuredClone(detached, { transfer: [detached.buffer] });
+
 // Nothing of this is sent.
 const bad = [
   ["get", ""],
@@ -67,6 +70,8 @@ const bad = [
   ["upsert", "ada", 1, { expiry: "soon" }],
   ["upsert", "ada", 1, { durability: "total" }],
   ["upsert", "ada", 1, { durability: 5 }],
+  ["upsert", "ada", 1, { durability: Object.create(null) }],
+  ["upsert", "ada", detached],
   ["upsert", "ada", 1, { preserveExpiry: 1 }],
   ["append", "ada", 5],
   ["increment", "ada", { delta: -1 }],
