@@ -17,7 +17,7 @@ class Scanner(Protocol):
 
         Raises:
             MalformedFrame: the first frame is invalid.
-            ValueError: ``start`` or ``end`` is outside the buffer, or the scanner was released.
+            ValueError: ``start`` or ``end`` is outside the buffer. Do not call this after ``release``.
         """
         ...
 

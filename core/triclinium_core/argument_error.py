@@ -11,7 +11,7 @@ from triclinium_core.shown import printable
 class ArgumentError(ValueError):
     """An argument is of the wrong type or out of range; the call had no effect.
 
-    The functions that retry calls and HTTP requests raise it, and so do Smithy's strategies and Cassandra's policies.
+    For example, the functions that retry calls, Smithy's strategies and Cassandra's policies raise it.
 
     Args:
         message: text of the error.

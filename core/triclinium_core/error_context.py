@@ -33,8 +33,8 @@ class ErrorContext:
 
     Every field has a default, so that each layer sets only the fields for which it has a value. The fields from ``key``
     to ``path_status`` are for requests to the key-value service, those from ``http_status`` to ``view`` for requests to
-    HTTP services. A field whose value is unknown or does not apply is empty or None. Contexts with equal fields are
-    equal. A context can be pickled, and ``to_json`` converts it to JSON.
+    HTTP services. A field whose value is unknown or does not apply has its default, usually empty or None. Contexts
+    with equal fields are equal. A context can be pickled, and ``to_json`` converts it to JSON.
 
     Source: SDK-RFC 0058 "User Surface Area"; SDK-RFC 0049 "Request Annotation".
     """

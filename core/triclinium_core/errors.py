@@ -50,7 +50,7 @@
 ``KeyValueException`` is not in the RFC. It is the base of the exceptions that only key-value operations raise, so that
 a caller can catch all of them. ``BucketAccessException``, ``TlsException`` and ``IndexNotReadyException`` are not in
 the RFC either: the RFCs prescribe the base class instead of them. Only the docstrings have the RFC's numbers, because
-the RFC forbids libraries from exposing the numbers.
+the RFC forbids libraries from exposing the numbers. A class without a number is not in the RFC.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ class PasswordAuthenticator:
             iterations make each trial faster.
 
     Raises:
-        InvalidArgumentException: the user name is empty, user name or password cannot be sent, a mechanism is not
-            implemented, or the number of iterations is out of range.
+        InvalidArgumentException: the user name is empty, user name or password cannot be sent, the mechanisms are
+            not a tuple of one or more of ``SASL_MECHANISMS``, or the number of iterations is out of range.
     """
 
     username: str

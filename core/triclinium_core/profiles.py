@@ -41,7 +41,8 @@ def apply_profile(options: Options, name: str) -> Options:
 
     Args:
         options: ``TimeoutOptions``, or ``ClientOptions`` whose timeouts the profile replaces.
-        name: ``wan_development``: 20 s to connect and for key-value operations, 120 s for requests to other services.
+        name: ``wan_development``: 20 s to connect and for key-value operations other than scans, 120 s for requests to
+            other services.
 
     Raises:
         InvalidArgumentException: no profile has this name, or ``options`` is neither ``TimeoutOptions`` nor

@@ -191,7 +191,7 @@ def _retries(span: ReadableSpan) -> Iterator[Retry]:
 
 
 def main() -> None:
-    """Record a write, and draw it for both themes."""
+    """Record several writes, and draw the shortest for both themes."""
     spans = min((record() for _ in range(RECORDINGS)), key=_length)
     PICTURE.parent.mkdir(exist_ok=True)
     for suffix, theme in THEMES.items():

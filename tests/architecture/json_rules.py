@@ -17,7 +17,7 @@ MODULES = frozenset({"json", "msgspec", "msgspec.json"})
 
 
 def unchecked_decoding(sources: Sequence[SourceFile], excused: Collection[tuple[str, str]]) -> list[str]:
-    """Find calls that decode JSON whose nesting was not checked, and excuses that no function needs.
+    """Find JSON decoding without a check of the nesting, imports that could hide it, and excuses without a use.
 
     Args:
         sources: modules to examine.

@@ -224,7 +224,7 @@ COUCHBASE_WORDS: Sequence[str] = (
     "sdk-rfc",
     "vbucket",
 )
-"""Words that must not appear in a neutral folder, in any spelling."""
+"""Words that must not appear in a neutral folder, in upper or lower case."""
 
 NO_CLIENT: Sequence[str] = (
     "triclinium_core.adapters",

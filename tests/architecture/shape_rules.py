@@ -57,7 +57,7 @@ def missing_docstrings(sources: Sequence[SourceFile]) -> list[str]:
 
 
 def _public_definitions(parent: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple[str, Definition]]:
-    """Yield the definitions that a caller can use. Leave out overloads, setters, and definitions inside functions."""
+    """Yield definitions that a caller can use. Leave out overloads, setters, deleters and definitions in functions."""
     for node in statements(parent.body):
         if not isinstance(node, Definition) or node.name.startswith("_"):
             continue
@@ -70,7 +70,7 @@ def _public_definitions(parent: ast.Module | ast.ClassDef, prefix: str = "") -> 
 
 
 def untrue_exports(sources: Sequence[SourceFile]) -> list[str]:
-    """Find an ``__all__`` that is unsorted, has duplicates or undefined names, or leaves out a public name.
+    """Find an ``__all__`` that is unsorted, has duplicates or undefined names, or leaves out a public definition.
 
     A package that re-exports names must have one.
     """
@@ -99,7 +99,7 @@ def export_order(name: str) -> tuple[int, list[tuple[int, int, str]]]:
 
 
 def _bindings(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Return all names that the module binds, and the public functions and classes that it defines."""
+    """Return the names that the module defines, imports or assigns, and its public functions and classes."""
     defined: set[str] = set()
     own: set[str] = set()
     for node in statements(tree.body):
@@ -195,7 +195,7 @@ def long_test_names(sources: Sequence[SourceFile], words_max: int) -> list[str]:
 
 
 def words_in(sources: Sequence[SourceFile], words: Sequence[str]) -> list[str]:
-    """Find lines that have one of ``words``, or its plural in s, as a word or as part of a name, in any case."""
+    """Find lines that have one of ``words``, or its plural in s, with no letter beside it, in any case."""
     pattern = re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, words))})s?(?![a-z])", re.IGNORECASE)
     return [
         f"{source.path}:{number}: has {found[0]!r}"

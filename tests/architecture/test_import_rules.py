@@ -30,7 +30,7 @@ def tree(**texts: str) -> list[SourceFile]:
     ],
 )
 def test_refused_imports(line: int, text: str) -> None:
-    """A refused module is found in every form of import and at every depth."""
+    """A refused module is found in each form of import, also inside functions, conditions and try blocks."""
     findings = import_rules.refused_imports(tree(a=text), CLOCK)
 
     assert 1 == len(findings)
@@ -39,7 +39,7 @@ def test_refused_imports(line: int, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["import timeit", "from house.time import x", "from house import time", "time = 3"])
 def test_refused_imports_ignores_other_modules(text: str) -> None:
-    """The rule refuses the standard module, and no module of another package with its name."""
+    """Modules with a longer name or of another package, and variables with the same name, are not refused."""
     assert [] == import_rules.refused_imports(tree(a=text), CLOCK)
 
 

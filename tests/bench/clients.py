@@ -50,7 +50,7 @@ OpenBlocking = Callable[[Job], AbstractContextManager[Callable[[str], object]]]
 
 @asynccontextmanager
 async def triclinium(job: Job, **arguments: Unpack[ClusterArguments]) -> AsyncIterator[Operate]:
-    """Yield operations of triclinium on plain bytes, because not every other client encodes JSON."""
+    """Yield an operation of triclinium on plain bytes, because not every other client encodes JSON."""
     as_bytes, server, value = RawBinaryTranscoder(), job.server, job.value
     authenticator = PasswordAuthenticator(server.username, server.password) if server.bucket else None
     async with open_cluster(server.connection_string, authenticator, **arguments) as cluster:

@@ -144,7 +144,7 @@ def said(job: Job, found: int, watch: Stopwatch, before: float | None) -> Mappin
 
 
 def memory_now() -> float | None:
-    """Return the memory of the process, and reset its peak; None if the system is not Linux."""
+    """Return the memory of the process, and reset its peak; None if the system cannot reset it."""
     try:
         # Reset the peak of the resident set to its current size by writing 5 (Linux, proc(5)).
         RESET_PEAK.write_text("5", encoding="ascii")

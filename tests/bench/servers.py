@@ -1,6 +1,6 @@
 """Servers that run on loopback for the duration of a block.
 
-The block of an external server yields None if that server is not installed.
+The block of an external server yields None if that server, or one that it needs, is not installed.
 """
 
 from __future__ import annotations

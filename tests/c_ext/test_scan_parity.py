@@ -39,7 +39,7 @@ def in_python(wire: bytes, start: int, end: int) -> ScanEnd:
 
 @pytest.mark.parametrize("case", frame_cases.FRAME_CASES, ids=frame_cases.case_name)
 def test_every_cut_gives_the_complete_frames(case: frame_cases.FrameCase) -> None:
-    """If two frames are cut anywhere, the scanner finds the complete frames, at any position in the buffer."""
+    """If two frames are cut anywhere, the scanner finds the complete ones, also behind other bytes in the buffer."""
     size = len(case.wire)
     wire = case.wire * 2
 
@@ -77,7 +77,7 @@ def test_all_first_bytes_agree(first: int) -> None:
 @rows("count", [1, 255, 256, 257, 511, 512, 513])
 @rows("tail", [b"", NOOP[:5], b"HTTP"])
 def test_more_frames_than_one_call(count: int, tail: bytes) -> None:
-    """The scanner returns all frames, even more than one call into C decodes, whatever bytes follow them."""
+    """The scanner returns all frames, even more than one C call decodes, also before a partial or invalid frame."""
     wire = b"".join(encode_response(0x00, opaque=opaque, value=b"value") for opaque in range(count)) + tail
     fields = in_c(wire, 0, len(wire))
 

@@ -64,7 +64,7 @@ def test_string_options_and_variables_share_names() -> None:
 
 
 def test_nothing_but_the_address() -> None:
-    """If only the connection string is set, all other options stay unchanged."""
+    """If only the connection string is set, the authenticator and the timeouts stay unchanged."""
     options = read()
 
     assert (STRING, GIVEN.authenticator, GIVEN.timeouts) == (

@@ -97,7 +97,7 @@ WITHOUT_A_NUMBER = {
     "LinkExistsException",
     "InternalError",
 } | NARROWER
-"""Classes without a number: the base of key-value errors, a newer status, a name of RFC 0054, and defects."""
+"""Classes without a number: the base of key-value errors, a newer status, a name of RFC 0054, defects, and NARROWER."""
 
 CLASSES: dict[str, type[errors.CouchbaseException]] = {
     name: thing

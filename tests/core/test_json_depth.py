@@ -139,7 +139,7 @@ def depth_of(text: str) -> int:
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """Draw text that a decoder may read up to its end: brackets, of which too few close, and strings of any content."""
+    """Draw text that a decoder may read up to its end: brackets, of which not all may close, and any strings."""
     text, open_ = "", 0
     strings = st.lists(st.sampled_from(["[", "]", "{", "}", r"\\", r"\"", r"\n", "x", "é"]), max_size=6).map("".join)
     for opens, string in draw(st.lists(st.tuples(st.booleans(), strings | st.none()), max_size=30)):
@@ -155,7 +155,7 @@ def texts(draw: st.DrawFn) -> str:
 
 @given(texts())
 def test_agreement_with_a_slow_counter(text: str) -> None:
-    """With blocks of one bracket, a text is refused if and only if a count of its characters exceeds the limit."""
+    """With blocks of one bracket, a text over twice the limit is refused exactly if a slow count finds too many levels."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_depth, "IS_GUARDED", False)
         patch.setattr(json_depth, "LEVELS_MAX", 4)

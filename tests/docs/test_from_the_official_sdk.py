@@ -1,4 +1,4 @@
-"""The page for users of the official client covers all of it."""
+"""The page for users of the official client covers its methods, specifications, exceptions and options."""
 
 from __future__ import annotations
 

@@ -169,6 +169,7 @@ def look_up(code: str, section: str) -> None:
         LookupError: there is no such name or attribute.
         TypeError: what is called is no function or class, or does not take these arguments.
         InvalidArgumentException: there is no such scheme or option of a connection string.
+        AssertionError: no call has such an option, or the option of a connection string has another value.
     """
     owners = OWNERS.get(section, ())
     if code in TERMS:

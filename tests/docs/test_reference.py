@@ -133,7 +133,7 @@ def test_python_default_docstrings_are_hidden(reference: str) -> None:
 
 
 def object_of(entry: str) -> object:
-    """Return the object of an entry; None for an attribute that only instances have."""
+    """Return the object of an entry; None for an attribute that is missing or that only instances have."""
     name, *parts = entry.split(".")
     found: object = import_module(name)
     for part in parts:

@@ -34,7 +34,7 @@ def ranking(query: str, *found: tuple[str, str, int, str]) -> list[str]:
 
 
 def test_guides_come_first() -> None:
-    """Search results have this order, for any scores of Sphinx: guides, the reference, the internals, and the map."""
+    """Search results have this order, even against Sphinx's scores: guides, reference, internals, and the map."""
     pages = [
         ("rfc_map", "RFC map", 100, "title"),
         ("internals/architecture", "Architecture", 90, "title"),

@@ -159,7 +159,7 @@ def opening(peer: socket.socket) -> ScriptedClusterMachine:
 
 
 def test_an_interrupted_write_is_not_repeated(peer: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Control-C after a write and before its record ends the client: no byte is written twice."""
+    """Control-C after a write and before its record ends the client, and the operation fails with ClosedError."""
     machine = opening(peer)
     with SelectorsClient(machine) as client:
         accepted, _ = peer.accept()

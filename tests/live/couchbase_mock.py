@@ -199,7 +199,7 @@ class CouchbaseMock:
         self.do("HICCUP", msecs=milliseconds, offset=1 if milliseconds else 0)
 
     def truncate(self, limit: int) -> None:
-        """Drop responses of fewer than ``limit`` bytes. With a limit of 0, hold back all responses."""
+        """Drop responses of fewer than ``limit`` bytes, and hold back all others until the limit is 0."""
         self.do("TRUNCATE", limit=limit)
 
     def fail_over(self, node: int) -> None:

@@ -26,7 +26,7 @@ def authenticator(who: Sequence[str]) -> Any:
 
 
 def main(connection_string: str, trust_store: str, bucket: str, who: str) -> None:
-    """Connect, report that, and answer commands until the input ends."""
+    """Connect and report the result; if connected, answer commands until the input ends."""
     try:
         options = ClusterOptions(authenticator(json.loads(who)), trust_store_path=trust_store)
         cluster = Cluster.connect(connection_string, options)

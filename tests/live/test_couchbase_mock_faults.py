@@ -217,7 +217,7 @@ async def test_an_error_has_the_servers_text(couchbase_mock: CouchbaseMock, stor
 async def test_moved_vbuckets_are_always_tried_again(
     couchbase_mock: CouchbaseMock, cluster: Cluster, store: Collection, key: str
 ) -> None:
-    """The client retries an operation after each NOT_MY_VBUCKET response, under any strategy."""
+    """The client retries an operation after each NOT_MY_VBUCKET response, even under a strategy that never retries."""
     couchbase_mock.fail(couchbase.Status.NOT_MY_VBUCKET, opcode=Opcode.SET, count=4)
     await store.upsert(key, 1, retry_strategy=NeverRetry())
 

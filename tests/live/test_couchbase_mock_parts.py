@@ -158,7 +158,7 @@ async def test_the_client_follows_explain(
 
 
 async def test_replicas_are_read(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
-    """All copies are read, one from each node, and ``get_any_replica`` returns the first."""
+    """All three copies are read, no replica from the active node, and ``get_any_replica`` returns a copy."""
     await store.upsert(key, ADA)
     couchbase_mock.log_commands()
     async with store.get_all_replicas(key) as found:

@@ -51,7 +51,7 @@ def test_queries(client: LineProcess) -> None:
 
 
 def test_create_use_and_drop_a_bucket(client: LineProcess) -> None:
-    """Documents can be written immediately in a new collection, and are not found in a dropped one."""
+    """Documents can be written immediately in a new collection; creating it twice or dropping a bucket twice raises."""
     created = [client.ask(do=what, **HOTEL) for what in ("create_bucket", "create_scope", "create_collection")]
     again = [client.ask(do=what, **HOTEL) for what in ("create_bucket", "create_scope", "create_collection")]
     listed = client.ask(do="list", **HOTEL)

@@ -63,7 +63,7 @@ def test_lookups(official: LineProcess, key: str) -> None:
 
 
 def test_a_missing_document(official: LineProcess, key: str) -> None:
-    """By default, lookups and changes of a missing document raise an exception, and do not create the document."""
+    """By default, lookups and changes of a missing document raise an exception."""
     ask = partial(official.ask, key=key)
 
     assert NOT_FOUND == ask(do="lookup_in", specs=[spec("get", "a")])
@@ -125,7 +125,7 @@ def test_a_failed_change_changes_nothing(official: LineProcess, key: str, name: 
 
 
 def test_store_semantics(official: LineProcess, key: str) -> None:
-    """Depending on the store semantics, the client requires the document, creates it, or refuses an existing one."""
+    """Depending on the store semantics, the client creates a document, and accepts or refuses an existing one."""
     ask = partial(official.ask, key=key, do="mutate_in")
 
     assert "result" in ask(specs=[spec("upsert", "a.b", 1)], store_semantics="INSERT")

@@ -94,7 +94,7 @@ def read_mutant(path: Path) -> Mutant:
     """Return a mutant.
 
     Raises:
-        msgspec.ValidationError: its file lacks a field, or has an unknown one.
+        msgspec.ValidationError: its file does not have exactly the fields of a mutant.
     """
     return msgspec.structs.replace(msgspec.toml.decode(path.read_bytes(), type=Mutant), name=path.stem)
 

@@ -150,7 +150,7 @@ class Checker:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether the client can serve: every connection is ready, and no failure is unknown to the client."""
+        """Whether the client can serve: every connection is ready, no breaker is open, and each failure is known."""
         connections = self.statistics().connections
         return (
             all(connection.state == "READY" for connection in connections)

@@ -18,7 +18,7 @@ Spread = Callable[[Callable[[int], Sequence[str]], Iterable[int]], Iterable[Sequ
 
 
 def recorded(seed: int, play: Callable[[int], SeedResult] = play) -> list[str]:
-    """Return the lines of one history: ``seed N``, then one line for each event, and one for each of its actions.
+    """Return the lines of one history: ``seed N``, one line for each event and each of its actions, and the end.
 
     The line of an event begins with the instant and the number of the client. The line of an action begins with a tab.
     """

@@ -92,7 +92,7 @@ def changes(fake: FakeCluster) -> int:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_cancelled_at_every_moment(name: str, record_property: Record) -> None:
-    """A cancelled call completes or is cancelled; an applied change is ambiguous, and applied at most once."""
+    """A cancelled call completes or is cancelled, and applies no more changes than one that is not cancelled."""
     runs = at_every_moment(partial(live, CALLS[name]))
     record_property("cancelled", ("services", name, runs.moments, runs.checkpoints))
     undisturbed, first = runs.undisturbed, runs.cancelled[0]

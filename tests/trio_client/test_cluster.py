@@ -81,7 +81,7 @@ async def test_closing_is_protected_from_keyboard_interrupt() -> None:
 
 
 async def test_a_noop_needs_no_bucket() -> None:
-    """A NOOP is sent over the connection of a bucket, or over the one without a bucket."""
+    """A NOOP is submitted for a bucket, or without a bucket."""
     machine = ScriptedClusterMachine(doubles.settle)
     async with doubles.open_scripted(machine) as cluster:
         await cluster._noop()
@@ -172,7 +172,7 @@ def test_a_wrong_argument_is_refused_immediately(parameter: str, arguments: dict
 
 
 def test_random_numbers_come_from_the_given_generator() -> None:
-    """The client draws all random numbers from the given generator, so that a seed makes it deterministic."""
+    """The client draws random numbers from the given generator, so that a seed repeats them."""
     drawn: list[float] = []
 
     class Counting(random.Random):

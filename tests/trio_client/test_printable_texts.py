@@ -41,7 +41,7 @@ def faults_of(error: BaseException) -> list[str]:
 
 
 def calls_of(owner: object) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield calls of each public method with hostile required arguments, and with each option hostile in turn."""
+    """Yield calls of public methods with hostile required arguments, and with each option hostile in turn."""
     for name, method in inspect.getmembers(owner, inspect.isroutine):
         if name.startswith("_") or name == "set_authenticator":
             continue

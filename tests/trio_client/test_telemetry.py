@@ -322,7 +322,7 @@ async def test_labels_of_the_cluster(
 
 
 async def test_addresses_of_an_alternate_network(autojump_clock: MockClock) -> None:
-    """RFC 0067: server attributes have the node's own address, and peer attributes the address of the connection."""
+    """RFC 0067: server attributes have the node's own address, even in an alternate network."""
     tracer = RecordingTracer()
     options = replace(OPTIONS, alternate_addresses={"external": ("ext.example", 31210)})
     async with (

@@ -16,7 +16,7 @@ def description_of(wheel: Path) -> str:
     """Return the description in the metadata of a wheel.
 
     Raises:
-        KeyError: the wheel has no METADATA.
+        KeyError: the wheel does not have exactly one METADATA.
     """
     with zipfile.ZipFile(wheel) as archive:
         found = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
@@ -27,7 +27,7 @@ def description_of(wheel: Path) -> str:
 
 
 def faults_of(description: str) -> list[str]:
-    """Return what a reader without the repository cannot follow: relative links, and placeholders of its address."""
+    """Return faults for readers without the repository: relative links, placeholders of its address, and no text."""
     targets = [next(filter(None, match.groups()), "") for match in LINK.finditer(description)]
     return [
         *(f"relative link {target!r}" for target in targets if not target.startswith(("https://", "#"))),

@@ -19,9 +19,8 @@ def open_cluster_from_environment(
 ) -> AbstractAsyncContextManager[Cluster]:
     """Open the cluster that variables such as ``TRICLINIUM_CONNECTION_STRING`` name, like ``open_cluster``.
 
-    Only this function reads variables: ``open_cluster`` uses only its arguments. Variables override the
-    arguments: first ``TRICLINIUM_PROFILE``, then all other variables. The options of the connection string override
-    both.
+    ``open_cluster`` reads no such variables. Variables override the arguments: first ``TRICLINIUM_PROFILE``, then all
+    other variables. The options of the connection string override both.
 
     Args:
         environ: ``os.environ``, or any mapping; variables that do not begin with ``TRICLINIUM_`` are ignored.

@@ -59,7 +59,7 @@ def open_cluster(
     """Open a cluster for the block; leaving the block closes all its connections immediately.
 
     If an asynchronous strategy is recording a success at that moment, leaving waits until it has finished, as long as
-    the scopes around the block permit. If the block raises, leaving does not wait.
+    the scopes around the block permit. If the block raises, leaving does not wait for it.
 
     Entering does not wait for a connection. The first operation reports connection problems. An exception that the
     block raises is not wrapped or copied.

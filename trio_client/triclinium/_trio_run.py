@@ -36,5 +36,5 @@ class TrioRun:
         if here is not self._token:
             raise RuntimeError(
                 "the cluster was opened in another trio.run; open one in each run, or make the call in that run "
-                "with trio.from_thread.run"
+                "with trio.from_thread"
             )

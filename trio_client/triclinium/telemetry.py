@@ -1,4 +1,4 @@
-"""Interfaces for tracers and meters, and the default tracer and meter, which write to the log."""
+"""Interfaces for tracers and meters, and the default reporters, which write to the log."""
 
 from __future__ import annotations
 

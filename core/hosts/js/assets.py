@@ -2,7 +2,7 @@
 
 Usage: ``uv run python core/hosts/js/assets.py FOLDER [PACKAGE ...]``. Needs npm and uv, which download what their caches
 lack. Does nothing if the folder is up to date. Exit statuses: 0 if the folder is complete, 1 if a tool fails or is
-missing, or the folder has other contents or cannot be written, 2 for wrong arguments.
+missing, or the folder cannot be written or has contents, but no ``assets.json``, 2 for wrong arguments.
 
 Layout of the folder:
 
@@ -54,7 +54,7 @@ def collect(folder: Path, packages: Sequence[str] = ()) -> None:
     """Collect the assets in ``folder``, unless they are up to date.
 
     Raises:
-        OSError: a tool is missing, or ``folder`` cannot be written or has other contents, which would be lost.
+        OSError: a tool is missing, or ``folder`` cannot be written or has contents, but no ``assets.json``.
         subprocess.CalledProcessError: a tool failed; its messages are on standard error.
     """
     digest = digest_of_inputs(packages)
@@ -127,7 +127,7 @@ def pinned_versions() -> list[str]:
 
 
 def digest_of_inputs(packages: Sequence[str]) -> str:
-    """Return a digest of everything that determines the assets."""
+    """Return a digest of the packages and of the files in ``inputs``."""
     digest = hashlib.sha256(repr(packages).encode())
     for path in inputs():
         contents = path.read_bytes()

@@ -61,7 +61,7 @@ CONVERSIONS: Mapping[str, Callable[[Any], object]] = {
 
 
 def converted(name: str, value: Any) -> Any:
-    """Return the value of an option, or raise CouchbaseException."""
+    """Return the value of an option. An exception of any type may mean that it is invalid."""
     if name not in CHOICES:
         return CONVERSIONS[name](value) if name in CONVERSIONS else value
     if isinstance(value, str) and value in CHOICES[name]:

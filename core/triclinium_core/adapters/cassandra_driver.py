@@ -121,7 +121,7 @@ class DriverRetryPolicy(_DriverBase):
         data_retrieved: bool,
         retry_num: int,
     ) -> DriverAnswer:
-        """Return the decision of the policy's ``on_read_timeout``, for any statement."""
+        """Return the decision of the policy's ``on_read_timeout``, for any statement; RETHROW for invalid arguments."""
         failure = _understood(
             lambda: errors.ReadTimeout(
                 consistency=LEVELS[consistency],
@@ -141,7 +141,10 @@ class DriverRetryPolicy(_DriverBase):
         received_responses: int,
         retry_num: int,
     ) -> DriverAnswer:
-        """Return the decision of the policy's ``on_write_timeout``, or RETHROW if the statement is not idempotent."""
+        """Return the decision of the policy's ``on_write_timeout``.
+
+        Return RETHROW if the statement is not idempotent, or if an argument is invalid.
+        """
         failure = _understood(
             lambda: errors.WriteTimeout(
                 consistency=LEVELS[consistency],
@@ -155,7 +158,7 @@ class DriverRetryPolicy(_DriverBase):
     def on_unavailable(
         self, query: object, consistency: int, required_replicas: int, alive_replicas: int, retry_num: int
     ) -> DriverAnswer:
-        """Return the decision of the policy's ``on_unavailable``, for any statement."""
+        """Return the decision of the policy's ``on_unavailable``, for any statement; RETHROW for invalid arguments."""
         failure = _understood(
             lambda: errors.Unavailable(
                 consistency=LEVELS[consistency], required=required_replicas, alive=alive_replicas

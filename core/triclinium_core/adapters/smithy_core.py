@@ -104,7 +104,7 @@ class SmithyCoreRetryStrategy:
             raise RetryError(str(refusal), retry_after=refusal.retry_after) from error
 
     async def record_success(self, *, token: RetryToken) -> None:
-        """Pass the token of a successful attempt to the strategy."""
+        """Pass the token of a successful attempt to the strategy, if the strategy issued it."""
         if not isinstance(token, _SingleAttempt):
             self._strategy.record_success(token=token)
 

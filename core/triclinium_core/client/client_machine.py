@@ -234,11 +234,11 @@ class ClientMachine:
         self._connections.authentication.check(authenticator)
 
     def vbucket_count(self, bucket: str | None) -> int:
-        """Return the number of vbuckets of a bucket; 0 before its first map."""
+        """Return the number of vbuckets of a bucket; 0 if it is unknown."""
         return self._configs.vbucket_count(bucket)
 
     def replica_count(self, bucket: str | None) -> int | None:
-        """Return the number of replicas of each document of a bucket; None before its first map.
+        """Return the number of replicas of each document of a bucket; None if it is unknown.
 
         A document may have fewer replicas if there are too few nodes, or after a failover.
         """

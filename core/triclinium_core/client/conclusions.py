@@ -63,7 +63,7 @@ class Conclusions:
             self._operations.connection_lost(token, connection, loss.detail, now)
 
     def _on_ready(self, connection: Connection, losses: int, now: float) -> None:
-        """Start using a connection that has become ready. Close it if its config is unusable or its bucket has none.
+        """Start using a connection that has become ready. Close it if its config, or the lack of one, prevents that.
 
         Args:
             losses: number of streams that were lost, or could not be opened, since the connection was last ready.

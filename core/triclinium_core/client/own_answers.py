@@ -1,6 +1,6 @@
 """Key-value responses that belong to no open operation.
 
-Either the client itself sent the request, or the caller has abandoned the operation.
+Either the client itself sent the request, or the operation has ended.
 """
 
 from __future__ import annotations

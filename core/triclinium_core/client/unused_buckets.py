@@ -14,9 +14,9 @@ class UnusedBuckets:
     """Rule by which the client forgets an unused bucket.
 
     The client forgets a bucket with its config, topology, collection ids and terminal states if at least one node has
-    refused the bucket (SELECT_BUCKET with status 0x24 or 0x01), all connections of the bucket are lost, and their
-    backoff is over. So the client does not forget a bucket because of an outage alone, and does not keep a bucket
-    because of a dead node.
+    refused the bucket (SELECT_BUCKET with status 0x24 or 0x01), all connections of the bucket are lost, and the backoff
+    is over for those that it reopens only on demand. So the client does not forget a bucket because of an outage alone,
+    and does not keep a bucket because of a dead node.
 
     The client keeps a bucket that an operation, a request, a ping or a wait uses. It keeps a bucket whose topology a
     subscriber may have received (decision D22), and the only bucket with a topology. The next use of a forgotten bucket

@@ -51,7 +51,7 @@ class RecordedCall(msgspec.Struct):
     idempotent: bool
     place: Keyspace | Place
     key: str
-    """Key of the document; empty without one, or without pseudonyms."""
+    """Key of the document; empty without one. Without pseudonyms, ``add`` drops the key."""
     strategy: object
     """Strategy that decides about retries; a token strategy, not the permit that it issued."""
     submitted_at: float

@@ -1,7 +1,8 @@
 """Lines of an event tape.
 
-A tape has one JSON object per line: a ``Header``, then one line for each call of the machine that can change it. Fields
-with their default value are omitted. Times are monotonic seconds. ``values`` defines the form of events and answers.
+A tape has one JSON object per line: a ``Header``, then one ``Line`` for each call that can change the machine or a
+permit, and for the end of a recording before the client. Fields with their default value are omitted. Times are
+monotonic seconds. ``values`` defines the form of events and answers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Client machine that records each call on an event tape."""
+"""Client machine that records each call that can change it on an event tape."""
 
 from __future__ import annotations
 

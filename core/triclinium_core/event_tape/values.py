@@ -1,12 +1,13 @@
 """Codec of the values on an event tape: JSON that can express every event, and nothing but the core's own classes.
 
-None, booleans, strings, finite floats and integers of 64 bits are themselves, and an array is a tuple. Any other value
-is an object. Its first key is a tag from ``_TAGS``, or ``$`` with the name of a class in ``CLASSES`` or ``STRATEGIES``,
-followed by the fields of the instance. Default values of structs are omitted, because they mean absence; those of
-settings are written, because a later version may have other defaults. An object of the user is a placeholder with the
-name of its class.
+None, booleans, strings without surrogates, finite floats and integers of 64 bits are themselves, and an array is a
+tuple. Any other value is an object. Its first key is a tag from ``_TAGS``, or ``$`` with the name of a class in
+``CLASSES`` or ``STRATEGIES``, followed by the fields of the instance. Default values of structs are omitted, because
+they mean absence; those of settings are written, because a later version may have other defaults. An object of the user
+is a placeholder with the name of its class, unless JSON can express the object.
 
-The decoder creates instances only of known classes and of new exception classes, and never imports a name from a tape.
+The decoder creates instances only of known classes, of new exception classes and, by ``resolve``, of stand-ins, and
+never imports a name from a tape.
 """
 
 from __future__ import annotations

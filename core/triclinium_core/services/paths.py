@@ -40,7 +40,7 @@ def check_segment(value: object, parameter: str, *, printable: bool = True) -> s
         printable: whether the name must be printable and short, like names of a cluster's resources.
 
     Raises:
-        InvalidArgumentException: the name is not a string, is empty, ``.`` or ``..``, too long, or not printable.
+        InvalidArgumentException: the name is not text, is empty, ``.`` or ``..``, or breaks the rule of ``printable``.
     """
     name = check_text(value, parameter)
     if name in DOT_SEGMENTS:

@@ -43,7 +43,7 @@ JSON_OBJECT = dict[str, object]
 """Type of members that become Python objects with all their parts. ``decoded`` first checks that they are decodable."""
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-"""Exceptions of the decoder for JSON that is invalid, nested too deeply, or of another type."""
+"""Exceptions of the decoder for JSON that is invalid, nested too deeply, too large, or of another type."""
 
 
 def decoded(raw: msgspec.Raw | None, kind: type[T]) -> T | None:
@@ -74,7 +74,7 @@ class Members(NamedTuple):
     raw: dict[str, msgspec.Raw]
 
     def get(self, name: str, kind: type[T]) -> T | None:
-        """Return a member as ``kind``; None if it is missing, null or of another type."""
+        """Return a member as ``kind``; None if it is missing or null, or as in ``decoded``."""
         return decoded(self.raw.get(name), kind)
 
     def integer(self, name: str) -> int | None:

@@ -34,7 +34,7 @@ def all_steps(steps: Steps[T]) -> T:
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
-    """HTTP request without the headers that the connection adds: host, credentials, length.
+    """HTTP request without the headers that the connection adds, such as host, credentials and length.
 
     ``repr`` does not show the body, only its size: the body may contain parameters and passwords.
     """

@@ -108,7 +108,7 @@ class OrphanReporter:
     """Settings of the log of orphans: one line of JSON for each interval with at least one orphan.
 
     An orphan is a response whose operation has ended. Unlike a timeout, it shows that the node responded, how late the
-    response was, and how long the node worked on the request.
+    response was, and, if reported, how long the node worked on the request.
 
     Raises:
         InvalidArgumentException: ``emit_interval`` is not a duration above 0 and up to ``INTERVAL_MAX``, or

@@ -1,4 +1,4 @@
-"""Public test tools for a client: an in-process node and cluster, faults as values, and property tests.
+"""Public test tools for a client, such as an in-process node and cluster, faults as values, and property tests.
 
 The property tests need Hypothesis, which the extra ``testing`` installs. Import them from their own module::
 

@@ -1,4 +1,4 @@
-"""Templates of operations of every kind that the model understands, with small, readable values."""
+"""Templates of operations on whole documents, with small, readable values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_UNDERSTOOD: tuple[type[document_operations.DocumentOperation], ...] = (
     LookupInReplica,
     MutateIn,
 )
-"""Document operations that the model does not cover, because they read old versions, or access parts of a document."""
+"""Document operations without a template, because they read old versions, or access parts of a document."""
 
 UNDERSTOOD: tuple[type[document_operations.DocumentOperation], ...] = tuple(
     kind

@@ -2,7 +2,7 @@
 
 msgspec writes ``null`` for them, so a value whose JSON does not contain ``null`` has none. Otherwise this module
 encodes the value as MessagePack, which can represent NaN and infinities and is as fast as JSON. It searches the value
-only if the bytes may contain one of them.
+unless the bytes rule them out.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ class JsonTranscoder:
         """Return ``value`` as JSON. It may be anything that msgspec encodes, including structs and dataclasses."""
         if isinstance(value, _BYTES):
             raise errors.EncodingFailureException(
-                f"JsonTranscoder cannot store {type(value).__name__}: pass transcoder=RawBinaryTranscoder(), "
-                "or RawJsonTranscoder() for JSON that is encoded already"
+                f"JsonTranscoder cannot store {type(value).__name__}: pass transcoder=RawBinaryTranscoder() for a "
+                "whole document, or RawJsonTranscoder() for JSON that is encoded already"
             )
         try:
             encoded = msgspec.json.encode(value, enc_hook=_refuse_to_encode)
@@ -113,7 +113,7 @@ class JsonTranscoder:
 class RawJsonTranscoder:
     """Transcoder for encoded JSON.
 
-    It stores ``bytes`` or ``str``, and returns ``bytes`` by default, without parsing.
+    It stores ``str`` or bytes-like values, and returns ``bytes`` by default, without parsing.
     """
 
     def encode(self, value: object, /) -> EncodedValue:

@@ -204,7 +204,7 @@ class Stream(asyncio.Protocol):
             self._client.lose(self._order.stream, *neutral.loss_of(error))
 
     def flush(self) -> None:
-        """Write at the end of this pass of the event loop, so that one write has all sends of a pass."""
+        """Write in a later pass of the event loop, so that one write has all sends of a pass."""
         self._passes = CHECKING_PASSES if self.outbox.is_checked else 0
         if not self._is_flush_due:
             self._is_flush_due = True

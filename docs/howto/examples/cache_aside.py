@@ -87,7 +87,7 @@ class Cache:
                 continue
 
     async def _load_and_store(self, key: str, claim: Cas) -> str | None:
-        """Return the value from the source, and replace the claim with it."""
+        """Return the value from the source, and replace the claim if it still exists."""
         try:
             value = await self._load(key)
         except Exception:

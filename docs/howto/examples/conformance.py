@@ -9,7 +9,7 @@ COMPONENT is retry.wasm. DECISIONS is a file with one JSON object per line, or -
 other client's answer under "expect". Fields that this answer leaves out are not compared.
 
 Exit statuses: 0 if all decisions agree; 1 if some differ; 2 if an argument or a line is invalid, after comparing the
-other lines.
+other lines, or if there is no decision.
 """
 
 import json
@@ -76,7 +76,7 @@ def comparable(value: object) -> str:
 
 
 def compare(decide: Decide, lines: Iterable[bytes]) -> Iterator[int]:
-    """Print the differences by clause, and yield the exit status that each line requires."""
+    """Print the differences by clause, and yield each exit status other than 0."""
     by_clause: dict[str, list[str]] = {}
     compared = differing = 0
     for number, line in enumerate(lines, start=1):

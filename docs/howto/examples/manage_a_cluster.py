@@ -1,4 +1,4 @@
-"""Create buckets, collections, indexes and users, and remove them."""
+"""Create a bucket, a collection, indexes, a group and a user, and remove them."""
 
 from __future__ import annotations
 

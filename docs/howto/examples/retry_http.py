@@ -23,7 +23,7 @@ class Shop:
         self.script = list(script)
 
     async def __call__(self, request: httpx.Request) -> httpx.Response:
-        """Return the next response of the script, or raise its next error."""
+        """Return the next response of the script, or raise its next error; after its end, succeed."""
         await trio.lowlevel.checkpoint()
         step = self.script.pop(0) if self.script else 200
         print(f"  {trio.current_time():7.3f} s: {request.method}, {step!r}")
@@ -61,7 +61,7 @@ async def no_time() -> None:
 
 
 async def writes() -> None:
-    """Show that the client repeats a POST only if it was not sent."""
+    """Show that the client repeats a POST without a key only if it was not sent."""
     async with client_of(Shop(503)) as client:
         print("got", (await client.post("/orders", json={"total": 42})).status_code)
     async with client_of(Shop(httpx.ConnectError("refused"), 201)) as client:

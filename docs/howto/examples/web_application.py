@@ -89,7 +89,7 @@ async def live(request: Request) -> Response:
 
 
 async def ready(request: Request) -> Response:
-    """Respond with 503 while no node can be reached. Nothing is sent to the cluster."""
+    """Respond with 503 while no connection is ready. Nothing is sent to the cluster."""
     cluster: Cluster = request.state.cluster
     state = cluster.diagnostics().state
     return JSONResponse({"cluster": state.value}, 503 if state is ClusterState.OFFLINE else 200)
@@ -99,7 +99,7 @@ async def ready(request: Request) -> Response:
 
 
 class Limited:
-    """Time limit of each request, and the response to each failure of the cluster."""
+    """Time limit of each request, and the response to each failure that ``RESPONSES`` lists."""
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
         self.app = app
@@ -159,7 +159,7 @@ class Traced:
 
 
 class State(TypedDict):
-    """Objects that every request may use, as ``request.state``."""
+    """State that every request may use, as ``request.state``."""
 
     cluster: Cluster
 

@@ -88,7 +88,7 @@ async def waits(job: Job, count: int, gets: int) -> Mapping[str, float]:
 
 
 def gets_from_nodes(count: int, at_once: int, effort: Effort) -> ReplayScript:
-    """Return the script of gets from all nodes of a cluster in turn."""
+    """Return the script of gets of documents on all nodes of a cluster."""
     rehearsal = Rehearsal(FakeNodes(FakeNodeOptions(buckets=(BUCKET,)), count))
     keyspace, keys = Keyspace(BUCKET), [f"document-{number:04}" for number in range(GETS)]
     rehearsal.do([Upsert(keyspace, key, b"{}", 0) for key in keys], len(keys))

@@ -1,6 +1,6 @@
 """Scripted nodes for ``cassandra-driver``, which speak the part of CQL v4 that the tests need, on loopback.
 
-A script responds to the statements. To queries of the system tables, each node responds with a list of all nodes.
+A script responds to the statements. To queries of the system tables, each node describes itself or all others.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def test_verdicts(verdict: verdicts.RetryVerdict, answer: adapter.DriverAnswer) 
 def test_figures_reach_the_policy(
     method: str, statement: object, figures: dict[str, Any], ours: dict[str, Any]
 ) -> None:
-    """For reads and unavailable replicas, with any statement, the policy gets the figures in our names and types."""
+    """The policy gets the figures of reads, idempotent writes and unavailable replicas in our names and types."""
     policy = Always(verdicts.RETHROW)
     getattr(DriverRetryPolicy(policy), method)(statement, retry_num=3, **figures)
 

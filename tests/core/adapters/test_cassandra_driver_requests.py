@@ -275,7 +275,7 @@ def test_driver_counts_a_bootstrapping_node(nodes: CqlCluster) -> None:
 
 @pytest.mark.parametrize("error", [errors.CdcWriteFailure("full"), errors.FunctionFailure("throws")])
 def test_driver_raises_without_the_policy(nodes: CqlCluster, error: errors.CoordinatorError) -> None:
-    """The driver raises errors for which it has no callback without consulting the policy."""
+    """The driver neither retries nor consults the policy for errors for which it has no callback."""
     policy = Always(RETRY_NEXT)
 
     assert [(0, QUORUM)] == play_in_driver(nodes, [[error]], policy).asked

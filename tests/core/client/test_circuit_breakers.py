@@ -72,7 +72,7 @@ def test_circuit_breaker_counts_overdue_responses(failures: int, time: neutral.T
 
 
 def test_circuit_breaker_can_be_switched_off() -> None:
-    """If the circuit breaker is disabled, it counts no failures."""
+    """A disabled circuit breaker does not open after timeouts."""
     options = simulated.client_options(circuit_breaker=CircuitBreakerOptions(enabled=False, volume_threshold=1))
     simulation = simulated.ready(options=options)
     simulation.node.faults.always(Opcode.GET, faults.drop_response())

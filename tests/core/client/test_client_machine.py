@@ -62,7 +62,7 @@ def test_wakeup() -> None:
     ],
 )
 def test_sends_are_the_last_actions(rest: bytes, orders: list[type[couchbase.Action]]) -> None:
-    """The actions complete operations before they send bytes, and send nothing on a stream that closes."""
+    """The actions complete operations before they send bytes or close the stream."""
     simulation = simulated.ready()
     first, _ = simulation.submit_in_flight(simulated.get("a"))
     request = simulation.requests[TWO][-1]
@@ -233,7 +233,7 @@ def test_local_addresses_in_errors() -> None:
 
 
 def test_0x81_to_hello_fails_at_once() -> None:
-    """If the node responds to HELLO with status 0x81, all operations fail immediately under any strategy."""
+    """If the node responds to HELLO with status 0x81, all operations fail immediately even under best effort."""
     simulation = simulated.Recorded()
     simulation.node.faults.always(Opcode.HELLO, faults.status(Status.UNKNOWN_COMMAND))
     tokens = [

@@ -59,7 +59,7 @@ def test_accepted_credentials_clear_the_state() -> None:
 
 @pytest.mark.parametrize("other", [Status.TEMPORARY_FAILURE, Status.NOT_SUPPORTED])
 def test_other_failures_of_sasl_are_not_terminal(other: Status) -> None:
-    """After any other SASL failure, operations are retried until their deadline (decision C6)."""
+    """After SASL failures of other kinds, operations are retried until their deadline (decision C6)."""
     simulation = simulated.Recorded()
     simulation.node.faults.always(Opcode.SASL_STEP, faults.status(other))
     error = simulation.failure(errors.UnambiguousTimeoutException, simulated.get())

@@ -84,7 +84,7 @@ def test_each_ending_is_recorded_once() -> None:
 
 
 def test_connections_and_breakers_are_recorded() -> None:
-    """A connection's opening, bootstrap and loss, and each state of its breaker, are facts in their order."""
+    """A connection's opening, bootstrap and loss are facts, and so is each state of its breaker."""
     clients = Recorded(DecisionRecorder(10_000))
     simulation = Simulation(FakeNode(node_options()), make_machine=clients.make_machine)
     simulation.run(0.1)

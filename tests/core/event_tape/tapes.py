@@ -19,13 +19,13 @@ PLANTED = "planted-in-a-document"
 
 
 class Fickle:
-    """Strategy of a user: it draws from the random source of the request, and refuses every third question."""
+    """Strategy of a user: it draws from the random source of the request, raises, and refuses, in turns."""
 
     def __init__(self) -> None:
         self.asked: list[RetryRequest] = []
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return a random delay, no retry, or an exception, in turns."""
+        """Return a random delay, raise an exception, or return no retry, in turns."""
         self.asked.append(request)
         match len(self.asked) % 3:
             case 0:
@@ -41,7 +41,7 @@ def growing(retry_attempts: int, rng: Random, /) -> float:
 
 
 def small_tape(strategy: AnyRetryStrategy | None = None) -> Sequence[bytes]:
-    """Return the lines of a short client: writes, reads, a query, retries with user code, and a lost stream."""
+    """Return the lines of a short client: writes, reads, a query, user code, a lost stream, and an abandoned read."""
     tapes = Tapes()
     nodes = FakeNodes()
     nodes.script.answer("SELECT 1", FakeAnswer(rows=[{"value": PLANTED}, 2]))

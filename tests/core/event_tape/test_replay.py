@@ -52,7 +52,7 @@ def _permit_lines(tape: Sequence[bytes]) -> int:
 
 
 def test_user_code_is_answered_from_the_tape() -> None:
-    """A strategy and a backoff of the user see what they see without a tape, and are not called in the replay."""
+    """A user's strategy sees itself in each request, the tape has its answers, and the replay does not call it."""
     strategy = Fickle()
     tape = small_tape(strategy)
     asked = len(strategy.asked)

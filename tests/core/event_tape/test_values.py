@@ -171,7 +171,7 @@ def test_every_class_of_the_contract_returns(kind: Any) -> None:
 
 
 def test_fields_have_allowed_classes() -> None:
-    """Every class of the core in a type of a field is in the allow-list, so that no event becomes a placeholder."""
+    """Each concrete class of the core in a type of a field is in the allow-list, so that no event has a placeholder."""
     seen, waiting = set[Any](), [*CONTRACT, ClientOptions, *_subclasses(queries.SearchQuery)]
     while waiting:
         kind = waiting.pop()

@@ -28,7 +28,7 @@ BUSY = RetryReason.KV_TEMPORARY_FAILURE
 
 
 class Books:
-    """Client and node of a test. Each method performs an action of one of the two, and the ledger records it."""
+    """Client and node of a test. Most methods perform an action of one of the two, which the ledger records."""
 
     def __init__(self) -> None:
         self.ledger = Ledger(COLLECTION_IDS)

@@ -43,8 +43,8 @@ class CallTrace:
     """Functions that are entered while a block is ``watched``.
 
     Args:
-        only_entries: whether to leave out a function that is called from its own file, is called from the same place
-        for the second time, or is in one of the ``HELPERS``.
+        only_entries: whether to leave out a function that is nested, is called from its own file, is called from the
+        same place for the second time, or is in one of the ``HELPERS``.
     """
 
     def __init__(self, *, only_entries: bool = False) -> None:
@@ -55,7 +55,7 @@ class CallTrace:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Record the functions of triclinium that any task enters in the block."""
+        """Record the functions of triclinium that any task enters in the block, except those of ``LEFT_OUT``."""
         sys.setprofile(self._note)
         try:
             yield

@@ -47,7 +47,7 @@ def layers_picture() -> str:
 
 
 def allowed_to(module: str) -> str:
-    """Return the names of all packages of the core that a package may import, in the order of the picture."""
+    """Return the packages of the core that a package may import by its layer, in the order of the picture."""
     place = next(number for number, layer in enumerate(policy.LAYERS) if module in layer)
     below = [each for layer in reversed(policy.LAYERS[: place + 1]) for each in layer if each != module]
     return ", ".join(f"`{shown(each)}`" for each in below)
@@ -59,7 +59,7 @@ def strangers() -> str:
 
 
 def complete_lists() -> str:
-    """Return the packages that may import only listed modules, with these modules."""
+    """Return the basic packages, which may import only listed modules, with these modules."""
     return markdown(
         ("package", "may import, besides the standard library"),
         (

@@ -15,7 +15,7 @@ from tests.hosts.component.preparing import Arguments
 
 @pytest.fixture(scope="session")
 def rust_build(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str] | None]:
-    """Build the host in Rust in the background if a test needs it; yield None without cargo."""
+    """Build the host in Rust in the background; yield None if no test needs it, or without cargo."""
     needed = any("rust_host" in getattr(item, "fixturenames", ()) for item in request.session.items)
     if not needed or shutil.which("cargo") is None:
         yield None

@@ -3,8 +3,8 @@
 Usage: ``uv run --no-project --with wasmtime==48.0.0 python python_host.py COMPONENT [MACHINE_CODE]``. Each line of
 input is a JSON list: the name of an exported function and its arguments, as JavaScript has them after jco. Each line of
 output is ``{"ok": result}`` or ``{"error": text}``. Prints durations and memory to standard error at the end. With
-MACHINE_CODE, writes the machine code of the component to that file. Exit statuses: 0 if no call trapped, 1 after a
-trap.
+MACHINE_CODE, writes the machine code of the component to that file. Exit statuses: 0 if all calls were carried
+out, 1 otherwise.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def growth(host: Arguments, count: int, *, closes: bool) -> float:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the host measures its memory on Linux only")
 def test_closed_machines_leave_no_memory(python_host: Arguments) -> None:
-    """Thousands of machines that are closed need no more memory than a few; open ones need a kilobyte each."""
+    """Thousands of machines that are closed need hardly more memory than a few, and open ones need more."""
     few = growth(python_host, 100, closes=True)
 
     assert growth(python_host, 4_000, closes=True) < few + 2

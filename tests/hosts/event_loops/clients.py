@@ -101,7 +101,7 @@ class Server:
 
 
 def ending(outcome: object) -> str:
-    """Return an outcome as text: the value or row, or the exception with its retry reasons."""
+    """Return an outcome as text: the value, the row, the exception with its retry reasons, or "done"."""
     if isinstance(outcome, GetResult):
         return f"read {outcome.data!r}"
     if isinstance(outcome, CouchbaseException):

@@ -1,8 +1,8 @@
 """Figures of the client for Node beside the trio client, with one memcached.
 
 Usage: ``uv run python -m tests.hosts.js.figures [--rounds N] [--seconds SECONDS]``. Prints the medians of all rounds,
-in which both clients take turns. Exit statuses: 0 if all figures were measured, 1 if a program fails, 2 for wrong
-arguments.
+in which both clients take turns. Exit statuses: 0 if all figures were measured, 1 if a program is missing or fails, 2
+for wrong arguments.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ def test_simulator_draws_the_outage(page: Browser) -> None:
 
 
 def test_keyboard_alone_suffices(page: Browser) -> None:
-    """The Tab key reaches every field, which then has an outline; keys change it, and Enter runs the choice."""
+    """The Tab key reaches faults and Run; a focused input has an outline, keys change fields, Enter runs the choice."""
     page.at("select[name=operation]", "focus")
     page.page("keyboard.press", "ArrowDown")
     page.page("keyboard.press", "Tab")

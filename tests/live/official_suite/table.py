@@ -65,7 +65,7 @@ def results_of(file: str, results: Sequence[OfficialResult]) -> FileResults:
 
 
 def describe(results: SuiteResults) -> str:
-    """Return the results as text: a line for each file, each failure with its reason, and the totals."""
+    """Return the results as text: the counts, failures and skipped tests of each file, and the totals."""
     width = max((len(each.file) for each in results.files), default=0)
     lines = [f"{'file':{width}}  passed  failed  not applicable"]
     for each in results.files:

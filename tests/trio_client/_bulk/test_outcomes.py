@@ -289,7 +289,7 @@ class Passes(trio.abc.Instrument):
 
 
 async def test_checkpoints_between_outcomes(autojump_clock: MockClock) -> None:
-    """The first of many finished outcomes is a checkpoint, and every 64th; so is the end."""
+    """The first of many finished outcomes is a checkpoint, and at least every 64th; so is the end."""
     async with open_pair() as (_, _, people), people.upsert_many(pairs(300), concurrency=300) as block:
         await trio.sleep(SLOW)
         passes = Passes()

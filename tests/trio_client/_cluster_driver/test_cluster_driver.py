@@ -199,7 +199,7 @@ async def test_a_result_of_the_wrong_type() -> None:
 
 
 async def test_a_wrong_argument_among_other_operations(autojump_clock: MockClock) -> None:
-    """Operations from one pass of trio's loop are submitted together; a wrong argument fails its own call only."""
+    """A wrong argument among the operations of one pass of trio's loop fails its own call only."""
     caught = list[errors.InvalidArgumentException]()
 
     async with open_pair() as (_, cluster, people), trio.open_nursery() as nursery:

@@ -62,7 +62,7 @@ async def test_submissions_are_one_event() -> None:
 
 
 async def test_outcomes_of_one_event_are_collected_together() -> None:
-    """Operations that end with one event are one call of each collector, after the event; no task is woken."""
+    """Operations that end with one event are one call of each collector."""
     machine = ScriptedClusterMachine()
     first, second = Box(), Box()
     async with doubles.open_driver(machine) as driver:

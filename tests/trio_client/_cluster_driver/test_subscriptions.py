@@ -1,4 +1,4 @@
-"""Topology subscriptions, which keep only the newest change of each bucket."""
+"""Topology subscriptions, which merge the unread changes of each bucket into one."""
 
 from __future__ import annotations
 

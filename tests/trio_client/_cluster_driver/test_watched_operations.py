@@ -210,7 +210,7 @@ async def test_each_task_has_its_own_hooks(autojump_clock: MockClock) -> None:
 
 
 async def test_a_hook_that_raises_changes_nothing(autojump_clock: MockClock) -> None:
-    """An exception of a hook is logged, and the hooks after it still run."""
+    """After an exception of a hook, the hooks after it still run, and the operation succeeds."""
     reported: list[triclinium.retries.RetryReport] = []
 
     def broken(report: triclinium.retries.RetryReport) -> None:

@@ -78,7 +78,7 @@ Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, in
 
 
 class Names(trio.abc.HostnameResolver):
-    """Resolver that returns the same addresses, or no addresses, for every name."""
+    """Resolver that returns the same addresses for every name, or raises without addresses."""
 
     def __init__(self, *addresses: tuple[str, int]) -> None:
         self.addresses = addresses

@@ -335,7 +335,7 @@ async def test_cancellation_closes_without_a_report() -> None:
 
 
 def test_nonces_are_fresh_and_fit_scram() -> None:
-    """A nonce has at least 18 random bytes as printable ASCII without a comma, and is unique."""
+    """A nonce has at least 24 printable ASCII characters, none of them a comma, and is unique."""
     nonces = {new_nonce() for _ in range(100)}
 
     assert 100 == len(nonces)

@@ -299,7 +299,7 @@ async def test_a_reset_connection_fails_both_directions() -> None:
 
 @VERSIONS
 async def test_ten_megabytes_in_both_directions(version: ssl.TLSVersion) -> None:
-    """Ten megabytes pass in both directions at the same time, in pieces of any size, unchanged."""
+    """Ten megabytes pass in both directions at the same time, unchanged."""
     stream, peer = await open_pair(version)
     data = os.urandom(2**20) * 10
     received = bytearray()

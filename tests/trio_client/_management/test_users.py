@@ -16,7 +16,7 @@ READER, WRITER = Role("data_reader", "default"), Role("data_writer", "*")
 
 
 async def test_create_get_and_drop_a_user(autojump_clock: MockClock) -> None:
-    """A user has its own roles and those of its group, and is not found after it is dropped."""
+    """A user has its own roles and those of its group, and is not listed after it is dropped."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.users()
         group = Group(name="makers", description="They make", roles={WRITER})

@@ -280,7 +280,7 @@ async def test_leaving_a_search_early(autojump_clock: MockClock) -> None:
 
 
 async def test_a_search_on_a_broken_connection(autojump_clock: MockClock) -> None:
-    """A search is sent again after a lost connection, at any stage (SDK-RFC 0049 "Idempotent Operation List")."""
+    """A search is sent again after a lost connection (SDK-RFC 0049 "Idempotent Operation List")."""
     async with open_searched(FakeAnswer(rows=[ADA])) as (fake, cluster):
         fake.node.faults.next(Service.SEARCH, hang_up())
 

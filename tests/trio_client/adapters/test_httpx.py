@@ -144,7 +144,7 @@ async def test_only_safe_requests_are_retried(  # noqa: PLR0917  # columns of a 
     headers: dict[str, str],
     rules: HttpRetryRules | None,
 ) -> None:
-    """Idempotent requests are retried after temporary failures; other requests only if nothing was sent."""
+    """Requests idempotent by method or key are retried after temporary failures; others only if nothing was sent."""
     script = ScriptedTransport(step, 200)
     try:
         await ask(script, method, content=b"order", headers=headers, rules=rules)

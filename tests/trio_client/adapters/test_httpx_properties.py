@@ -69,7 +69,7 @@ class HttpHistory:
 
 
 def wish_of(step: httpx.Response | httpx.TransportError) -> float:
-    """Return the delay in seconds that a response requests in its Retry-After header, at most thirty years."""
+    """Return the delay in seconds that a response requests in its Retry-After header, at most a billion."""
     return min(float(step.headers.get("retry-after", 0)), 1e9) if isinstance(step, httpx.Response) else 0.0
 
 

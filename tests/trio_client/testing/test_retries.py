@@ -1,4 +1,4 @@
-"""Retries in tests: no delays, and a bounded number of attempts."""
+"""Retries in tests: by default no delays, and a bounded number of attempts."""
 
 from __future__ import annotations
 

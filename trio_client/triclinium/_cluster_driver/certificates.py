@@ -35,8 +35,8 @@ def show_certificate(connector: Connector, authenticator: Authenticator | None) 
         connector.load_certificate(lambda context: _load(context, authenticator))
     elif connector.has_default_context:
         raise errors.InvalidArgumentException(
-            "authenticator names no file, and no ssl_context was passed; pass cert_path, or an ssl_context with a "
-            "certificate",
+            "authenticator names no file, and no ssl_context was passed; pass cert_path, or open the cluster with an "
+            "ssl_context that has a certificate",
             parameter="authenticator",
         )
 

@@ -93,7 +93,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         telemetry: the user's tracer and meter; None without them.
         measures_encoding: whether to measure the encoding times of payloads for the machine even without a tracer.
         resolver: looks up the names of clusters; DNS if None.
-        make_nonce: returns a nonce, for example for SCRAM; called for each stream and each new authenticator.
+        make_nonce: returns a nonce, for example for SCRAM; called for each stream, new authenticator and scan.
         recording: recording of the client; None without a tape.
     """
 
@@ -166,7 +166,8 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     def close(self) -> None:
         """End all connections and background tasks immediately; pending calls raise ``trio.ClosedResourceError``.
 
-        Only strategies that are recording a success continue, until the scopes around ``run`` are cancelled.
+        After a crash, they raise ``InternalError``. Only strategies that are recording a success continue, until the
+        scopes around ``run`` are cancelled.
         """
         super().close()
         # Also end requests whose rows are being read and whose reader is not waiting at this moment.
@@ -319,7 +320,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     ) -> OpenRows:
         """Submit a request with rows; return them when the first rows or the end have arrived.
 
-        The span of the request lasts until the response is complete, or the rows are closed.
+        The span of the request lasts until the request ends, or the rows are closed.
 
         Raises:
             trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
@@ -341,13 +342,14 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     async def more_rows(self, rows: OpenRows) -> None:
         """Wait for more of ``rows``, or for their end.
 
-        The exceptions are those of ``open_rows``. After an exception or a cancellation, the request has ended.
+        The exceptions are those of ``open_rows``. After any but RuntimeError, and after a cancellation, the request has
+        ended.
         """
         await self._take_rows(rows, RowsWanted(rows.token))
 
     @trio.lowlevel.enable_ki_protection
     def close_rows(self, rows: OpenRows, fault: DecoderFault | None = None) -> None:
-        """Abandon a request whose rows are no longer needed. Has no effect on a request that has ended.
+        """Abandon a request whose rows are no longer needed. Has no effect if ``rows.is_over``.
 
         Args:
             fault: the defect if the decoder of the rows failed.
@@ -444,7 +446,9 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         """
         if self._tape_recording is None:
             raise InvalidArgumentException(
-                "the cluster was opened without a tape; pass tape=DecisionTape.ring() to open_cluster", parameter="tape"
+                "the cluster was opened without a tape; pass one to open_cluster, such as tape=DecisionTape.ring(), with "
+                "pseudonyms=True for pseudonyms",
+                parameter="tape",
             )
         return self._tape_recording
 

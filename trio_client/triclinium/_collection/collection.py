@@ -59,7 +59,7 @@ class Collection(BulkOperations, SubdocumentOperations, ReplicaOperations, ScanO
     writes to the same document. DurableWriteInProgressException and DurableWriteReCommitInProgressException occur with
     strategies that refuse to wait.
 
-    Every coroutine is a checkpoint, even when it raises one of these exceptions.
+    Every coroutine is a checkpoint, even when it raises one of these exceptions other than RuntimeError.
 
     Cancellation: a cancellation that is pending at the call takes effect before anything is sent. A later cancellation
     abandons only the operation: the connection stays, and a write may have been or may still be applied;

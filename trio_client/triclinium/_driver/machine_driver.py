@@ -184,7 +184,8 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
     def close(self) -> None:
         """End all streams and background tasks immediately; pending calls raise ``trio.ClosedResourceError``.
 
-        Only strategies that are recording a success continue, until the scopes around ``run`` are cancelled.
+        After a crash, they raise ``_CRASH``. Only strategies that are recording a success continue, until the scopes
+        around ``run`` are cancelled.
         """
         self._finish()
         self._is_ended = True

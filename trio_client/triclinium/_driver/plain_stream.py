@@ -28,7 +28,10 @@ class PlainStream:
         return is_readable(self._socket)
 
     async def receive_some(self) -> bytes:
-        """Return received bytes, or wait for some. The call takes one turn of trio's loop; trio's stream takes two."""
+        """Return received bytes, or wait for some; empty at the end.
+
+        The call takes one turn of trio's loop; trio's stream takes two.
+        """
         while True:
             await trio.lowlevel.wait_readable(self._socket)
             try:

@@ -1,8 +1,8 @@
 """Streams of a machine: each has one task that connects and reads, and one that writes.
 
 These tasks promise three things to the machine. A lost stream is reported once, after every byte that arrived before
-the loss, with the number of bytes handed over. A stream that the machine closes reports nothing more. No event in a
-node or the network makes these tasks raise an exception.
+the loss, except unsolicited ones, and with the number of bytes handed over. A stream that the machine closes reports
+nothing more. No event in a node or the network makes these tasks raise an exception.
 """
 
 from __future__ import annotations

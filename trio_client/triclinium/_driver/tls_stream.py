@@ -78,7 +78,7 @@ class TlsStream(trio.abc.Stream):
         return bool(self._unsent)
 
     def is_readable(self) -> bool:
-        """Return whether a complete record, bytes in the socket, or the end of the stream can be read."""
+        """Return whether a record or its rest, bytes in the socket, the end of the stream or an error can be read."""
         return bool(self._is_partly_read or self._record_size or self._end) or is_readable(self._socket)
 
     def version(self) -> str | None:
@@ -117,8 +117,8 @@ class TlsStream(trio.abc.Stream):
     def send_now(self, data: bytes | bytearray | memoryview) -> int:
         """Encrypt ``data``, at most ``WRITE_SIZE_MAX``, and send it as long as the system accepts all of it.
 
-        Return the number of bytes encrypted: 0 while records are unsent, or after an error. The next call to
-        ``wait_send_all_might_not_block`` sends the unsent records, or raises the error.
+        Return the number of bytes encrypted, which may be less: for example 0 while records are unsent, or after an
+        error. The next call to ``wait_send_all_might_not_block`` sends the unsent records, or raises the error.
         """
         encrypted, size = 0, min(len(data), WRITE_SIZE_MAX)
         try:

@@ -106,8 +106,8 @@ class Waiters(Generic[Q, R]):
     def settle(self, token: Token, result: R | None, error: Exception | None) -> Waiter[Q, R] | None:
         """Resume the waiting task with its outcome, and return its waiter.
 
-        Return None if the token has no waiter: the machine was handling an event when the task was cancelled, and the
-        event of the cancellation is still queued.
+        Return None if the token has no waiter, for example because the machine was handling an event when the task was
+        cancelled, and the event of the cancellation is still queued.
         """
         waiter = self.open.pop(token, None)
         if waiter is not None:

@@ -163,7 +163,7 @@ class Attempts:
         else:
             raise ArgumentError(
                 f"attempt {self._call.number}: {self._standing}; write `with attempt:` or "
-                "`async with attempt:` around the code to retry",
+                "`async with attempt:` around the code to retry, in a new loop",
                 parameter="attempt",
             )
         self._attempt = Attempt(self._terms, self._call)

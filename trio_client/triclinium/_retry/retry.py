@@ -47,7 +47,8 @@ async def retry(
         token_scope: scope of the call; each scope has its own quota in the strategy. None, the default, is a scope as
             well.
         name: name of the call in logs and reports; default: that of ``fn``.
-        hooks: functions that receive a report of each retry and of the end of the call. Default: none.
+        hooks: functions that receive a report of each retry and, after a failed attempt, of the end of the call.
+            Default: none.
 
     Returns:
         The result of ``fn``; after the last attempt also a result that is to be retried.

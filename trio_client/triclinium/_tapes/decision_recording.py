@@ -140,7 +140,7 @@ class DecisionRecording(Recording):
             self._nursery.start_soon(self._save_next, triggers)
 
     def _listen(self, number: signal.Signals, triggers: Triggers) -> None:
-        """Save the ring at each signal from now on, until the nursery is cancelled."""
+        """Save the ring at signals from now on, until the nursery is cancelled."""
         arrivals, received = trio.open_memory_channel[None](1)
 
         def notify() -> None:
@@ -201,7 +201,7 @@ class FileWriter(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Write until ``stop``, then the last facts and the last line. Drop facts after the file is full."""
+        """Write until ``stop``, then the last facts and the last line. Drop facts after the file has ended."""
         self._append(self._encoder.header())
         while not self._stopped.wait(GATHERED_SECONDS):
             self._append(self._encoder.facts(self._recorder.take()))

@@ -125,7 +125,7 @@ class EventFile:
             while rest:
                 rest = rest[self._file.write(rest) :]
         except OSError as error:
-            # A cut line would make the complete tape unreadable.
+            # A partial line would make the whole tape unreadable.
             with suppress(OSError):
                 self._file.truncate(self._size)
             self.close()

@@ -57,7 +57,8 @@ class Recording(ABC):
             InvalidArgumentException: the tape has no pseudonyms.
         """
         raise InvalidArgumentException(
-            "the tape has no pseudonyms; open the cluster with tape=DecisionTape(…, pseudonyms=True)", parameter="tape"
+            "the tape has no pseudonyms; open the cluster with a DecisionTape that has pseudonyms=True",
+            parameter="tape",
         )
 
 

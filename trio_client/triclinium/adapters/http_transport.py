@@ -169,7 +169,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
             ``StandardRetryStrategy``, with three attempts.
         rules: which requests, responses and delays qualify for retries.
         token_scope: returns the quota scope of a request, for separate quotas in one strategy; default: ``host_of``.
-        hooks: functions that receive a report of each retry and of the end of the request.
+        hooks: functions that receive a report of each retry and, after a failed attempt, of the end of the request.
         wall_clock: returns seconds since 1970-01-01 UTC, for a ``Retry-After`` that is a date; default: ``time.time``.
 
     Raises:

@@ -60,11 +60,11 @@ class ReplyQueue:
         return data
 
     def written(self) -> None:
-        """Wake the tasks that wait for responses to be written."""
+        """Wake the tasks that wait for responses to be written or discarded."""
         self._readers.unpark_all()
 
     async def wait_written(self) -> None:
-        """Wait until some of the taken data has been written."""
+        """Wait until some of the taken data has been written or discarded."""
         await self._readers.park()
 
 

@@ -86,7 +86,8 @@ class TcpPort:
             self._reserved.listen(BACKLOG)
         except OSError as error:
             raise errors.InvalidArgumentException(
-                f"port {self.port} of {self.service} cannot be opened again: {error}; end the process that uses it",
+                f"port {self.port} of {self.service} cannot be opened again: {error}; if another process uses it, end "
+                "that process",
                 parameter="index",
             ) from error
         self._reserved.setblocking(False)

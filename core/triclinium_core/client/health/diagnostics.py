@@ -39,7 +39,7 @@ def cluster_state(ready: int, count: int) -> ClusterState:
 
 
 def endpoint_id(connection: Connection) -> str:
-    """Return the id of a connection's current or last stream, unique in the client."""
+    """Return the id of a connection's current or last stream; ``0x0`` before the first stream."""
     return stream_id(connection.stream_number)
 
 

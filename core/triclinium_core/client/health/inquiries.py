@@ -128,7 +128,7 @@ class Inquiries:
         return self._pings.answered(connection, probe, frame, now)
 
     def manifest_received(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> bool:
-        """Record the manifest of a node. Return whether the wait that requested the manifest was still open."""
+        """Record the manifest of a node. Return False if the wait that requested it no longer needs it."""
         return self._node_waits.answered(connection, question, frame, now)
 
     def service_answered(self, outcome: PingOutcome, now: float) -> None:
@@ -139,7 +139,7 @@ class Inquiries:
             self._readiness.service_answered(cast(OpenWait, outcome.owner), outcome, now)
 
     def on_timer(self, kind: TimerKind, subject: object, now: float) -> None:
-        """Complete a ping with the results so far, repeat the request of a wait, or end a wait at its deadline."""
+        """End a ping's wait for key-value connections, repeat the request of a wait, or end a wait at its deadline."""
         match kind:
             case TimerKind.PING:
                 self._pings.deadline_passed(cast(int, subject), now)

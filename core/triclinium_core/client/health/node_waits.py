@@ -137,7 +137,7 @@ class NodeWaits:
             self._end_if_over(wait)
 
     def answered(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> bool:
-        """Record the manifest of a node. Return whether the wait that requested the manifest was still open."""
+        """Record the manifest of a node. Return False if the wait that requested it no longer needs it."""
         wait = self.open.get(question.wait)
         node = wait.late.get(connection) if wait is not None else None
         if wait is None or node is None:
@@ -155,7 +155,7 @@ class NodeWaits:
         return True
 
     def request_again(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
-        """Repeat the request to a node whose manifest was too old, or which has not responded in time."""
+        """Repeat the request to a node that has not sent a new enough manifest in time."""
         node = wait.late[connection]
         node.requested_on = None
         self._end_question(wait, node, {})
@@ -260,7 +260,7 @@ class NodeWaits:
             self._emit(CompleteOperation(Token(wait.token), NodesServe(tuple(each.node for each in connections))))
 
     def _obstacle(self, wait: WaitForNodes, connections: Collection[Connection]) -> errors.CouchbaseException | None:
-        """Return the terminal error of the bucket if none of its connections is ready.
+        """Return the terminal error of the bucket if one of its connections is lost and none is ready.
 
         Return None if a connection is ready, because the other nodes may only be late.
         """

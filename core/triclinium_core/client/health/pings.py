@@ -70,7 +70,7 @@ class OpenPing:
     """Whether the NOOPs of the ping are reported to a tracer."""
     targets: dict[Connection, _Target] = field(default_factory=dict)
     awaited: dict[Connection, _Target] = field(default_factory=dict)
-    """Connections without a report, with the progress of the ping on each."""
+    """Connections for which the ping still waits, with its progress on each."""
     endpoints: dict[Endpoint, EndpointPingReport | None] = field(default_factory=dict)
     """Report on each HTTP endpoint; None for an endpoint without a report yet."""
     takes_connections: bool = True

@@ -102,7 +102,7 @@ class InquirySubmitted(msgspec.Struct, frozen=True):
 
 @unique
 class AbandonReason(StrEnum):
-    """Reason for an ``OperationAbandoned``. Only the telemetry depends on it."""
+    """Reason for an ``OperationAbandoned``. Only statistics, telemetry and the decision tape depend on it."""
 
     TIMEOUT = "timeout"
     """A time limit of the caller passed."""

@@ -66,7 +66,7 @@ class Gathering:
         self._slow.add(operation)
 
     def orphan(self, operation: OperationFacts, now: float) -> None:
-        """Add an abandoned operation whose response has arrived."""
+        """Add an operation whose response has arrived after its end."""
         if not self._orphans:
             self._begin(TelemetryKind.ORPHANS, now)
         self._orphans.add(operation)

@@ -134,7 +134,7 @@ class Driver(ABC, Generic[E, A, W, S]):
         self.waiters: dict[Token, W] = {}
         """Submissions that have not ended, each with its caller."""
         self.unread: set[StreamId] = set()
-        """Streams whose last read took as much as it could, so that there may be more."""
+        """Streams that may have more bytes to read."""
         self.is_ended: bool = False
         """Whether the driver was closed or has failed: the machine gets no more events."""
         self.alarm_time: float = math.inf
@@ -257,7 +257,7 @@ class Driver(ABC, Generic[E, A, W, S]):
         An ended driver ignores the event.
 
         Raises:
-            BaseException: the machine or the driver has a defect. The driver has ended.
+            BaseException: the machine or an action raised it. The driver has ended.
         """
         if self.is_ended:
             return
@@ -296,7 +296,7 @@ class Driver(ABC, Generic[E, A, W, S]):
             self.set_alarm(self.alarm_time)
 
     def execute(self, actions: Collection[A | NeutralAction]) -> None:
-        """Execute the actions of one event in order. Only ``handle`` calls this."""
+        """Execute actions in order."""
         for action in actions:
             self._handlers[type(action)](action)
 

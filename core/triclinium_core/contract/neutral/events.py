@@ -1,7 +1,7 @@
 """Events of any protocol: streams, time and strategies. A noun with a past participle names each event.
 
-The constructors raise ArgumentError for an invalid nonce, cause, text or number of bytes. ``handle`` checks the data of
-``BytesReceived``.
+The constructors raise ArgumentError for an invalid nonce, cause, text, collection or number of bytes. ``handle`` checks
+the data of ``BytesReceived``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_nonce(nonce: str) -> None:
     """Raise unless an authentication exchange can send the nonce unchanged.
 
     Raises:
-        ArgumentError: the nonce is not printable ASCII, or has a comma. The message does not show the nonce.
+        ArgumentError: the nonce is not a string of printable ASCII, or has a comma. The message shows no string.
     """
     check_type(nonce, "nonce", str)
     # RFC 5802 §7 permits these characters except the space. A driver of a protocol without nonces passes "".
@@ -89,13 +89,13 @@ class LossCause(Enum):
 class StreamLost(msgspec.Struct, frozen=True, gc=False):
     """A stream ended: it was lost, its ``OpenStream`` failed, or the driver executed its ``CloseStream``.
 
-    The driver sends this exactly once for each stream.
+    The driver sends this exactly once for each stream, unless the driver ends before.
     """
 
     stream: StreamId
     cause: LossCause
     text: str = ""
-    """Error message of the operating system or the TLS library; empty without one."""
+    """Error message of the operating system or the TLS library, or the reason in ``CloseStream``; empty without one."""
     handed_over: int | None = None
     """Number of bytes of this stream whose write the driver had started, whether they arrived or not (decision C24).
 

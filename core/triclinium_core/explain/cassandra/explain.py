@@ -178,7 +178,7 @@ def _in_words(error: cassandra.CassandraError) -> str:
 
 
 def verdict_clause(error: cassandra.CassandraError) -> str:
-    """Return the clause on the policies' verdict on ``error``; an empty string for an error without a verdict."""
+    """Return the clause on the policies' verdict on an error of this class; an empty string without a clause."""
     return next((clause for kind, clause in VERDICT_CLAUSES.items() if isinstance(error, kind)), "")
 
 

@@ -40,12 +40,12 @@ def put_to_machine(
     retry_attempts: int = 0,
     first_failure_at: float = 0.0,
 ) -> Reaction:
-    """Return the reaction of a request's machine to a failure at ``now``.
+    """Return the reaction of a request's machine to a response or a failure at ``now``.
 
     Args:
-        happened: the failure.
+        happened: the response or failure.
         annotation: the request.
-        now: instant of the failure, in seconds.
+        now: its instant, in seconds.
         rng: random source for jittered delays.
         retry_attempts: number of previous retries.
         first_failure_at: instant of the first failure, in seconds.

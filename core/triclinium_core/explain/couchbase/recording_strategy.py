@@ -14,7 +14,7 @@ _OBSTACLES: Mapping[str, Callable[[couchbase.RetryRequest], couchbase.RetryReque
         request, since_first_failure=0.0, since_this_status=None
     ),
 }
-"""Reasons for which the stateless strategies of this package refuse a retry, each with the change that removes it."""
+"""Reasons for which a stateless strategy of this package may refuse a retry, each with the change that removes it."""
 
 
 class RecordingStrategy:

@@ -26,7 +26,7 @@ JSON_TRANSCODER = JsonTranscoder()
 
 
 class Keyspace(msgspec.Struct, frozen=True, cache_hash=True):
-    """Bucket, scope and collection. ``bucket`` may be None only over ``memcached://`` and in the client's own NOOPs.
+    """Bucket, scope and collection. ``bucket`` may be None only over ``memcached://`` and in NOOPs.
 
     Raises:
         InvalidArgumentException: a name is invalid.

@@ -17,7 +17,7 @@ def check_mutation_token(value: object, parameter: str) -> MutationToken:
     """Return ``value`` if it is a valid mutation token.
 
     Raises:
-        InvalidArgumentException: ``value`` is not a token, or a field is out of range.
+        InvalidArgumentException: ``value`` is not a token, or a field is invalid.
     """
     check_type(value, parameter, MutationToken)
     assert isinstance(value, MutationToken)

@@ -63,13 +63,13 @@ class EndpointPingReport(msgspec.Struct, frozen=True, kw_only=True):
     remote: str
     """``host:port``."""
     local: str | None
-    """Local ``host:port``; None if the connection was never open."""
+    """Local ``host:port``; None if it is unknown."""
     namespace: str | None
     """Bucket name; None without a bucket."""
     state: PingState
     latency: float
-    """Time to the response or to the end of the wait. It starts when the request is sent, or with the call if no
-    request could be sent."""
+    """Time to the response or to the end of the wait. It starts when the request is sent or, if none could be
+    sent, when the ping begins to wait."""
     error: str | None = None
     """Reason for the failure; None if the state is OK."""
 

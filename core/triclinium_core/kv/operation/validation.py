@@ -137,8 +137,8 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
         wall_seconds: current Unix time.
 
     Raises:
-        InvalidArgumentException: ``expiry`` has a wrong type, has no time zone, is in the past, is too late for the
-            server, or is a number above ``EXPIRY_SECONDS_MAX``.
+        InvalidArgumentException: ``expiry`` has a wrong type, has no time zone, is not in the future, is too late for
+            the server, or is a number above ``EXPIRY_SECONDS_MAX``.
 
     Source: SDK-RFC 0053 "Insert", "Upsert", option ``Expiry``; kv_engine ``docs/Document.md`` "Expiry time",
         ``daemon/mc_time.cc``.

@@ -114,7 +114,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def vbucket_count(self) -> int:
-        """Number of vbuckets; 0 for a global config."""
+        """Number of vbuckets; 0 without a map."""
         return len(self.v_bucket_server_map.v_bucket_map) if self.v_bucket_server_map is not None else 0
 
 

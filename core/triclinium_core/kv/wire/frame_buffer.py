@@ -2,9 +2,9 @@
 
 Theory of operation: the start of the buffer has the received bytes that were not returned yet, which are at most one
 partial frame. ``receive`` appends new bytes, decodes all headers in one call, and moves the remainder to the front. The
-remainder is then the first frame, and moves again only if the buffer grows. So each byte is copied a bounded number of
-times, even if a large value arrives in small pieces. The buffer grows by doubling, and only for received bytes: an
-announced length allocates no memory.
+remainder is then the first frame, and moves again only to a buffer of another size. So each byte is copied a bounded
+number of times, even if a large value arrives in small pieces. The buffer grows by doubling, and only for received
+bytes: an announced length allocates no memory.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def decode_server_duration_us(encoded: int) -> float:
 def server_duration(framing_extras: bytes) -> float | None:
     """Return the duration in seconds that the server reported for a request; None if it reported none.
 
-    Return None for malformed framing extras too, because they do not make the response invalid.
+    Return None for a malformed duration or malformed extras too, because they do not make the response invalid.
     """
     try:
         encoded = parse_framing_extras(framing_extras).get(ResponseFrameInfo.SERVER_DURATION, b"")

@@ -127,7 +127,7 @@ class CallMachine:
 
     @property
     def records(self) -> tuple[AttemptRecord, ...]:
-        """Failed attempts after which another attempt was permitted, oldest first; empty after the end of the call."""
+        """Last failed attempts after which another one was permitted, oldest first; empty after the end of the call."""
         return tuple(self._records)
 
     def begin(self, now: float) -> None:

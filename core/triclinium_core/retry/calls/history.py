@@ -78,7 +78,7 @@ def _exchange(records: Sequence[AttemptRecord], old: Exception | None, new: Exce
 
 
 def attempts_of(error: BaseException) -> tuple[AttemptRecord, ...]:
-    """Return the attempts of the call that ended with ``error``, oldest first; empty if no retried call ended with it.
+    """Return the attempts of the call that ended with ``error``, oldest first; empty if none are attached to it.
 
     After more than a hundred failures, only the last attempt and the hundred attempts before it are kept. While
     ``error`` exists, it keeps alive the errors of these attempts, their tracebacks, and all objects to which the frames

@@ -83,7 +83,7 @@ def info_of_error(on: RetryOn, error: Exception) -> ErrorInfo:
     groups, because it may contain any error.
 
     Raises:
-        ArgumentError: the function returned neither a bool nor an ErrorInfo.
+        ArgumentError: the function returned neither a bool nor a valid ErrorInfo.
     """
     if on is None:
         return classify(error)
@@ -101,7 +101,7 @@ def info_of_result(retry_result: Callable[[T], bool | ErrorInfo], result: T) -> 
     """Return the retry information about a result from the caller's rule; None if the rule accepts the result.
 
     Raises:
-        ArgumentError: the function returned neither a bool nor an ErrorInfo.
+        ArgumentError: the function returned neither a bool nor a valid ErrorInfo.
     """
     answer = retry_result(result)
     if answer is False:

@@ -3,7 +3,7 @@
 This package imports only the standard library and other modules of the core. ``consistency`` has the consistency levels
 and ``errors`` the errors. ``verdicts`` has the verdicts, ``policy`` the interface of a policy, and ``policies`` the
 driver's two policies. ``requests`` sends a request to the nodes of its query plan. ``profiles`` selects policies by
-name.
+name. ``wire_errors`` creates errors from responses.
 
 Source: the retry page of the Cassandra Java driver; where the page is silent, the driver's code.
 

@@ -104,7 +104,7 @@ class CoordinatorError(CassandraError):
     """
 
     code: int = NO_CODE
-    """Error code on the wire, 32 bits; ``NO_CODE`` if the error was not read from a response."""
+    """Error code on the wire, 32 bits; ``NO_CODE`` for an error of no known code that was not read from a response."""
     message: str = ""
     """Message of the node, unchanged."""
     fields: Mapping[str, object] = MappingProxyType({})

@@ -60,7 +60,7 @@ class RetryPolicy(Protocol):
         ...
 
     def on_request_aborted(self, *, error: errors.RequestAborted, retry_count: int) -> RetryVerdict:
-        """Return the verdict on a request without a readable response. Called for idempotent statements only.
+        """Return the verdict on a request without a readable response. Called if it is idempotent or a PREPARE.
 
         Args:
             error: ``ClosedConnection``, ``HeartbeatFailure``, or ``RequestAborted`` itself for an unreadable response.
@@ -68,7 +68,7 @@ class RetryPolicy(Protocol):
         ...
 
     def on_error_response(self, *, error: errors.CoordinatorError, retry_count: int) -> RetryVerdict:
-        """Return the verdict on most other errors of the coordinator. Called for idempotent statements only.
+        """Return the verdict on most other errors of the coordinator. Called for idempotent statements and PREPAREs.
 
         Args:
             error: for example ``Overloaded``, ``ServerError``, ``TruncateError``, ``ReadFailure`` or ``WriteFailure``.
@@ -91,7 +91,7 @@ METHODS: Sequence[str] = tuple(method for method, _ in QUESTIONS.values())
 
 
 def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
-    """Raise ArgumentError, about ``parameter``, unless ``policy`` has all five methods and none is an ``async def``."""
+    """Raise ArgumentError, about ``parameter``, unless ``policy`` is an object with all five methods, none async."""
     if isinstance(policy, type):
         raise ArgumentError(
             f"{parameter}={shown(policy)} is a class; pass an instance: {policy.__name__}()", parameter=parameter

@@ -105,7 +105,7 @@ class _Calls:
         """Return the token for the next attempt.
 
         Raises:
-            RetryError: the strategy refuses a retry, the delay exceeds ``within``, or the deadline has passed.
+            RetryError: a retry is refused, the delay reaches ``within``, or the deadline has passed.
             TypeError: the strategy returned something other than a RetryAction.
         """
         request, reason, following = question
@@ -130,10 +130,10 @@ class CallStrategy(_Calls):
         return CallToken(self._clock())
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token for the next attempt, with the strategy's delay or, if longer, the error's ``retry_after``.
+        """Return the token for the next attempt. It has the strategy's delay, at least ``retry_after`` and 1 ms.
 
         Raises:
-            RetryError: the strategy refuses a retry, the delay exceeds ``within``, or the deadline has passed.
+            RetryError: a retry is refused, the delay reaches ``within``, or the deadline has passed.
             Exception: any other exception of the strategy.
         """
         question = self._question(token_to_renew, error)
@@ -152,10 +152,10 @@ class AsyncCallStrategy(_Calls):
         return CallToken(self._clock())
 
     async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token for the next attempt, with the strategy's delay or, if longer, the error's ``retry_after``.
+        """Return the token for the next attempt. It has the strategy's delay, at least ``retry_after`` and 1 ms.
 
         Raises:
-            RetryError: the strategy refuses a retry, the delay exceeds ``within``, or the deadline has passed.
+            RetryError: a retry is refused, the delay reaches ``within``, or the deadline has passed.
             Exception: any other exception of the strategy.
         """
         question = self._question(token_to_renew, error)

@@ -4,7 +4,7 @@ This package imports only the standard library and other modules of the core. ``
 of one request and returns ``actions``; ``states`` has its transition table. ``strategy`` has the strategies, and
 ``orchestrator`` the rules that limit their decisions. ``failures`` creates the exceptions. ``circuit_breaker`` counts
 timeouts of a connection or an HTTP endpoint. ``terminal_states`` records the conditions for the five terminal retry
-reasons. ``tables`` has the meaning of each response.
+reasons. ``tables`` has the meaning of each response. ``ambiguity``, ``deciders`` and ``unsent`` have smaller rules.
 
 Source: SDK-RFC 0049.
 

@@ -30,7 +30,7 @@ HINTS: dict[RetryReason, str] = {
 """Next step for the user after a failure with each reason. A reason without an entry has no known next step."""
 
 LOOK_AT_THE_SERVICE = "it may have been applied; check the data before sending it again"
-"""Next step after a request to an HTTP service that is not idempotent and has no readable response."""
+"""Next step after a request to an HTTP service that is not idempotent and may have been applied."""
 
 SAFE_TO_REPEAT = "it changed nothing, so it may be sent again"
 """Next step after an idempotent request without a response."""

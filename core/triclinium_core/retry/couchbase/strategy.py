@@ -277,7 +277,9 @@ class ErrorMapRetryStrategy:
 
 
 class FailFastRetryStrategy:
-    """Internal strategy that permits no retry, for config polls. Only reasons that are always retried cause retries.
+    """Internal strategy that permits no retry, for requests without a waiting caller.
+
+    Only reasons that are always retried cause retries.
 
     Source: RFC 0049 "Fail Fast (Strict)"; decision C1.
     """

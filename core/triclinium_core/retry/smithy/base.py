@@ -59,8 +59,9 @@ class BaseRetryStrategy:
         """Return the token for the next attempt. ``token_to_renew`` is used up, even if this raises RetryError.
 
         Raises:
-            RetryError: a retry after ``error`` is not safe, no attempt is left, or the quota is too low. ``__cause__``
-                is ``error``. If the quota is too low, ``retry_after`` is the delay that the retry would have had.
+            RetryError: a retry after ``error`` is not safe, no attempt is left, the quota or budget is too low, or a
+                breaker permits none. ``__cause__`` is ``error``. If the quota or budget is too low, ``retry_after`` is
+                the delay that the retry would have had.
             ArgumentError: the token was used before or another strategy issued it, ``error`` is not an exception, or
                 the backoff computed an invalid delay. In these cases, ``token_to_renew`` has not changed.
         """

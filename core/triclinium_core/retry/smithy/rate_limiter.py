@@ -4,7 +4,8 @@ Before the first throttling response, the limiter delays no send. After it, each
 fills at the allowed rate. Each throttling response sets the rate to 70 % of the measured rate, or of the allowed rate
 if that is lower. The rate then follows a cubic curve: it climbs to the rate at which the service throttled, stays near
 it for a while, and then climbs above it. It exceeds twice the measured rate only at the minimum, ``RATE_LEAST``. If the
-bucket has no token, a send reserves the next one, and is delayed until that token is available.
+bucket has no token, a send reserves the next one, and is delayed until that token is available; ``WAIT_MAX`` limits the
+delay.
 
 Source: botocore's adaptive mode. It differs in the reservations, and in the first window, which has half a second here
 and may have a full second in botocore; decision S9.

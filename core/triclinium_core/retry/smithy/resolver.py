@@ -111,6 +111,7 @@ class RetryStrategyResolver:
             return StandardRetryStrategy(rng=rng, max_attempts=most, numbers=self._numbers)
         if self._clock is None:
             raise ArgumentError(
-                "retry_mode='adaptive' needs a clock; pass clock=trio.current_time to the resolver", parameter="clock"
+                "retry_mode='adaptive' needs a clock; pass one to the resolver, such as clock=trio.current_time",
+                parameter="clock",
             )
         return AdaptiveRetryStrategy(rng=rng, clock=self._clock, max_attempts=most, numbers=self._numbers)

@@ -260,7 +260,8 @@ class KeyValueCarrier:
     def end_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame, now: float) -> None:
         """Process the response to an abandoned request to open a scan.
 
-        Report the response if ``scan`` has measurements. Cancel the scan if the node has opened it.
+        Report the response if ``scan`` has measurements. Cancel the scan if the node has opened it and the
+        connection is ready.
         """
         if scan.measured is not None:
             self.orphaned(scan.measured, frame, now)
@@ -273,7 +274,7 @@ class KeyValueCarrier:
             connection.in_flight.send(Purpose.SCAN_CANCEL, cancel)
 
     def orphaned(self, operation: Measured, frame: Frame, now: float) -> None:
-        """Report a response that arrived after the caller had abandoned the operation."""
+        """Report a response that arrived after the end of its operation."""
         self._gathering.orphan(operation.facts(now, server_duration(frame.framing_extras)), now)
 
     def socket_closed(self, operation: LiveOperation, handed_over: events.HandedOver, detail: str, now: float) -> None:
@@ -302,8 +303,8 @@ class KeyValueCarrier:
     def connection_lost(self, token: int, connection: Connection, detail: str, now: float) -> None:
         """Retry or fail an operation that waited for a lost connection.
 
-        If the operation waited only for a collection id from this connection, or if the node has left the map, dispatch
-        the operation again.
+        If an operation of another connection only waited for a collection id from this one, or if the node has left the
+        map, dispatch the operation again.
         """
         if token not in self._open:
             return

@@ -65,7 +65,7 @@ class ConfigFollower:
         """Store a config from ``connection`` if it is newer than the known one. Return the failure if it is unusable.
 
         Args:
-            document: value of the response; None or an empty value if the node has no newer config.
+            document: value of the response; None or an empty value if the node has sent no config.
         """
         if not document or connection.state is ConnectionState.LOST:
             return None

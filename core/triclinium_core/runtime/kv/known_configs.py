@@ -67,7 +67,7 @@ class KnownConfigs:
         return self._configs.values()
 
     def get(self, bucket: str | None) -> ClusterConfig | None:
-        """Return the newest config of a bucket; None before the first config."""
+        """Return the newest config of a bucket; None without one."""
         return self._configs.get(bucket)
 
     def newest_revision(self) -> int | None:
@@ -76,12 +76,12 @@ class KnownConfigs:
         return newest[1] if newest is not None else None
 
     def vbucket_count(self, bucket: str | None) -> int:
-        """Return the number of vbuckets of a bucket; 0 before its first config."""
+        """Return the number of vbuckets of a bucket; 0 without a map."""
         config = self._configs.get(bucket)
         return config.vbucket_count if config is not None else 0
 
     def replica_count(self, bucket: str | None) -> int | None:
-        """Return the number of replicas of each document of a bucket; None before its first map."""
+        """Return the number of replicas of each document of a bucket; None without a map."""
         config = self._configs.get(bucket)
         servers = config.v_bucket_server_map if config is not None else None
         return servers.num_replicas if servers is not None else None
@@ -95,7 +95,7 @@ class KnownConfigs:
         return newest.service_can(CAPABILITY_NAMES[service]) if newest is not None else frozenset()
 
     def version(self, bucket: str | None) -> Version | None:
-        """Return epoch and revision of a bucket's newest config; None before the first config."""
+        """Return epoch and revision of a bucket's newest config; None without one."""
         config = self._configs.get(bucket)
         return config.revision if config is not None else None
 

@@ -1,8 +1,8 @@
 """Carrier of requests over HTTP: it sends their attempts to endpoints, and processes the responses.
 
-The carrier dispatches a request to the endpoint with the lowest load whose circuit breaker permits requests, and a
-retry preferably to another endpoint. It processes the response piece by piece, and delivers rows when the reader wants
-them. The life cycle passes complete responses and lost streams to the retry machine of the request. An unreadable
+The carrier dispatches a user's request to the endpoint with the lowest load whose circuit breaker permits requests,
+and a retry preferably to another endpoint. It processes the response piece by piece, and delivers rows when the reader
+wants them. The life cycle passes complete responses and lost streams to the retry machine of the request. An unreadable
 response fails the request. A request whose rows were received is not retried: the rows would be received twice.
 
 Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; SDK-RFC 0059 "Configuration"; decisions C6, C22, C24, C25.
@@ -227,7 +227,7 @@ class HttpCarrier:
             self.work += live.answer.work
 
     def rows_wanted(self, token: int, now: float) -> None:
-        """Deliver rows, or else the outcome, as soon as they arrive. Ignore an unknown token."""
+        """Deliver rows, or else the outcome, as soon as they arrive. Ignore an unknown token, and a repeated call."""
         live = self._lifecycle.open.get(token)
         if not isinstance(live, LiveRequest) or not live.answer.want():
             return
@@ -258,7 +258,7 @@ class HttpCarrier:
         return True
 
     def _end_answer(self, live: LiveRequest, stream: neutral.StreamId, is_reusable: bool, now: float) -> None:
-        """Process a complete response. Keep its connection for the next request, or close it if it accepts none."""
+        """Process a complete response. Keep its connection for the next request, or close it."""
         if live.message.rows_of is None:
             try:
                 live.answer.check_whole()

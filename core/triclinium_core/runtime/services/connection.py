@@ -49,7 +49,7 @@ INTERIM_ANSWERS_MAX = 16
 """Maximum number of interim responses, which have a status below 200, before the final response."""
 
 _BODILESS_STATUSES = frozenset({204, 304})
-"""Statuses of responses that have no body, even if their headers announce one (RFC 9112, section 6.3)."""
+"""Final statuses of responses that have no body, even if their headers announce one (RFC 9112, section 6.3)."""
 _LAST_CHUNK = b"0\r\n\r\n"
 _search_blank_line = re.compile(rb"\n\r?\n").search
 
@@ -142,11 +142,11 @@ class HttpConnection:
         """Last bytes of the incomplete head of the response; None once the head is complete."""
         self._head_lines = 0
         self._chunks: ChunkDecoder | None = None
-        """Decoder of a chunked body; None for a body that is not chunked."""
+        """Decoder of a chunked body; None without one."""
         self.chunk_count: int = 0
         """Number of chunks in the newest received bytes."""
         self.is_busy: bool = False
-        """Whether a request has no complete response yet."""
+        """Whether the response to a request is neither complete nor refused yet."""
         self.fault: decoder_faults.DecoderFault | None = None
         """Exception of the HTTP decoder, if it failed on the response; otherwise None."""
         self.is_last: bool = False

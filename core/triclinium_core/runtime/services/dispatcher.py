@@ -84,7 +84,7 @@ class HttpDispatcher:
         return None
 
     def serve(self, endpoint: Endpoint, now: float) -> None:
-        """Send queued requests of an endpoint on its idle connections, and open streams for the remaining requests."""
+        """Send queued requests of an endpoint on its idle connections, and open streams for others, up to the limit."""
         if not endpoint.waiting:
             return
         for token, stream in self._pool.pairs(endpoint, now):

@@ -59,7 +59,7 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
     secrets: Secrets = NO_SECRETS
     """Credentials and passwords that the newest attempt contains. No error may contain them."""
     failed_at: Address | None = None
-    """Address of the endpoint at which the newest failed attempt failed; None if no attempt has failed."""
+    """Address of the endpoint at which an attempt last failed; None if no attempt has failed at an endpoint."""
 
     @property
     def bucket(self) -> str | None:

@@ -84,7 +84,7 @@ class ServicePings:
             self.begin(endpoint, endpoint, endpoint.breaker.canary_timeout, now)
 
     def take_outcomes(self, now: float) -> list[PingOutcome]:
-        """Pass the outcomes of canaries to the breakers, and return the outcomes of all other pings."""
+        """Pass the outcomes of canaries to the breakers, and return the outcomes of other open pings."""
         outcomes = list[PingOutcome]()
         for token, outcome, link, seconds in self._requests.take_own_answers():
             ping = self._open.pop(token, None)

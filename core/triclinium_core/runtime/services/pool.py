@@ -62,8 +62,8 @@ class Endpoint:
         self.newest_stream: neutral.StreamId | None = None
         """Stream that the client ordered last, which may not be open; None before the first."""
         self.last_error: str | None = None
-        """Reason why the newest stream could not be opened, or the exception that a decoder raised on a response. None
-        after a stream has opened."""
+        """Reason why a stream last could not be opened, or the exception that a decoder last raised on a response. None
+        before, and after a stream has opened."""
         self.breaker_timer: neutral.TimerId | None = None
         """Timer for the canary of an open breaker; None before the first event of the breaker."""
         self._connections_max = connections_max
@@ -155,7 +155,7 @@ class Pool:
         """Return the endpoints of a service in the newest topology, in the order of the config's nodes.
 
         Args:
-            bucket: bucket whose nodes to use; None to use all nodes of the cluster.
+            bucket: bucket whose nodes to use, if its topology is known; None to use all nodes of the cluster.
         """
         addresses = addresses_of(service, self._topologies, bucket=bucket, tls=self._tls)
         if any((service, address) not in self._endpoints for address in addresses):
@@ -191,7 +191,7 @@ class Pool:
         return endpoint.connections.get(stream) if endpoint is not None else None
 
     def pairs(self, endpoint: Endpoint, now: float) -> Iterator[tuple[int, neutral.StreamId]]:
-        """Yield queued requests, each with an idle stream of the endpoint. Open streams for the remaining requests."""
+        """Yield queued requests, each with an idle stream of the endpoint. Open streams for others, up to the limit."""
         while endpoint.waiting and endpoint.idle:
             stream, timer = endpoint.idle.popitem()
             self._timers.cancel(timer)
@@ -353,7 +353,7 @@ class Pool:
 def addresses_of(
     service: Service, topologies: Mapping[str | None, Topology], *, bucket: str | None, tls: bool
 ) -> tuple[Address, ...]:
-    """Return the addresses of a service, in the order of the config's nodes; empty if no node has the service.
+    """Return the addresses of a service, in the order of the config's nodes; empty without an address.
 
     Skip a node without an address in the client's network, as key-value does.
 

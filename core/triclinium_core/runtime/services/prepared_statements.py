@@ -26,7 +26,7 @@ PLANS_MAX = 5000
 """Maximum number of plans, the same as in other Couchbase clients. A program has dozens of statements. A program that
 formats values into its statements may have any number of them, and does not benefit from preparing each."""
 PLANS_SIZE_MAX = 32 * 1024 * 1024
-"""Maximum number of characters of all plans together. The plan of one statement has a few thousand."""
+"""Maximum number of characters of several plans together. The plan of one statement has a few thousand."""
 
 REASONS_TO_PREPARE_AGAIN = frozenset({RetryReason.QUERY_PREPARED_STATEMENT_FAILURE, RetryReason.QUERY_INDEX_NOT_FOUND})
 """Retry reasons which show that a plan is stale or reads a dropped index, so that another execution would also fail."""

@@ -1,4 +1,4 @@
-"""Client context ids: the client creates one for each request, and compares it with the id in the response.
+"""Client context ids: the client sends one with each statement, and compares it with the id in the response.
 
 HTTP matches responses to requests only by their order. The query and analytics services repeat the id of a request in
 the response, so the client recognises a response to another request (decision D64).

@@ -299,7 +299,7 @@ class RowSplitter:
         A number, true, false or null is complete with the byte that follows it.
 
         Raises:
-            MalformedRows: the piece does not continue a JSON document, or a part of the document exceeds its limit.
+            MalformedRows: this or an earlier piece is invalid or ambiguous, or a part of the document is too large.
         """
         if self._refusal is not None:
             raise MalformedRows(self._refusal)
@@ -329,7 +329,8 @@ class RowSplitter:
         Return a body that is not a JSON object, or is empty, as received, cut at ``rest_size_bytes_max``.
 
         Raises:
-            MalformedRows: the document was cut short, or the text around the rows is not JSON or exceeds its limits.
+            MalformedRows: the document was cut short or refused, or the text around the rows is not JSON or exceeds its
+                limits.
         """
         if self._refusal is not None:
             raise MalformedRows(self._refusal)

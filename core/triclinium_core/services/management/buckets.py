@@ -102,7 +102,7 @@ class BucketSettings:
 
     name: str
     ram_quota_mb: int | None
-    """Mebibytes of memory on each node. None only in received settings, if the server reports no quota."""
+    """Mebibytes of memory on each node. None only in received settings without a readable quota."""
     flush_enabled: bool = False
     num_replicas: int | None = None
     """Number of copies of each document besides the active one."""

@@ -1,4 +1,4 @@
-"""Common parts of management requests: method, path, form, and JSON response.
+"""Common parts of management requests, such as method, path and form.
 
 Source: SDK-RFC 0054.
 """

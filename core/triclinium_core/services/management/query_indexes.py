@@ -50,9 +50,9 @@ class QueryIndex(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     is_primary: bool
     type: QueryIndexType | str | None
-    """A ``str`` is a type unknown to this version. None if the server reports no type."""
+    """A ``str`` is a type unknown to this version. None if the server reports no readable type."""
     state: str | None
-    """State of the index, such as ``deferred``, ``building`` or ``online``. None if the server reports no state."""
+    """State of the index, such as ``deferred``, ``building`` or ``online``. None without a readable state."""
     keyspace: str
     """Name of the collection, or of the bucket if the server reports no collection for the index."""
     index_key: tuple[str, ...]

@@ -38,7 +38,7 @@ class SearchIndex:
     ``type`` is ``fulltext-index`` or ``fulltext-alias``.
 
     Raises:
-        InvalidArgumentException: a name, type or UUID is missing or invalid, or the parameters are not a mapping.
+        InvalidArgumentException: an argument is missing or invalid; ``.parameter`` names it.
 
     Source: SDK-RFC 0054 "SearchIndex".
     """

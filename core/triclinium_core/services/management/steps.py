@@ -10,7 +10,7 @@ Each call is a generator. The driver of a call waits and sends, and decides noth
 
 A call reads no clock. Its driver ends the call after ``TimeoutOptions.management``, counted from the beginning of the
 call, but not before the response to the first request. The first request and the wait for the key-value nodes have
-their own timeouts. Only ``watch_indexes`` has no timeout: it continues until its caller cancels it (decision D60).
+their own timeouts. Only ``watch_indexes`` has no timeout: its caller can cancel it (decision D60).
 
 Source: SDK-RFC 0054; SDK-RFC 0049 "Controlled Backoff for Always Retry" for the pauses between requests.
 """
@@ -42,7 +42,7 @@ REFUSALS_MAX = 5
 """Number of times that key-value may refuse a new bucket, over two thirds of a second in all. After that, the client
 concludes that the user may create buckets but has no access to them."""
 HEALTH_SECONDS_MAX = 10.0
-"""Maximum sum of pauses in seconds until the service reports all nodes of a new bucket healthy, if the client then
+"""Sum of pauses in seconds after which the client stops checking that all nodes of a new bucket are healthy, if it then
 waits for key-value. A node that is down never becomes healthy; the wait for key-value has a deadline, and its error
 names the node."""
 
@@ -89,7 +89,7 @@ def create_bucket(settings: buckets.BucketSettings) -> Steps[None]:
 
 
 def _wait_for_health(bucket: str, progress: Progress, *, seconds_max: float = math.inf) -> Steps[bool]:
-    """Return whether the service reports all nodes of a bucket healthy within ``seconds_max`` seconds of pauses."""
+    """Return whether the service reports all nodes of a bucket healthy within about ``seconds_max`` s of pauses."""
     paused = 0.0
     for pause in _pauses():
         try:
@@ -222,7 +222,7 @@ def watch_indexes(
         watch_primary: whether to wait for the primary index as well, under any name.
 
     Raises:
-        InvalidArgumentException: a name is invalid, or there is nothing to watch.
+        InvalidArgumentException: an argument is invalid, or there is nothing to watch.
         IndexNotFoundException: an index does not exist, or was dropped.
     """
     if isinstance(index_names, str) or not isinstance(index_names, Sequence):

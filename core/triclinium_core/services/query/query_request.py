@@ -88,8 +88,8 @@ class PlanKey(NamedTuple):
 class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     """SQL++ statement for the query service.
 
-    With ``adhoc=False``, executions share a plan. The first request with the statement sends its
-    ``preparation``, and later requests execute the plan that the preparation returns (``with_plan``).
+    With ``adhoc=False``, executions share a plan. Without a cached plan, a request sends its
+    ``preparation``; other requests execute the plan that a preparation has returned (``with_plan``).
     """
 
     name: ClassVar[str] = "query"

@@ -79,7 +79,7 @@ class QueryMetaData(ServiceResult, frozen=True, kw_only=True):
     signature: object = None
     """Signature of the rows as JSON, mostly an object of types by name; None if not sent."""
     profile: Mapping[str, object] | None = None
-    """Profile as JSON; None if not requested or not sent."""
+    """Profile as JSON, if requested and readable; otherwise None."""
 
 
 class _Metrics(answers.AnsweredMetrics, frozen=True, kw_only=True):

@@ -83,11 +83,11 @@ class SearchRow(msgspec.Struct, frozen=True):
     fragments: Mapping[str, tuple[str, ...]] | None = None
     """Pieces of text with highlighted terms, by field, if requested; otherwise None."""
     encoded_fields: bytes | None = None
-    """Requested fields as a JSON object; None if the document has none of them."""
+    """Requested fields as a JSON object; None if the hit has none."""
 
     @property
     def fields(self) -> Mapping[str, object] | None:
-        """Requested fields by name; None if the document has none of them."""
+        """Requested fields by name; None if the hit has none."""
         return None if self.encoded_fields is None else self.fields_as(dict[str, object])
 
     def fields_as(self, as_type: type[T]) -> T:

@@ -27,7 +27,7 @@ class ViewRow(msgspec.Struct, frozen=True):
     encoded_value: bytes
     """Value as JSON."""
     id: str | None = None
-    """Id of the document; None for a row that a reduction made from several rows."""
+    """Id of the document; None without a readable one, as in a row of a reduction."""
 
     @property
     def key(self) -> object:
@@ -68,7 +68,7 @@ class ViewMetaData(ServiceResult, frozen=True):
     """Metadata of a view query, which follows its rows."""
 
     total_rows: int | None = None
-    """Number of rows in the whole view; None for a reduction."""
+    """Number of rows in the whole view; None without a readable one, as for a reduction."""
     debug: Mapping[str, object] | None = None
     """Debug information as JSON, if requested; otherwise None."""
     errors: tuple[ViewError, ...] = ()

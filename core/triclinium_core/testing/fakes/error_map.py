@@ -39,7 +39,7 @@ class ErrorMapDocument:
     """A map, independent of the version that a client requests.
 
     Raises:
-        InvalidArgumentException: a status occurs twice, or has more than 16 bits.
+        InvalidArgumentException: a status occurs twice, or is not a number of 16 bits.
     """
 
     revision: int

@@ -95,7 +95,7 @@ class Faults:
 
         Raises:
             InvalidArgumentException: ``fault`` is not a fault, or cannot strike the target; ``opcode`` is not a byte,
-                ``times`` is not positive, a refusal has an opcode, a condition is invalid, or there are too many
+                ``times`` is out of range, a refusal has an opcode, a condition is invalid, or there are too many
                 faults.
         """
         _check(opcode, fault)

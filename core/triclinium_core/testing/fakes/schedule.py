@@ -103,7 +103,8 @@ class Schedule:
             )
         if len(self._planned) >= PLANNED_MAX:
             raise errors.InvalidArgumentException(
-                f"{PLANNED_MAX} commands wait, which is the maximum; clear them first", parameter="command"
+                f"{PLANNED_MAX} commands wait, which is the maximum; clear them, or let those that have started end",
+                parameter="command",
             )
         planned = _Planned(change, conditions, self._clock)
         if planned.due > self._clock.now and conditions != IMMEDIATELY:

@@ -47,7 +47,7 @@ class Outset(NamedTuple):
     """State at the submission of an operation."""
 
     ill: AbstractSet[int]
-    """Nodes with a stuck stream, a connection that was not ready, or a breaker that was not closed."""
+    """Nodes with a problem, such as a stuck stream, a connection that was not ready, or an open breaker."""
     known: Revision | None
     """Version of the config that the client had; None before its first config."""
     oldest: Revision

@@ -129,7 +129,7 @@ class CheckedSimulation(Simulation):
         )
 
     def describe(self) -> str:
-        """Return a description of all problems, which a failing example shows."""
+        """Return a description of the problems, which a failing example shows."""
         connections = self.machine.statistics().connections
         states = [f"{connection.bucket}: {connection.state}, {connection.last_error}" for connection in connections]
         stuck = [f"stream {stream} is within a frame" for stream in self.links if self.excuses.is_stuck(stream)]
@@ -549,7 +549,7 @@ class CheckedSimulation(Simulation):
         return next((each.config_revision for each in connections if each.bucket is not None), None)
 
     def _ill_nodes(self) -> AbstractSet[int]:
-        """Return the nodes with a stuck stream, a connection that is not ready, or a breaker that is not closed."""
+        """Return the nodes with a problem, such as a stuck stream, an unready connection, or an open breaker."""
         everywhere = set(range(len(self.nodes)))
         if len(self.nodes) == 1:
             return set() if self.is_healthy else everywhere

@@ -89,7 +89,7 @@ class SeedResult:
     figures: Figures
     timeline: Sequence[str]
     law: str | None = None
-    """Law that was broken; None if every law holds."""
+    """Law that was broken, or the crash; None if every law holds."""
 
 
 def play(seed: int, make_nodes: MakeNodes = FakeNodes, make_machine: MakeMachine = ClientMachine) -> SeedResult:

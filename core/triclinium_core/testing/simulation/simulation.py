@@ -145,7 +145,7 @@ class Simulation:
         ] = deque()
         """Events that the client gets immediately.
 
-        They are losses of streams that the client closed, responses of DNS, decisions of strategies, and row requests
+        They are losses of streams that an action ended, responses of DNS, decisions of strategies, and row requests
         of readers.
         """
         self.changes: list[TopologyChange] = []

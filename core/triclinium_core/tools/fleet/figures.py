@@ -1,4 +1,4 @@
-"""Figures of a simulation: by step, in total, and the time until recovery."""
+"""Figures of a simulation, by step and in total, such as latencies and the time until recovery."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Simulation loop: one heap of events in virtual time.
 
 If the end of an attempt is known and does not affect other operations, the loop completes the attempt immediately. So
-an operation without problems needs no entry in the heap.
+most operations without problems need no entry in the heap.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ class Outage(Struct, frozen=True, forbid_unknown_fields=True):
     """Outage from ``start`` until ``end``. The service serves no requests, and queued requests are lost.
 
     Raises:
-        InvalidArgumentException: the end is not after the start, or a value is of another type.
+        InvalidArgumentException: the end is not after the start, or a value is out of range or of another type.
     """
 
     start: float

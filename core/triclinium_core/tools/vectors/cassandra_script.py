@@ -179,7 +179,10 @@ _WRITE_TYPES = {canonical(write_type): write_type for write_type in cassandra.Wr
 
 
 def _error_answered(name: str, detail: str) -> cassandra.CoordinatorError | None:
-    """Return the ERROR, or None if the name is unknown. Its counts are for two replicas, one of which is missing."""
+    """Return the ERROR, or None if the name is unknown or the detail does not fit the name.
+
+    Its counts are for two replicas, one of which is missing.
+    """
     level = cassandra.ConsistencyLevel.QUORUM
     match canonical(name), detail:
         case "readtimeout", "":

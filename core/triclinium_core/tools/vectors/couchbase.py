@@ -5,7 +5,7 @@
     idempotent  service, op, readonly?, method?
                 -> idempotent
     reason      service, op, and for kv: status ("0x86"), error_map_entry?; for the others: http_status, body
-                -> reason, null if the strategy is not called
+                -> reason, null for none
     decide      strategy, idempotent, attempt, elapsed_ms, timeout_ms, and the failure of the request: reason,
                 error_map_entry?; or the response, with the fields of the ask ``reason``; or handed_over ("nothing",
                 "part" or "all"), for a closed socket

@@ -205,7 +205,7 @@ def test_abandoning_a_wait() -> None:
 
 
 def test_several_waits() -> None:
-    """If two waits need different manifests, each ends as soon as all nodes have the manifest that it needs."""
+    """Of two waits for different manifests, the second ends about as much later as its manifest is."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.learn_late(1, 4.0)
@@ -233,7 +233,7 @@ def test_a_bucket_that_is_new_on_a_node() -> None:
 
 
 def test_a_bucket_that_no_node_opens() -> None:
-    """If all nodes refuse the bucket, the wait fails immediately; if one node refuses it, the wait retries that node."""
+    """If all nodes refuse the bucket, the wait fails; if one node refuses it, the wait retries that node."""
     simulation = RecordedCluster()
     token = simulation.inquire(WaitForNodes("secret"))
     simulation.run()

@@ -229,7 +229,7 @@ def test_no_seed_at_all() -> None:
 
 
 def test_a_bucket_that_may_not_be_opened() -> None:
-    """If the bucket is denied, the ping reports the denial immediately and tries no other seed."""
+    """If the bucket is denied, the ping immediately reports only the denial."""
     simulation = seeded()
     token = ping(simulation, "secret")
     (found,) = reports(simulation, token)
@@ -281,7 +281,7 @@ def test_abandoned() -> None:
 
 
 def test_the_newest_revision() -> None:
-    """The result of a ping has the newest revision of all configs."""
+    """The result of a ping has the revision of the newest config."""
     simulation = ready()
     simulation.nodes.set_config_revision(53, epoch=2)
     simulation.live(0.1)

@@ -98,7 +98,7 @@ def test_other_buckets_are_no_matter() -> None:
 
 @pytest.mark.parametrize("inquiry", [CLUSTER, BUCKET, ANY_OF_CLUSTER, ANY_OF_BUCKET])
 def test_wrong_password(inquiry: WaitUntilReady) -> None:
-    """If the password is wrong, the wait fails during the bootstrap under any strategy; the error names the node."""
+    """If the password is wrong, the wait fails during the bootstrap even with best effort; the error has the node."""
     options = client_options(authenticator=WRONG, retry_strategy=BestEffortRetryStrategy())
     simulation = Recorded(options=options)
     token = simulation.inquire(inquiry)

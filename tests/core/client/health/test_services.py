@@ -92,7 +92,7 @@ def test_only_the_named_service_is_pinged() -> None:
 
 
 def test_a_service_that_the_cluster_does_not_have() -> None:
-    """If no node has a service, the ping does not report that service, and a wait for it ends immediately."""
+    """If no node has a service, the ping does not report that service, and a wait for it succeeds."""
     simulation = started(2)
     simulation.nodes.set_services(0, {Service.KV, Service.QUERY})
     simulation.nodes.set_services(1, {Service.KV})
@@ -118,7 +118,7 @@ def test_views_belong_to_the_bucket() -> None:
 
 
 def test_unknown_services_report_key_value() -> None:
-    """If the client has no config yet, a ping of another service reports only key-value, with its error."""
+    """If the client has no config yet, a ping of another service reports only key-value, in state ERROR."""
     simulation = Asking()
     simulation.nodes.kill(0)
 
@@ -158,7 +158,7 @@ def test_a_ping_reports_the_first_answer(service: Service, status: int) -> None:
 
 @pytest.mark.parametrize("status", [302, 503])
 def test_a_canary_of_views_that_is_redirected(status: int) -> None:
-    """The circuit breaker of views closes after any response to its canary, even a redirect."""
+    """The circuit breaker of views closes after a redirect or an error status in response to its canary."""
     simulation = started(timeouts=TimeoutOptions(views=1.0))
     simulation.nodes[0].faults.next(Service.VIEWS, drop_response(), times=20)
     simulation.nodes[0].faults.next(Service.VIEWS, faults.http_status(status), times=1)

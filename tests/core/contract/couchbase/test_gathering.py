@@ -1,4 +1,4 @@
-"""Reports of the telemetry that the core has gathered: once per interval, and only if there is something to report."""
+"""Reports of gathered telemetry: after each interval and at the end, and only if there is something to report."""
 
 from __future__ import annotations
 

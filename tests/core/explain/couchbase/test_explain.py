@@ -375,7 +375,7 @@ SAID = [
 
 @rows("case", SAID)
 def test_sentences_contain_all_facts(case: CouchbaseCase) -> None:
-    """The sentences have all facts in the order of the steps, each with its clause."""
+    """The sentences contain all facts that apply, and all clauses."""
     explanation = explain(case)
     facts, sentences = explanation.facts, explanation.sentences()
     known = [facts[key] for key in ("service", "operation", "happened", "reason", "meaning", "error", "message")]

@@ -64,7 +64,7 @@ def test_empty_quota_refuses(strategy: AnyRetryStrategy) -> None:
     ],
 )
 def test_other_decisions_do_not_consult_the_strategy(happened: Happening, decided_by: str, action: str) -> None:
-    """If the machine decides without the strategy, it does not call the strategy, and the quota does not change."""
+    """If the machine decides without the strategy, the facts have no answer and no token of the strategy."""
     strategy = standard(0)
     facts = explain(case(happened, strategy)).facts
 

@@ -51,7 +51,7 @@ def test_a_malformed_path_failure(body: bytes) -> None:
 
 
 def test_key_exists() -> None:
-    """KEY_EXISTS means that the document of an insertion exists, or that the CAS of another mutation did not match."""
+    """KEY_EXISTS in response to an insertion means that the document exists, and to another mutation it does not."""
     exists = response(status=0x02)
 
     assert errors.DocumentExistsException is read_failure(INSERTION, exists, "h:1").error

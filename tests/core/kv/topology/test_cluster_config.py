@@ -358,7 +358,7 @@ def test_error_texts_are_bounded() -> None:
 
 
 def test_size_is_bounded() -> None:
-    """A config that exceeds the maximum size, even if only with expanded placeholders, is rejected unparsed."""
+    """A config that exceeds the maximum size, even if only with expanded placeholders, is rejected."""
     padding = b'"' + b"x" * cluster_config.CONFIG_LIMITS.size_bytes_max + b'"'
     growing = b'{"rev":1,"x":"' + b"$HOST" * 100_000 + b'"}'
 

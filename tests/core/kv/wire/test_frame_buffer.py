@@ -1,4 +1,4 @@
-"""Frame buffer: pieces of any size yield the same frames, and a hostile node cannot make the buffer grow."""
+"""Frame buffer: pieces of any size yield the same frames, and announced lengths alone cannot make it grow."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_no_attempt_begins_at_the_deadline(deadline: float, decision: calls.Give
 
 @rows("deadline", [11.0, 10.0, -math.inf])
 def test_a_deadline_that_has_passed_costs_no_quota(deadline: float) -> None:
-    """After the deadline, the machine ends the call and requests no token from the strategy."""
+    """At or after the deadline, the machine ends the call and requests no token from the strategy."""
     strategy = Answering()
 
     assert calls.GiveUp(calls.RetryEnding.DEADLINE) == machine_of(strategy).fail(

@@ -95,7 +95,7 @@ def test_failures(is_timeout: bool) -> None:
 
 
 def test_custom_statuses() -> None:
-    """Custom statuses replace the default statuses, and count neither as throttling nor as timeouts."""
+    """Custom statuses replace the default statuses, and 500 counts neither as throttling nor as a timeout."""
     rules = calls.HttpRetryRules(statuses={500})
 
     assert ErrorInfo(is_retry_safe=True, fault="server") == rules.judge_answer(GET, 500, None, WALL_SECONDS)

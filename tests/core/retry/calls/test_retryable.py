@@ -173,7 +173,7 @@ def test_invalid_values_of_retry_result(retry_result: object) -> None:
 
 
 def test_strategies_get_the_error_or_a_classified_one() -> None:
-    """The strategy gets an error with complete attributes unchanged, and any other error as the cause of a new one."""
+    """The strategy gets an error whose attributes give the info unchanged, and any other as the cause of a new one."""
     complete, plain = Speaking(is_retry_safe=True), OSError("plain")
     of_the_page, less, late = (Speaking(is_retry_safe=True) for _ in range(3))
     del of_the_page.is_timeout_error, less.is_throttling_error

@@ -1,4 +1,4 @@
-"""Policies for tests: the first always returns one verdict, and the second fails the test if it is called."""
+"""Policies for tests: the first always returns or raises one object, and the second fails the test if it is called."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_the_message_is_limited(nodes: list[str], facts: list[str], left_out: st
 
 
 def test_no_node() -> None:
-    """The text of NoNodeAvailable states that no node was tried, and refers to the load balancing."""
+    """NoNodeAvailable is an AllNodesFailed without errors, and its text refers to the load balancing."""
     error = cassandra.NoNodeAvailable()
 
     assert isinstance(error, cassandra.AllNodesFailed)

@@ -266,7 +266,7 @@ def next_event(data: st.DataObject, state: couchbase.RetryState) -> couchbase.Re
 
 @given(st.data())
 def test_any_history(data: st.DataObject) -> None:
-    """No history violates a rule, and without further events the request ends by its deadline."""
+    """No history violates a rule, and afterwards at most three wakeups end the request."""
     witness = witness_of(data)
     machine = witness.machine
     for _ in range(data.draw(st.integers(1, 40), label="events")):

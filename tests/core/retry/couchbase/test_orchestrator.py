@@ -56,7 +56,7 @@ def test_the_strategy_decides_on_other_reasons(reason: RetryReason) -> None:
 @rows("reason", RetryReason)
 @rows("remaining", [0.0, -1.0, RESOLUTION, RESOLUTION / 2, -math.inf])
 def test_the_deadline_has_passed(reason: RetryReason, remaining: float) -> None:
-    """After the deadline the request times out for every reason, and the strategy is not called."""
+    """At or after the deadline the request times out for every reason, and the strategy is not called."""
     request = retry_request(idempotent=True, remaining=remaining)
 
     assert TimeOut() == decide(request, reason, Raises(AssertionError("asked")))

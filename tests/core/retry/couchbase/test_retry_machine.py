@@ -222,7 +222,7 @@ def test_a_socket_that_closed_before_the_frame(idempotent: bool, reason: couchba
 
 
 def test_services() -> None:
-    """Each HTTP service has its own list of codes, and the error context has the text of the service's error."""
+    """The error code of a query decides about its retry, and the error context has the error's code and text."""
     body = b'{"errors":[{"code":4040,"msg":"stale plan"}]}'
     request = request_cases.annotation(
         couchbase.FailFastRetryStrategy(), service=couchbase.Service.QUERY, operation="query"
@@ -309,7 +309,7 @@ def test_the_error_map_of_the_node_decides() -> None:
 
 
 def test_a_later_error_map() -> None:
-    """If an error map is loaded during a request, all machines that share the store use it."""
+    """An error map that is loaded during a request is in the shared store, and the machine uses it."""
     store = couchbase.ErrorMapStore()
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING, error_maps=store)
     loaded = couchbase.ErrorMap(2, 1, {UNKNOWN: request_cases.map_entry("retry-now")})

@@ -52,7 +52,7 @@ def test_all_reasons() -> None:
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_each_reason_is_listed_once(event: type[couchbase.SocketClosed | couchbase.DispatchFailed]) -> None:
-    """The list has each reason once, and no reason that requires a response to the request."""
+    """The list has each reason once; all but UNKNOWN allow a non-idempotent retry, and KV_LOCKED is absent."""
     reasons = couchbase.unsent_reasons(couchbase.Service.KV, event)
 
     assert len(set(reasons)) == len(reasons)

@@ -45,7 +45,7 @@ def test_attempts(max_attempts: int, retries: int) -> None:
 
 
 def test_retry_after() -> None:
-    """A retry waits for at least ``retry_after`` (decision S3), whether the error throttles or not."""
+    """A retry waits for at least ``retry_after`` (decision S3), also after a throttling error."""
     error = Failure(retry_after=0.1, throttling=True)
 
     delays, _ = delays_until_refused(SimpleRetryStrategy(rng=Fixed(0.0), max_attempts=6), error)

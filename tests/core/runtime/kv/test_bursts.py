@@ -110,7 +110,7 @@ def test_event_cost_is_independent_of_the_queue() -> None:
 
 
 def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the queue is full, an operation fails with the length of the queue; the limit is at least 100,000."""
+    """If the queue is full, fail fast fails an operation with the queue's length; the limit is at least 100,000."""
     monkeypatch.setattr("triclinium_core.runtime.kv.dispatcher.WAITING_MAX", 50)
     simulation = simulated.ready()
     for position in range(ROOM + 50):

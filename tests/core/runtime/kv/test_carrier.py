@@ -62,7 +62,7 @@ def test_a_strategy_that_never_waits() -> None:
 
 
 def test_every_operation() -> None:
-    """If the node has no faults, each document operation returns its result or raises its documented error."""
+    """If the node has no faults, document operations return their results or raise their documented errors."""
     simulation = simulated.ready()
     run = simulation.result
     inserted = run(document_operations.Insert(simulated.TRAVEL, "k", b'{"a":1}', JSON_FLAGS))
@@ -332,7 +332,7 @@ def test_retried_until_the_deadline() -> None:
 
 @pytest.mark.parametrize("embedded", [True, False])
 def test_not_my_vbucket_under_fail_fast(embedded: bool) -> None:
-    """After NOT_MY_VBUCKET any strategy retries, with the delays of the controlled backoff (decisions C3, C10)."""
+    """After NOT_MY_VBUCKET even fail fast retries, with the delays of the controlled backoff (decisions C3, C10)."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.SET, faults.not_my_vbucket(embedded), times=4)
     token = simulation.finish(simulated.upsert(), retry_strategy=couchbase.FailFastRetryStrategy())
@@ -363,7 +363,7 @@ def test_refused_by_the_strategy(fault: Any, kind: type[errors.CouchbaseExceptio
 
 @pytest.mark.parametrize("fault", [faults.hang_up(), faults.hang_up_after_applying()])
 def test_write_is_never_applied_twice(fault: Any) -> None:
-    """No strategy can send a handed-over write again, and the error states that it may have been applied."""
+    """Even a reckless strategy cannot send a handed-over write again; the error says that it may have been applied."""
 
     class Reckless:
         def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason) -> couchbase.RetryAction:

@@ -1,4 +1,4 @@
-"""Collection ids: the client requests each once, stores it, and drops it when a node does not know it."""
+"""Collection ids: one request for all waiters of an id, and the reasons to repeat it or to drop the id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strategies that decide on each failure of an operation, and the effects of a broken strategy."""
+"""Strategies that decide on failures of an operation, and the effects of a broken strategy."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_an_attempt_just_before_the_deadline(seconds: float, milliseconds: int) 
 )
 @rows("kind", MUTATIONS)
 def test_statuses_without_a_retry(kind: type[Mutation], code: Status, error: type[errors.CouchbaseException]) -> None:
-    """If a durable write fails with a status of durability, such as an ambiguous one, no strategy retries it."""
+    """After a final status of durability, such as an ambiguous one, best effort does not retry a durable write."""
     simulation = ready()
     token, request = simulation.submit_in_flight(
         make(kind, durability=MAJORITY), retry_strategy=BestEffortRetryStrategy()

@@ -17,7 +17,7 @@ each_phase = rows("phase", PHASES)
 
 
 def is_forgotten(simulation: simulated.Recorded, *, in_flight: int = 0) -> bool:
-    """Return whether the client keeps nothing of an operation that ended, and completes another one.
+    """Check that the client keeps nothing of an operation that ended, and completes another one; return True.
 
     Args:
         in_flight: number of responses that will never arrive.
@@ -102,7 +102,7 @@ def test_abandoned(phase: str, make: Make) -> None:
 @rows("phase", ["in flight", "waiting", "expiring", "consulting"])
 @rows("ending", ["abandoned", "deadline"])
 def test_no_timer_is_left_behind(phase: str, ending: str) -> None:
-    """After an operation has ended in any phase, the client has no timer of it: the next timer is the keep-alive."""
+    """After an operation has ended in one of these phases, the client's next timer is the keep-alive."""
     simulation, token = PHASES[phase](read)
     if ending == "abandoned":
         simulation.abandon(token)

@@ -102,7 +102,7 @@ class Salting(Recorded):
     salted = 0
 
     def feed(self, event: Event) -> Sequence[Action]:
-        """Feed an event, and count the salted passwords that it computes."""
+        """Feed an event; if it has received bytes, count the salted passwords that it computes."""
         with counted() as calls:
             actions = super().feed(event)
         self.salted += calls["_salted_password"] if isinstance(event, BytesReceived) else 0

@@ -143,7 +143,7 @@ def test_some_nodes_can_be_reached() -> None:
 
 
 def test_attempts_are_bounded_during_an_outage() -> None:
-    """During an outage, each connection makes about one attempt per second, and the client opens at most one more."""
+    """In an outage, a connection makes at most about one attempt per second, and the client opens at most one more."""
     simulation = Moving()
     simulation.write()
     connections = len(simulation.machine.statistics().connections)

@@ -48,7 +48,7 @@ def test_a_manifest_is_requested_each_time() -> None:
     ],
 )
 def test_a_manifest_request_is_retried(fault: Fault, reason: RetryReason) -> None:
-    """A manifest request is retried after any failure, because it is idempotent."""
+    """A manifest request is retried after a temporary failure or a lost connection, because it is idempotent."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET_COLLECTIONS_MANIFEST, fault)
 

@@ -135,7 +135,7 @@ def test_a_dead_node(simulation: Replicated) -> None:
 
 
 def test_reading_a_replica_is_idempotent(simulation: Replicated) -> None:
-    """A replica read is retried after any failure, because it is idempotent."""
+    """A replica read is retried after a temporary failure or a lost connection, because it is idempotent."""
     first, _ = simulation.nodes.replica_holders_of("ada")
     simulation.nodes[first].faults.next(Opcode.GET_REPLICA, temporary_failure())
     simulation.nodes[first].faults.next(Opcode.GET_REPLICA, drop_response())

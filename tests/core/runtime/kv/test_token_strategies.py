@@ -237,7 +237,7 @@ def test_an_unsent_retry_releases_its_token() -> None:
 
 @pytest.mark.parametrize("delay", [0.25, 1.0])
 def test_a_token_delays_the_first_attempt(delay: float) -> None:
-    """A delay of the first token delays only the first attempt of its operation."""
+    """A delay of the first token delays the first attempt of its operation, and no other operation."""
     book = TokenBook(first_delay=delay)
     simulation = Recorded()
     simulation.result(upsert())
@@ -439,8 +439,8 @@ def test_an_invalid_delay_releases_an_awaited_token() -> None:
 
 @pytest.mark.parametrize("raised", [None, ZeroDivisionError("a strategy with a defect")])
 def test_an_asynchronous_strategy_without_a_token(raised: Exception | None) -> None:
-    """If an asynchronous strategy raises instead of providing a token, the operation fails unsent with the exception as
-    cause.
+    """If an asynchronous strategy refuses or raises instead of providing a token, the operation fails, with the
+    exception, if any, as cause.
     """
     asked = Asked(TokenBook())
     token = asked.simulation.submit(get(), retry_strategy=asked.strategy)

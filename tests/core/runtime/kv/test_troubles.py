@@ -88,7 +88,7 @@ def test_half_a_cluster_down_at_start() -> None:
 
 
 def test_a_whole_cluster_down_at_start() -> None:
-    """If all nodes are down at the start, the error lists the attempts; the client recovers when the nodes are back."""
+    """If all nodes are down at the start, the error has an attempt's reason; the client recovers with the nodes."""
     simulation = RecordedCluster()
     for place in range(3):
         simulation.nodes.kill(place)

@@ -39,7 +39,7 @@ async def nothing() -> None:
 
 
 class Sink:
-    """Carrier that records all calls, and whose dispatch returns a result that the test sets."""
+    """Carrier that records dispatches, departures and failures, and whose dispatch returns what the test sets."""
 
     def __init__(self) -> None:
         self.lifecycle: Lifecycle | None = None

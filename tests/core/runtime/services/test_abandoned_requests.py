@@ -1,4 +1,4 @@
-"""Abandoned requests: the reports list each once, and its error context shows whether it may have been applied."""
+"""Abandoned requests: their reports, and the error context, which shows whether a request may have been applied."""
 
 from __future__ import annotations
 

@@ -363,7 +363,7 @@ def test_a_connection_that_does_not_open_in_time() -> None:
 
 
 def test_a_removed_node_gets_no_canary() -> None:
-    """If a node is in no topology, its open circuit breaker sends no canary, and the client forgets the node."""
+    """If a node is in no topology, its open circuit breaker sends no canary."""
     simulation = Asking(nodes=2, timeouts=TimeoutOptions(query=1.0))
     simulation.run()
     simulation.nodes.set_services(0, {Service.KV})

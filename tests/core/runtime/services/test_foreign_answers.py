@@ -107,7 +107,7 @@ class Twice(Asking):
         return actions
 
     def deliver(self, stream: neutral.StreamId, size: int | None = None) -> None:
-        """Deliver at most ``size`` bytes to the client."""
+        """Deliver at most ``self.size`` bytes to the client; the argument has no effect."""
         super().deliver(stream, self.size)
 
     def answer_size(self) -> int:

@@ -1,4 +1,4 @@
-"""Preparation of a statement: once, and again after a node has lost the plan."""
+"""Preparation of a statement: once, and again after its plan has become unusable."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def members(remaining: float = math.inf, **options: Any) -> dict[str, object]:
     ],
 )
 def test_members(options: dict[str, Any], expected: dict[str, object]) -> None:
-    """An option that is set has the RFC's member in the body; an option that is not set has no member."""
+    """Except the priority, each option that is not a default has the RFC's member; other options have none."""
     assert {"statement": STATEMENT, **expected} == members(**options)
 
 

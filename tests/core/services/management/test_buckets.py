@@ -354,7 +354,7 @@ def test_a_bucket_without_a_usable_name(changes: dict[str, object]) -> None:
     ],
 )
 def test_an_unknown_value(member: str, value: object, setting: str, expected: object, sent: str | None) -> None:
-    """An unknown value is kept or read as None, other settings are read, and an update sends the value or omits it."""
+    """An unknown value is kept, or read as None or False; other settings are read, and an update sends or omits it."""
     body = {name: each for name, each in (bucket() | {member: value}).items() if each is not ...}
     found = buckets.GetAllBuckets().decode(answered([body, bucket(name="other")]))
     settings = found.buckets[0].settings

@@ -259,7 +259,7 @@ def test_invalid_names_are_left_out() -> None:
     ],
 )
 def test_an_unknown_value(member: str, value: object, field: str, expected: object) -> None:
-    """An unknown value is kept as received or read as None, and all other members and indexes are read."""
+    """An unknown value is kept as text or replaced by a default, and all indexes are read."""
     found = query_indexes.all_indexes(BUCKET).decode(answered(OLD | {member: value}, NEW)).indexes
 
     assert ("by_a", "#primary") == tuple(index.name for index in found)

@@ -340,7 +340,7 @@ def test_an_index_without_a_usable_name(body: dict[str, object]) -> None:
     ],
 )
 def test_an_unknown_value(member: str, value: object, field: str, expected: object, is_lost: bool) -> None:
-    """An unknown value is kept or read as None, and a definition with an unreadable part is not written back."""
+    """An unknown value is kept or replaced by a default; a definition with an unreadable part is not written back."""
     listed = {"a": DEFINITION | {member: value}, "b": DEFINITION}
     found = search_indexes.GetAllSearchIndexes().decode(answered({"indexDefs": {"indexDefs": listed}}))
     index = found.indexes[0]

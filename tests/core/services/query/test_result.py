@@ -97,7 +97,7 @@ def test_signatures(signature: object) -> None:
     ],
 )
 def test_status(word: str, status: QueryStatus) -> None:
-    """Each status word gives its enum member in upper or lower case; any other word gives UNKNOWN."""
+    """The status of a query that has not failed gives its enum member in either case; any other word gives UNKNOWN."""
     assert status is reported(status=word).status
 
 

@@ -99,7 +99,7 @@ def test_paths(index: str, bucket: str | None, scope: str | None, path: str) -> 
         ({"raw": {"search_after": ["a"], "score_": None}}, {"search_after": ["a"], "score_": None}),
     ])  # fmt: skip
 def test_options(options: Mapping[str, object], expected: Mapping[str, object]) -> None:
-    """Each option has the RFC's members; if several mutations have the same vbucket, only the newest is sent."""
+    """An option that is not a default has the RFC's members; only the newest mutation of a vbucket is sent."""
     assert expected == members_of(**options)
 
 

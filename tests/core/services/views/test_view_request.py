@@ -72,7 +72,7 @@ def test_invalid_requests(parameter: str, options: Mapping[str, object]) -> None
 
 
 def test_error_context() -> None:
-    """The error context has the view but no key, and only nodes of the request's bucket may get the request."""
+    """The error context has the view but no key, and the request names the bucket whose nodes may get it."""
     asked = request(options=ViewOptions(keys=["secret"]), client_context_id="x")
 
     assert asked.error_context() == ErrorContext(

@@ -143,7 +143,7 @@ def test_first_tokens() -> None:
 
 
 def test_sending_without_a_token() -> None:
-    """An attempt without a token, or with one that was abandoned, is a violation."""
+    """An attempt after its token was abandoned is a violation."""
     client = borrowed()
     client.strategy.abandon(token=client.token)
     client.book.check()

@@ -25,7 +25,7 @@ def histories() -> list[ClusterHistory]:
 
 
 def test_every_kind_of_operation_is_submitted(histories: list[ClusterHistory]) -> None:
-    """Several clients submit all kinds of operations to several nodes, in both collections."""
+    """One to three clients submit all kinds of operations to three to five nodes, in both collections."""
     asked = [submission for history in histories for submission in history.simulation.model.submissions.values()]
 
     assert set(UNDERSTOOD) == {type(submission.operation) for submission in asked}

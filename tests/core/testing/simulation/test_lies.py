@@ -119,7 +119,7 @@ def cluster_of(liar: type[FakeNode]) -> type[FakeNodes]:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_lie_is_found(cluster: type[FakeNodes], words: str) -> None:
-    """The command finds each defect soon, and prints the broken law, the last steps and the command for a replay."""
+    """The command finds each defect soon, and prints the broken law and the command for a replay."""
     status, printed = play(cluster, "--seeds", str(SEEDS))
     found = re.search(r"seed (\d+) breaks a law:\n  (.*)\n", printed)
 
@@ -130,7 +130,7 @@ def test_lie_is_found(cluster: type[FakeNodes], words: str) -> None:
 
 
 def test_command_reproduces_a_lie() -> None:
-    """A run of the single seed breaks the same law and prints all steps."""
+    """A run of the single seed breaks the same law and prints more steps, from the first one."""
     _, many = play(cluster_of(Twice), "--seeds", str(SEEDS))
     found = re.search(r"seed (\d+) breaks a law:\n  (.*)\n", many)
     assert found is not None

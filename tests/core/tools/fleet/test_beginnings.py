@@ -27,7 +27,7 @@ def test_even_clients_share_the_period() -> None:
 
 
 def test_random_clients_are_memoryless() -> None:
-    """Gaps are exponential, so their deviation equals their mean, and each client has its share."""
+    """Gaps are exponential, so their deviation equals their mean, and a client has its share."""
     found = beginnings(Fleet(clients=10, period=1.0, arrivals=PoissonArrivals()), 1_000.0)
     gaps = [later - earlier for (earlier, _), (later, _) in pairwise(found)]
 

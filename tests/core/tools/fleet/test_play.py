@@ -108,7 +108,7 @@ def test_recording_changes_nothing(scenario: Scenario, strategy: str, seed: int)
 
 @given(scenario=scenarios(), strategy=st.sampled_from(sorted(STRATEGIES)))
 def test_laws_of_the_service(scenario: Scenario, strategy: str) -> None:
-    """The service answers at most at its capacity, nothing during an outage, and queues at most its queue length."""
+    """The service answers at most at its capacity, nothing in an outage, and queues at most twice its queue length."""
     figures = run(scenario, strategy)
     service, width = scenario.service, scenario.bucket
     assert isinstance(service, SimulatedService)

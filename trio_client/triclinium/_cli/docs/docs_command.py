@@ -79,7 +79,8 @@ def build(checkout: Path) -> None:
     pages = checkout / PAGES
     if _run("-m", "sphinx", "-q", str(checkout / "docs"), str(pages)):
         raise click.ClickException(
-            "the pages cannot be built, for the reason above; uv sync --all-packages --all-extras installs Sphinx"
+            "the pages cannot be built, for the reason above; if Sphinx is missing, run uv sync --all-packages "
+            "--all-extras"
         )
     if _run(str(checkout / SOURCES[1]), str(pages / "_static" / "assets")):
         click.echo(NO_ASSETS, err=True)

@@ -60,7 +60,9 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
         # Check names and passwords before anything is sent.
         Keyspace(options.bucket)
         if options.bucket is not None and target.scheme is Scheme.MEMCACHED:
-            raise WrongInput("--bucket has no effect with memcached://, which has no buckets; use couchbase://")
+            raise WrongInput(
+                "--bucket has no effect with memcached://, which has no buckets; omit it, or use couchbase://"
+            )
         authenticator = authenticator_for(target, options)
         check_authenticator(authenticator, target)
     except errors.InvalidArgumentException as error:
@@ -68,7 +70,9 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
     plan = Plan(authenticator, options.bucket, ssl_context_for(target, options.ca_file), options.timeout)
     services = {Service(name) for name in options.service} or set(Service)
     if target.scheme is Scheme.MEMCACHED and Service.KV not in services:
-        raise WrongInput("--service has no effect with memcached://, which has no services; use couchbase://")
+        raise WrongInput(
+            "--service has no effect with memcached://, which has no services; omit it, or use couchbase://"
+        )
     found = run_trio(_ping_all, target, plan, services)
     if options.as_json:
         click.echo(as_json(found))

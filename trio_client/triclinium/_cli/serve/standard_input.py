@@ -31,7 +31,7 @@ async def follow_standard_input(nodes: FakeNodes, print_line: Callable[[str], No
 
     Each line is a command as for ``--fault``. An empty line, or one that starts with ``#``, is ignored. A command that
     was carried out or planned is reported on standard output. An invalid command changes nothing and is reported on
-    standard error; with ``as_json``, on standard output too.
+    standard error, or with ``as_json`` on standard output.
 
     Args:
         nodes: the nodes.
@@ -95,7 +95,7 @@ async def _lines() -> AsyncIterator[bytes]:
 
 
 def _read() -> bytes | None:
-    """Return the next bytes of standard input; empty at its end, if it is closed, or in the background of a terminal.
+    """Return the next bytes of standard input; empty at its end, or on an error, such as in a terminal's background.
 
     None means that it is non-blocking and has no data yet. Another process that shares it may set this mode at any time.
 

@@ -238,7 +238,7 @@ class ScanMachine:
         return self._is_ended or (self._unscanned is not None and not self._unscanned and not self._under_way)
 
     def next_operations(self, now: float, *, replicas: int | None = None) -> Sequence[Operation]:
-        """Return the operations to submit now: at most one request for each vbucket under way."""
+        """Return the operations to submit now: first a NOOP, then at most one request for each vbucket under way."""
         if not self._is_wanted or self._is_ended:
             return ()
         while self._unscanned and len(self._under_way) < self.options.concurrency:

@@ -234,6 +234,7 @@ class MutateInSpec(msgspec.Struct, frozen=True):
 
         Raises:
             EncodingFailureException: the transcoder cannot encode a value.
+            InvalidArgumentException: the transcoder returns something other than an ``EncodedValue``.
             ValueTooLargeException: the values are larger than the server stores.
         """
         value = b",".join(_encoded(each, transcoder) for each in self.values)
@@ -281,7 +282,8 @@ def check_mutations(specs: object) -> None:
     if size > MUTATIONS_SIZE_MAX:
         # The values cause the excess: all paths together have at most 16 KiB.
         raise errors.ValueTooLargeException(
-            f"specs has {size} bytes; one request has at most {MUTATIONS_SIZE_MAX}; change fewer paths in one call"
+            f"specs has {size} bytes; one request has at most {MUTATIONS_SIZE_MAX}; change fewer paths in one call, "
+            "or pass smaller values"
         )
 
 

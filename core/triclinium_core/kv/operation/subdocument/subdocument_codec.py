@@ -82,6 +82,7 @@ def decode_mutate_in(operation: MutateIn, frame: Frame, vbucket: int) -> Result:
 
     Raises:
         MalformedOutcomes: the body does not fit the specs.
+        struct.error: the extras have an invalid length.
     """
     values = decode_mutations(frame.value, operation.specs)
     return MutateInResult(

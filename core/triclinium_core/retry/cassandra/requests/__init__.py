@@ -2,5 +2,6 @@
 
 ``request_machine`` has the machine, and ``states`` its transition tables. ``judgement`` decides what the machine does
 after an error. ``query_plan`` selects the next node. ``speculation`` decides when a speculative execution starts.
-``history`` records the executions and their errors.
+``history`` records the executions and their errors. ``cassandra_request``, ``events`` and ``actions`` have the values
+that the machine takes and returns.
 """

@@ -38,9 +38,9 @@ class AttemptAborted:
     """The response to this attempt will not arrive, or is unreadable.
 
     Args:
-        error: the reason: the connection was closed, the node did not respond to a heartbeat, no stream id was free,
-            the request or its response is too long, or the throttle refused the request. If the driver caught an
-            exception, set it as the ``__cause__`` of ``error``.
+        error: the reason, such as a closed connection, a heartbeat without a response, no free stream id, a request or
+            response that is too long, or a refusal of the throttle. If the driver caught an exception, set it as the
+            ``__cause__`` of ``error``.
         handed_over: number of bytes of this attempt that the driver had *begun* to hand to the socket. The machine
             decides by this number whether it may send the request again. If the number is uncertain, pass a higher one,
             never a lower one. Omit it if it is unknown.

@@ -145,6 +145,7 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
     Raises:
         MalformedErrorMap: the document is too large or not JSON, it has too many entries, a value has the wrong type, a
             status or the revision is invalid, a status is listed twice, or the version is not supported.
+        InvalidArgumentException: ``document`` is neither bytes nor a string.
     """
     if not isinstance(document, bytes | str):
         raise errors.InvalidArgumentException(f"document={shown(document)} must be bytes or str", parameter="document")

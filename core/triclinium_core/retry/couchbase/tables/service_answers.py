@@ -59,7 +59,7 @@ class ServiceAnswer:
     body: object
     """Body decoded from JSON; None if the body is not JSON, is null, is too large, or cannot contain an error."""
     raw: str
-    """Beginning of the body as text, with at most ``TEXT_SIZE_BYTES_MAX`` bytes."""
+    """Text of the first ``TEXT_SIZE_BYTES_MAX`` bytes or characters of the body."""
     is_foreign: bool
     """Whether the body is not in a format of the service, such as the error page of a proxy.
 
@@ -76,7 +76,8 @@ class ServiceAnswer:
     server_permits_retry: bool | None = None
     """Value of ``retry`` in the first error; None without one."""
     has_query_context: bool = False
-    """Whether the request names a scope, so that a name without dots in its statement is a collection."""
+    """Whether the request names a scope, so that a name without dots in its statement is a collection. False without a
+    listed error."""
 
     @property
     def failed_status(self) -> str | None:

@@ -132,7 +132,7 @@ class Connection:
 
     @property
     def stream_number(self) -> int:
-        """Number of the current stream or, without one, of the last stream. It is unique in the client."""
+        """Number of the current stream or, without one, of the last stream; 0 before the first stream."""
         return self.in_flight.stream
 
     @property
@@ -147,7 +147,7 @@ class Connection:
 
     @property
     def has_spoken(self) -> bool:
-        """Whether the node has responded on the current stream; False only while a bootstrap has no response."""
+        """Whether no bootstrap waits for its first response; True also without a bootstrap."""
         return self.dialect.bare or self._bootstrap is None or self._bootstrap.has_responded
 
     @property

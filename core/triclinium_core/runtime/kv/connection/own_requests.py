@@ -71,6 +71,6 @@ class OwnRequests:
         return self._silence.try_at(now, read_at=read_at)
 
     def stream_lost(self) -> None:
-        """Reset the state of the lost stream. Keep the announcement."""
+        """Reset the state of the lost stream. Keep the announcement and the time of the last config request."""
         self._config_pending_since = -math.inf
         self._silence.reset()

@@ -13,7 +13,7 @@ class Received(msgspec.Struct):
     """Received bytes and responses of one connection, over all its streams."""
 
     at: float = -math.inf
-    """Time at which the newest complete frame arrived, or at which the stream opened."""
+    """Time at which the newest complete frame arrived, or at which the stream opened; ``-inf`` before."""
     work: int = 0
     """Units of work of the newest bytes."""
     server_time: ServerTime = msgspec.field(default_factory=ServerTime)

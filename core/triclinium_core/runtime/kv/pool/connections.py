@@ -228,7 +228,10 @@ class Connections:
         self._terminal_states.connection_removed(connection)
 
     def can_forget(self, bucket: str, now: float) -> bool:
-        """Return whether a node has refused a bucket, and all its connections are lost, with their backoff over."""
+        """Return whether a node has refused a bucket, and all connections of the bucket are lost.
+
+        The backoff must be over for those that the client reopens only on demand.
+        """
         connections = self.routes.all_of(bucket)
         return any(each.history.last_end.lacks_bucket for each in connections) and all(
             each.state is ConnectionState.LOST and self._idle_until.get(each, now) <= now for each in connections
@@ -326,7 +329,7 @@ class Connections:
         self.losses.append(Loss(connection, waiting, detail))
 
     def close_after_fault(self, connection: Connection, fault: DecoderFault, now: float) -> None:
-        """Close a connection after a decoder failed on its bytes, and open another stream after a backoff."""
+        """Close a connection, as ``close`` does, after a decoder failed on its bytes."""
         self.close(connection, str(fault), now, failure=BootstrapFailure.of_fault(fault))
 
     def _is_of_no_use(self, bucket: str | None, failure: BootstrapFailure, now: float) -> bool:

@@ -1,8 +1,9 @@
 """Outages of nodes: the client reports each outage once when it begins and once when it ends.
 
-An outage of a node begins when a connection to the node is lost, or cannot be opened, and no other outage of the node
-is in progress. It ends when the first of the lost connections is ready again, because the node is then reachable, and
-the other connections will be ready soon. It also ends when no connection of the outage is missing any more.
+An outage of a node begins when a connection to the node is first lost, or cannot be opened, while no other outage of
+the node is in progress. It ends when the first of the lost connections is ready again, because the node is then
+reachable, and the other connections will be ready soon. It also ends when no connection of the outage is missing any
+more.
 """
 
 from __future__ import annotations

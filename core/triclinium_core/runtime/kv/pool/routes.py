@@ -15,7 +15,7 @@ from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.destinations import Destinations
 
 RouteKey = tuple[str | None, Address | None]
-"""Bucket, and address of a node in the map of the bucket, or None before the first map."""
+"""Bucket, and address of a node in the map of the bucket, or None for a connection that seeks any node."""
 
 
 @dataclass(slots=True)
@@ -40,8 +40,7 @@ class Routes:
         self._destinations = destinations
         self._buckets: dict[str | None, _Bucket] = {}
         self.fresh: dict[Connection, None] = {}
-        """Connections that changed their state since the last ``take_fresh``: created, lost, ready, or no longer in the
-        map."""
+        """Connections that changed their state since the last ``take_fresh``, such as created, lost or ready."""
 
     @property
     def all(self) -> Iterable[Connection]:

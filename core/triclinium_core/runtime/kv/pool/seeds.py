@@ -2,7 +2,8 @@
 
 A single host without a port may be the DNS name of a complete cluster. The client looks up the name before it opens the
 first connection, and again when it cannot find the cluster. Connections that seek any node wait for the result, but
-only for ``LOOKUP_SECONDS``. If DNS lists no accepted target, the client connects to the host itself.
+only for ``LOOKUP_SECONDS``. If DNS lists only refused targets, or none so far, the client connects to the
+host itself.
 
 Source: SDK-RFC 0011 "SRV Records", "Additional Points".
 """
@@ -92,7 +93,7 @@ class Seeds:
     def begin_search(self, bucket: str | None, now: float) -> bool:
         """Return whether to open one more connection now to search for a bucket without a reachable node.
 
-        Return False if the last search was too recent, is in progress, or would only try addresses in use.
+        Return False after a too recent search, during a search, or if another could only try addresses in use.
         """
         if now - self._sought_at.get(bucket, -math.inf) < SEARCH_INTERVAL:
             return False
@@ -139,7 +140,7 @@ class Seeds:
         return connection in self._waiting and self._waiting.pop(connection) is None
 
     def names(self, address: Address) -> bool:
-        """Return whether the connection string names an address, or DNS lists the address for the string's name."""
+        """Return whether an address is a seed: listed in DNS, or, without such a list, in the connection string."""
         return address in (self._listed or self._written)
 
     def answered(self, event: ServiceLookedUp) -> Sequence[Connection]:

@@ -1,4 +1,4 @@
-"""Current streams of the connections, and closed streams that the driver has not reported as lost.
+"""Current streams of the connections, and requests of closed streams that the driver has not reported as lost.
 
 The client keeps the requests of a stream that it closes until the driver reports how many bytes it began to send.
 
@@ -88,5 +88,5 @@ class Streams:
             self._closed[stream] = ClosedStream(requests, detail)
 
     def take(self, stream: StreamId) -> ClosedStream | None:
-        """Remove and return the stream that ``keep`` stored, or None if ``keep`` stored none with this id."""
+        """Remove and return the stream that ``keep`` stored under this id; None without one."""
         return self._closed.pop(stream, None)

@@ -1,6 +1,6 @@
 """Laws for a driver of any machine. Each law is a function, and its docstring states the law.
 
-A law awaits only methods of the driver under test, so it runs on any event loop.
+A law awaits only methods of the bench and the driver under test, so it runs on any event loop.
 """
 
 from __future__ import annotations

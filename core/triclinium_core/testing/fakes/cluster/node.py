@@ -285,9 +285,10 @@ class FakeNode:
         return self._see_and_send(now)
 
     def set_config_revision(self, revision: int, now: float, *, epoch: int | None = None) -> Sequence[NodeAction]:
-        """Set the version of all configs, and return the notifications to the connections that subscribed.
+        """Set the version of all configs, and return all due actions, such as notifications to subscribed connections.
 
-        In a cluster every node then has that version; other nodes notify their clients at the next ``time_passed``.
+        In a cluster every node without a frozen map then has that version; other nodes notify their clients at the next
+        ``time_passed``.
 
         Raises:
             InvalidArgumentException: the revision or the epoch is invalid.
@@ -526,7 +527,7 @@ class FakeNode:
         fault: faults.FaultAfterApplying | None,
         carry_out: Callable[[], CommandAnswer | None],
     ) -> Delivery:
-        """Return the reply to a command, or its refusal; an empty delivery if ``carry_out`` returns no answer."""
+        """Return the delivery of a command's reply or refusal; an empty one if ``carry_out`` returns no answer."""
         try:
             answer = carry_out()
         except CommandRefused as refusal:

@@ -1,7 +1,7 @@
 """Several fake nodes with one map: a cluster without a network.
 
 Theory of operation. The nodes share documents, collections and the map, and each serves only the vbuckets that the map
-assigns to it; it answers any other request on a document with NOT_MY_VBUCKET and the newest config. A change to the map
+assigns to it; it answers any other request on a document with NOT_MY_VBUCKET and its config. A change to the map
 takes effect immediately and creates a config of the next revision. The clients that subscribed are notified when their
 node is next driven: its ``wakeup`` is then ``-inf``. The alarm wakes a driver that sleeps. All nodes are driven by one
 clock, and connection numbers are unique in the cluster.
@@ -80,8 +80,7 @@ class FakeNodes:
         rng: source of randomness for faults with a probability. Default: None, which permits no such faults.
 
     Raises:
-        InvalidArgumentException: a number or an address is invalid, two nodes have the same address, or ``rng`` has no
-            method ``random``.
+        InvalidArgumentException: an argument is invalid, or two nodes have the same address.
     """
 
     node_type: ClassVar[type[FakeNode]] = FakeNode

@@ -5,8 +5,8 @@ by the operation that uses it; an HTTP service; or ``any`` for every command on 
 and a number name one node. Then comes the fault, with its arguments in parentheses as in Python. ``x2`` makes it strike
 the next two requests, ``always`` every request. If no node is named, each node counts separately.
 
-Commands for nodes have a node instead of a target, and no number of times: ``@1: slow_down(0.4)``; ``rebalance`` has no
-node either.
+Commands for nodes can have a node, but neither a target nor a number of times: ``@1: slow_down(0.4)``; ``rebalance``
+has no node either.
 
 Conditions follow in any order: ``after 10 requests``, ``at 5 seconds``, ``for 2 seconds``, ``with probability 0.1``.
 """

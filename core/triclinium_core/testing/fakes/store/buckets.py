@@ -97,8 +97,8 @@ class FakeBucket:
 
     name: str
     settings: Mapping[str, str]
-    """Settings as in a form. The fake reports them, but applies only the type, the flag for flushing, the number of
-    replicas in configs, and whether collections keep history."""
+    """Settings as in a form. The fake reports them, but applies only the type and storage, the flag for flushing,
+    the number of replicas in configs, and whether collections keep history."""
     collections: FakeCollections
     number: int = 0
     """Number of the bucket in the order of creation; another bucket of the same name has another number."""

@@ -160,7 +160,7 @@ class FakeCollections(FakeManifest):
         self._count_change()
 
     def keep_history(self, value: bool, *, of_default_collection: bool = False) -> None:
-        """Set whether new collections keep history if their settings omit it, and also the default collection."""
+        """Set whether new collections keep history by default, and optionally enable it for the default collection."""
         self._history = value
         if value and of_default_collection:
             self._settings[0] = {"history": True}

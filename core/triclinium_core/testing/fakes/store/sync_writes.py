@@ -8,7 +8,7 @@ can write the document again. If the write exceeds the client's timeout, or if t
 
 If the node of a write dies or is failed over, or its vbucket moves, the next node of the vbucket completes the write,
 if that node has received it. Until the write is committed there, which no timeout prevents, no client can even read
-the document.
+the document, except from a replica.
 
 Source: kv_engine docs/BinaryProtocol.md, "ID:1 - Durability Requirement"; the durability monitors of its ep engine.
 """

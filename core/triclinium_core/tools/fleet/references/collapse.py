@@ -6,8 +6,8 @@ waits ``U(0, 1) * 10 * 2 ** k`` s before the k-th retry.
 
 - Spike: 40 clients/s, and 80/s between 20 s and 25 s. The service has two stable states, and the spike may move it
   from one to the other. So the share of runs that serve no client after 60 s is compared. With the backoff it is 0.
-- Ramp: the rate rises from 40/s to 80/s in 25 s and falls again. With and without the backoff, no client is served
-  after 30 s.
+- Ramp: the rate rises from 40/s to 80/s in 25 s and falls again. With and without the backoff, almost no client is
+  served after 30 s.
 
 Source: Marc Brooker, simulator_example/simple_collapse_sim; figures of that program.
 """

@@ -116,7 +116,7 @@ OUTCOMES = st.sampled_from([None, None, MISSING, NOWHERE, LATE, LOST, CLOSED])
 def test_any_outcomes_in_any_order(
     order: list[int], outcomes: list[Exception | None], first_only: bool, data: st.DataObject
 ) -> None:
-    """Each copy is returned once, in order of arrival; the reads fail if no copy exists or the driver is closed."""
+    """Each copy is returned once, in order of arrival; reads fail only without a copy or if the driver is closed."""
     reads: FanOut[GetReplicaResult] = whole_document_reads(TRAVEL, "ada", RAW, first_only=first_only)
     asked = reads.next_operations(0.0)
     taken: list[GetReplicaResult] = []

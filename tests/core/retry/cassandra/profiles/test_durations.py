@@ -58,7 +58,7 @@ def test_no_other_units() -> None:
     ],
 )
 def test_an_invalid_duration(text: str) -> None:
-    """A string without a number, or with an unknown unit, is refused; the error has its path in the document."""
+    """A string that is not a number with a known unit is refused; the error has its path in the document."""
     with pytest.raises(ArgumentError) as caught:
         read_duration(text, "a.b", needs_unit=False)
 

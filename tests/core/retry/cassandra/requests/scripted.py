@@ -79,7 +79,7 @@ class Run:
 
     @property
     def end(self) -> cassandra.CassandraAction | None:
-        """The final action of the request, or None if the request is still running."""
+        """The final action of the request, or None without one."""
         ends = [
             action
             for action in self.actions

@@ -136,7 +136,7 @@ def test_the_timeout_error_states_the_ambiguity(events: Sequence[cassandra.Cassa
 
 
 def test_no_retry_after_the_deadline() -> None:
-    """If the policy decides to retry after the deadline, nothing is sent, even if no timer event has arrived."""
+    """If the policy decides to retry at the deadline, nothing is sent, even if no timer event has arrived."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_NEXT)))
     request_cases.hear(machine, cassandra.RequestWritten(0))
     actions = request_cases.hear(

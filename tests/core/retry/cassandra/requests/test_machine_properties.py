@@ -142,7 +142,7 @@ class RequestHistories(RuleBasedStateMachine):
     @precondition(lambda self: self.is_open)
     @rule(data=st.data())
     def miss_the_connection(self, data: st.DataObject) -> None:
-        """Report that the node has no connection."""
+        """Report that the driver has no connection to the node."""
         order = self.pick(data)
         if not self.witness.executions[order.execution].is_written or isinstance(order, cassandra.Reprepare):
             self.witness.feed(cassandra.ConnectionMissed(order.attempt))

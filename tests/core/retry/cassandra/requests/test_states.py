@@ -99,7 +99,7 @@ def test_every_state_has_its_row() -> None:
 
 @rows(("state", "kind"), list(itertools.product(R, EVENTS)))
 def test_every_pair_of_a_request(state: cassandra.RequestState, kind: type[cassandra.CassandraEvent]) -> None:
-    """A permitted event leads to the table's state; any other raises and changes nothing; final states ignore all."""
+    """A permitted event leads to the table's state; others raise and keep the state; final states ignore theirs."""
     allowed = REQUEST_TRANSITIONS[state].get(kind)
     for event in EVENTS[kind]:
         for machine in in_state(state):

@@ -92,7 +92,7 @@ class ExecutionWitness:
         return execution
 
     def _judge_question(self, execution: Seen | None, asked_before: int) -> cassandra.RetryVerdict | None:
-        """Check the call of the policy, if there was one, and return the policy's verdict."""
+        """Check the call of the policy, if there was one, and return the verdict; None if there is no valid one."""
         asked = self.policy.asked[asked_before:]
         assert len(asked) <= 1
         if not asked:

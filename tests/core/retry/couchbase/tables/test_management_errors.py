@@ -70,7 +70,7 @@ def test_rows_name_existing_operations() -> None:
 
 
 def requests_of(base: type[ServiceRequest]) -> Iterator[type[ServiceRequest]]:
-    """Yield all request classes that have a name."""
+    """Yield all request classes of management that have a name."""
     for kind in base.__subclasses__():
         yield from requests_of(kind)
         if kind.name and kind.__module__.startswith(management.__name__):

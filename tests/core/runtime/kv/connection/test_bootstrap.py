@@ -262,7 +262,7 @@ def test_fallback_ends() -> None:
     ],
 )
 def test_server_that_cannot_prove_itself(statuses: dict[Opcode, int], values: dict[Opcode, bytes]) -> None:
-    """If a server does not prove that it knows the password, the client sends no further requests."""
+    """If a server does not prove that it knows the password, the bootstrap fails, and the client selects no bucket."""
     bootstrap = peer.bootstrap_of(peer.plan())
     writes = play(bootstrap, peer.Answering(statuses=statuses, values=values))
     failure = failure_of(bootstrap)

@@ -72,7 +72,7 @@ def ordered(connection: Connection) -> list[Frame]:
 def play(
     connection: Connection, pending: list[Frame], peer: Answering, *, until: ConnectionState = ConnectionState.READY
 ) -> list[connection_events.News]:
-    """Let ``peer`` respond until the connection has the state ``until``, and return all events."""
+    """Let ``peer`` respond until the connection has the state ``until`` or is unusable; return all events."""
     reported: list[connection_events.News] = []
     while connection.state is not until:
         news = connection.bytes_received(peer.answer(pending.pop(0)), 2.0)
@@ -410,7 +410,7 @@ def script(connection: Connection, pending: list[Frame]) -> bytes:
     damage=st.none() | st.tuples(st.integers(0, 1_000), st.binary(min_size=1, max_size=30)),
 )
 def test_any_cut(state: ConnectionState, cuts: list[int], damage: tuple[int, bytes] | None) -> None:
-    """The events are the same for all cuts of the bytes, whether the bytes are valid or not."""
+    """Apart from hints about another protocol, the events are the same for all cuts of the bytes, valid or not."""
     whole, pending = in_state(state)
     pieces, _ = in_state(state)
     data = script(whole, pending)

@@ -323,7 +323,7 @@ class TestSaslprep:
 
     @pytest.mark.parametrize("password", ["\U0001f600", "a\x07", "1\u0627"])
     def test_a_prohibited_password_is_used_unchanged(self, password: str) -> None:
-        """If SASLprep prohibits a password, both sides hash it unchanged, and no other password matches."""
+        """If SASLprep prohibits a password, both sides hash it unchanged, and another password does not match."""
         assert 4 == len(exchange(make_client(password=password), make_server(password=password)))
         with pytest.raises(scram.ScramError, match="wrong password"):
             exchange(make_client(password=password), make_server(password="\U0001f601"))

@@ -264,7 +264,7 @@ def with_a_byte_more(original: bytes) -> Iterator[bytes]:
 
 
 def truncated(original: bytes) -> Iterator[bytes]:
-    """Yield every prefix and suffix of the message."""
+    """Yield every incomplete prefix and suffix of the message."""
     for position in range(1, len(original)):
         yield original[:position]
         yield original[position:]

@@ -100,7 +100,7 @@ def test_connection_id() -> None:
 
 
 def test_options_in_hello() -> None:
-    """HELLO contains the program's user agent, and requests compression unless the option disables it."""
+    """HELLO contains the program's user agent; with ``compression=False``, no compression is negotiated."""
     simulation = simulated.ready(options=simulated.client_options(user_agent="mine/2.0", compression=False))
 
     assert "mine/2.0" == json.loads(simulation.requests[ONE][0].key)["a"]

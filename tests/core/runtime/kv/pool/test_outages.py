@@ -38,7 +38,7 @@ def test_an_outage_is_reported_once() -> None:
 
 
 def test_an_outage_of_several_connections() -> None:
-    """If a node loses several connections, one warning reports the loss, and one line the return with all failures."""
+    """If a node loses several connections, one warning reports the loss, and one INFO line the return."""
     simulation = simulated.Recorded()
     simulation.finish(simulated.get())
     before = len(reports(simulation))

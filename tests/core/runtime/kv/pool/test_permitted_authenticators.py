@@ -57,7 +57,7 @@ PLAIN, TLS, BARE = (parse_connection_string(text) for text in ("couchbase://h", 
 def test_authenticators_of_a_scheme(
     authenticator: Authenticator | None, connection_string: Any, words: str | None
 ) -> None:
-    """Any scheme permits a password, TLS or ``allow_unencrypted`` a token, and only TLS a certificate."""
+    """Any scheme permits a password, TLS or an option a token, only TLS a certificate; SASL no colon in a user name."""
     if words is None:
         check_authenticator(authenticator, connection_string)
         return

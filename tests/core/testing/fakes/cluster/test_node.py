@@ -320,7 +320,7 @@ def test_logs_a_malformed_key_unchanged() -> None:
 
 
 def test_full_log_drops_its_older_half() -> None:
-    """A full log keeps only the newer half of the commands."""
+    """A full log drops half of its commands before the next one is added."""
     client = ready_client()
     client.node.command_log[:] = client.node.command_log[:1] * COMMAND_LOG_MAX
     client.ask(Opcode.NOOP)
@@ -366,7 +366,7 @@ def test_bytes_may_be_cut_anywhere(piece: int) -> None:
 
 
 def test_set_ports_changes_the_config() -> None:
-    """If a node gets ports after its creation, configs list these ports, and keep their version."""
+    """If a node gets ports after its creation, its configs list these ports."""
     client = ready_client()
     client.node.set_ports(12000, 12001, services={Service.QUERY: 12002}, tls_services={Service.QUERY: 12003})
     config = as_json(client.ask(Opcode.GET_CLUSTER_CONFIG).value)

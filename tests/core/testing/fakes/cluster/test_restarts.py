@@ -120,7 +120,7 @@ def test_restart_releases_locks() -> None:
 
 
 def test_restart_completes_durable_writes() -> None:
-    """A durable write that waits for a dead replica is ambiguous after a restart of its node, and completes there."""
+    """A durable write that waits for a dead replica completes after a restart of its node, when the replica is back."""
     nodes = filled(nodes=2, replicas=1)
     key = next(key for key in KEYS if nodes.owner_of(key) == 0)
     client = ready_client(nodes[0])

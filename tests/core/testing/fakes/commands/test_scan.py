@@ -124,7 +124,7 @@ def test_ranges(client: NodeClient, wanted: dict[str, str], expected: list[str])
 
 
 def test_samples(client: NodeClient) -> None:
-    """A sample has about the requested size, depends only on the seed, and has all documents if that size permits."""
+    """A sample is a part of the documents that depends only on the seed, or all documents if its size permits."""
     pages = [
         keys_of(go_on(client, opened(client, key_only=True, sampling={"samples": samples, "seed": seed})))
         for samples, seed in [(10, 1), (10, 1), (10, 2), (1000, 1)]

@@ -91,7 +91,7 @@ def test_lookup_in_invalid_json(value: bytes) -> None:
 
 
 def test_lookup_with_a_cas() -> None:
-    """A given CAS must match; a locked document hides its CAS, and a missing document has no CAS."""
+    """A given CAS must match; a locked document hides its CAS, and a missing document is not found."""
     client = ready()
     spec = lookup(Op.GET, b"a")
 
@@ -175,7 +175,7 @@ def test_versions_and_locks() -> None:
 
 
 def test_expiry() -> None:
-    """A mutation sets a new expiry, removes it or preserves it, and always keeps the flags."""
+    """A mutation sets a new expiry, removes it or preserves it, and keeps the flags."""
     client = ready()
     client.node.documents.put("default", "ada", b"{}", flags=7, expires_after=50)
     spec = mutation(Op.UPSERT, b"b", b"1")
@@ -274,7 +274,7 @@ def test_staged_document_becomes_the_body() -> None:
 
 
 def test_macros() -> None:
-    """Macros are expanded after all other changes."""
+    """Macros in attributes are expanded to the CAS of the stored document."""
     client = ready()
     reply = mutate(
         client,

@@ -89,7 +89,7 @@ def test_read_command_text(text: str, expected: AddFault) -> None:
     ],
 )
 def test_meaningless_text_is_refused(text: str, words: str) -> None:
-    """A string that is not a fault is refused, and the error lists the possible words."""
+    """A string that is not a fault is refused, and the error has a hint."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         read_command_text(text)
 

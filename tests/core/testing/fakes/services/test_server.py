@@ -147,7 +147,7 @@ def test_rows_are_sent_at_their_times() -> None:
 
 
 def test_killed_node_closes_its_connections() -> None:
-    """A killed node sends no more of a response and accepts no connections until it is revived."""
+    """A killed node sends no more of a response and accepts no connections; the other node still responds."""
     nodes = testing.FakeNodes(nodes=2)
     client = HttpClient(nodes[1])
     nodes.script.answer("slow", SLOW)
@@ -221,7 +221,7 @@ def test_unread_response_is_bounded() -> None:
 
 
 def test_services_do_not_affect_kv() -> None:
-    """Faults for a service strike no command, and faults for a command no request."""
+    """A fault for a command, or for another service, strikes no request."""
     node = testing.FakeNode()
     node.faults.next(Opcode.GET, testing.hang_up())
     node.faults.next(Service.SEARCH, testing.hang_up())

@@ -22,7 +22,7 @@ STALE_MESSAGES: Mapping[int, str] = {
 """Error messages of the query service for unusable plans, by error code."""
 
 PLANS_SIZE_MAX = 4 * 1024 * 1024
-"""Maximum number of characters in the statements of all plans.
+"""Maximum number of characters in the statements of several plans.
 
 Above this limit, the fake cluster drops the oldest plans; a client prepares their statements again after error 4040.
 """
