@@ -88,12 +88,13 @@ def test_a_seed_makes_runs_reproducible() -> None:
     assert (0, 0) == (first.exit_code, second.exit_code)
 
 
-def test_options_of_a_scenario_are_refused() -> None:
-    """A validation has fixed scenarios and refuses the options of a scenario."""
-    result = validate("--clients", "5")
+@pytest.mark.parametrize(("option", "value"), [("--clients", "5"), ("--strategy", "none"), ("--scenario", __file__)])
+def test_options_of_a_scenario_are_refused(option: str, value: str) -> None:
+    """A validation has fixed scenarios and refuses the options of a scenario, as the user spells them."""
+    result = validate(option, value)
 
     assert 2 == result.exit_code
-    assert "--clients" in result.output
+    assert f"omit {option}," in result.output
 
 
 def test_the_plot_has_both_themes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,9 +145,10 @@ def validate_simulator(*, seed: int, jobs: int | None, plot: Path | None, themes
         WrongInput: an option of a scenario was given, or the picture cannot be drawn.
         click.ClickException: a process died, or the picture cannot be written.
     """
-    others = [name for name in typed_options() if name not in VALIDATION_OPTIONS]
-    if others:
-        raise WrongInput(f"--validate has its scenarios built in; omit --{others[0].replace('_', '-')}, or --validate")
+    others = {*typed_options()} - VALIDATION_OPTIONS
+    for parameter in click.get_current_context().command.params:
+        if parameter.name in others:
+            raise WrongInput(f"--validate has its scenarios built in; omit {parameter.opts[0]}, or --validate")
     draw = None if plot is None else drawing_to(plot, themes, "validation_plot", "draw_validation")
     with showing_progress(count_runs(), "runs") as on_run:
         rows = validate(seed=seed, jobs=jobs, on_run=on_run or (lambda runs: None))
