@@ -97,7 +97,7 @@ def _character(unit: re.Match[str]) -> str:
 
 def _lower(character: str) -> str:
     lower = character.lower()
-    # The lower case of some characters, such as U+0130, has two characters, which would shift the positions after it.
+    # Some characters, such as U+0130, become two in lower case, which would shift all later positions.
     return lower if len(lower) == 1 else character
 
 
@@ -129,7 +129,7 @@ def _beginnings(plain: str, secret: str) -> list[tuple[int, int]]:
     for form in _forms(secret):
         start = text.find(form[:BEGINNING_MIN]) if len(form) > BEGINNING_MIN else -1
         while start >= 0:
-            # A cut escape adds up to six characters.
+            # A cut escape adds at most six characters.
             end = text.find(CUT, start, start + len(form) + PART_MIN + len(CUT))
             begun = text[start:end] if end >= 0 and not re.match(r"\w", text[start - 1 : start]) else ""
             if any(

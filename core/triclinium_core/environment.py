@@ -199,7 +199,9 @@ def read_environment(environ: Mapping[str, str]) -> EnvironmentOptions:
                 raise _wrong(name, f"{setting} {error}") from error
     connection_string = options.get(ClientOptions, {}).pop("connection_string", None)
     if not connection_string:
-        raise _wrong(CONNECTION_STRING, f"{CONNECTION_STRING} is missing; set it to couchbase://host, for example")
+        raise _wrong(
+            CONNECTION_STRING, f"{CONNECTION_STRING} is missing or empty; set it to couchbase://host, for example"
+        )
     profile = environ.get(PROFILE)
     if profile is not None and profile not in PROFILES:
         raise _wrong(PROFILE, f"{PROFILE}={profile[:TEXT_SHOWN_MAX]} is not one of {', '.join(PROFILES)}")

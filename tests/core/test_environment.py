@@ -160,7 +160,7 @@ def test_an_invalid_variable(variables: dict[str, str], name: str) -> None:
 @pytest.mark.parametrize("environ", [{}, {"TRICLINIUM_CONNECTION_STRING": ""}])
 def test_no_cluster(environ: dict[str, str]) -> None:
     """If the connection string is missing, the error names its variable."""
-    with pytest.raises(errors.InvalidArgumentException, match="TRICLINIUM_CONNECTION_STRING is missing"):
+    with pytest.raises(errors.InvalidArgumentException, match="TRICLINIUM_CONNECTION_STRING is missing or empty"):
         read_environment(environ)
 
 

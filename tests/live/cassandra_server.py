@@ -242,7 +242,7 @@ class CassandraServer:
             "commitlog_sync": "periodic",
             "commitlog_sync_period": "10000ms",
             "data_file_directories": [str(self._folder / "data")],
-            # Turn the snitch off, so that a coordinator reads its own replica first.
+            # Turn off the dynamic snitch, so that a coordinator reads its own replica first.
             "dynamic_snitch": False,
             "endpoint_snitch": "RackInferringSnitch",
             "hinted_handoff_enabled": False,

@@ -69,7 +69,7 @@ def test_every_attempt_has_a_token(seed: int) -> None:
             async with trio.open_nursery() as nursery:
                 for number in range(TASKS):
                     nursery.start_soon(operate, chance, people, f"key{number}", strategy)
-            # Wait until the node has received all requests and the strategy has recorded the end of all tokens.
+            # Wait until the node has received all requests and no call still uses a token.
             await trio.sleep(10.0)
             seen, misled = attempts_seen(fake)
 

@@ -479,7 +479,7 @@ def test_a_client_cancelled_at_every_moment(record_property: Record) -> None:
         assert did_end or ending.was_caught
         assert not any("triclinium._" in name for name in left)
         assert runs.undisturbed[2] == left
-    # At some moments of leaving, a cancellation has no effect, like in trio's nurseries: the block has completed.
+    # At some moments of leaving, a cancellation has no effect, as in trio's nurseries: the block has completed.
     assert any(did_end and not ending.was_caught for ending, did_end, _ in runs.cancelled[:-1])
 
 

@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers and the plugin of the event tapes.
+    """Create the folder of the tapes, if one is given, and register the markers and the plugin of the event tapes.
 
     Raises:
         pytest.UsageError: the folder of the tapes cannot be created.
@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Warn about each ``KVStateMachine`` with the mark ``trio``, which usually comes from its module."""
     module = sys.modules.get("triclinium_core.testing.state_machine")
     if module is None:
-        return  # Without this module there are no such state machines. Importing it would need Hypothesis.
+        return  # No test has imported the state machine. Importing it here would need Hypothesis.
     for item in items:
         # Hypothesis sets the attribute on the only test of a ``TestCase``.
         machine = getattr(getattr(item, "obj", None), "_hypothesis_state_machine_class", None)

@@ -61,7 +61,7 @@ class TapesOfTests:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Name the tapes in the report of a failure."""
+        """List the tapes, and the clients without one, in the report of a failure."""
         report = yield
         self._has_failed |= report.failed
         lines = [f"triclinium replay {shlex.quote(str(path))}" for path in self._paths if path.exists()] + self._notes
@@ -76,7 +76,7 @@ class TapesOfTests:
 
     def _seams(self) -> Iterator[tuple[type, str, object]]:
         """Yield the functions to install: for each, the class, the name of its attribute, and the function."""
-        # Without this module there are no state machines.
+        # Until the module of the state machine is imported, no test uses the state machine.
         module = sys.modules.get("triclinium_core.testing.state_machine")
         if module is not None:
             yield module.KVStateMachine, "keep_tape", self._keep

@@ -117,7 +117,8 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         """Return the pseudonym of a document's key on this cluster's tape.
 
         Raises:
-            InvalidArgumentException: the cluster was opened without a tape, or with one without pseudonyms.
+            InvalidArgumentException: the cluster was opened without a tape, or with one without pseudonyms; or
+                ``key`` is not a string.
         """
         return self._driver.recording().pseudonym(key)
 

@@ -61,13 +61,13 @@ class _BlockTimeout(errors.TimeoutException, trio.TooSlowError):
 class AmbiguousTooSlowError(
     errors.AmbiguousTimeoutException, _BlockTimeout, rfc_class=errors.AmbiguousTimeoutException
 ):
-    """A ``fail_after`` block ran out of time, and at least one of its operations may have been applied.
+    """A ``fail_after`` block ran out of time, and at least one of its abandoned operations may have been applied.
 
-    Also a ``trio.TooSlowError``. ``operations`` lists the abandoned operations in order, at most 256 of them;
-    ``ambiguous_count`` and ``unambiguous_count`` count all operations.
+    Also a ``trio.TooSlowError``. ``operations`` lists the abandoned operations in order, at most 256;
+    ``ambiguous_count`` and ``unambiguous_count`` count all of them.
     """
 
-    # Tracebacks show this module; users import the class from it.
+    # Tracebacks show the module from which users import the class.
     __module__ = "triclinium.errors"
 
 
@@ -76,8 +76,8 @@ class UnambiguousTooSlowError(
 ):
     """A ``fail_after`` block ran out of time, and none of its abandoned operations was applied.
 
-    Also a ``trio.TooSlowError``. ``operations`` lists the abandoned operations in order, at most 256 of them;
-    ``unambiguous_count`` counts all operations.
+    Also a ``trio.TooSlowError``. ``operations`` lists the abandoned operations in order, at most 256;
+    ``unambiguous_count`` counts all of them.
     """
 
     __module__ = "triclinium.errors"
@@ -254,8 +254,8 @@ def abandon_reason(task: trio.lowlevel.Task) -> AbandonReason:
     for report in _reports_above(task):
         if report.reason is not None:
             return report.reason
-        # Trio regards a scope as cancelled once its deadline has passed. Do not read ``cancel_called``: it would cancel
-        # the scope immediately, while trio delivers another cancellation.
+        # Trio regards a scope as cancelled once its deadline has passed. Do not read ``cancel_called``: that would
+        # cancel the scope immediately, while trio delivers another cancellation.
         if report.scope is not None and report.scope.deadline <= now:
             late.append(report.scope)
     reaches = any(_can_cancel(scope, task) for scope in late)

@@ -13,7 +13,7 @@ def copy_of(error: Exception) -> Exception:
     try:
         copied = type(error).__new__(type(error), *error.args)
     except Exception:
-        # The garbage collector frees the cycle.
+        # The original is raised and forms a cycle, which the garbage collector frees.
         return error
     notes = {"__notes__": [*error.__notes__]} if hasattr(error, "__notes__") else {}
     copied.__dict__.update({**error.__dict__, **notes})

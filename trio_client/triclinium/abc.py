@@ -26,12 +26,12 @@ class ConnectedStream:
 class Connector(Protocol):
     """Opener of streams to nodes. Default: TCP and TLS. A test or a tunnel passes another connector.
 
-    A connector whose TLS does not verify certificates and host names has an attribute ``tls_is_verified = False``. Then
-    the client needs permission to send a token, or the password as PLAIN. A connector without the attribute counts as
-    verifying.
+    A connector whose TLS does not verify certificates and host names must have the attribute
+    ``tls_is_verified = False``. The client then needs permission to send a token, or the password as PLAIN. A connector
+    without the attribute counts as verifying.
 
     The client reports the end of a stream as the stream reports it. A ``trio.SSLStream`` with ``https_compatible=True``
-    does not distinguish an end without close_notify.
+    does not distinguish an end without close_notify from one with it.
     """
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:

@@ -125,7 +125,7 @@ class OpenTelemetryRequestTracer:
             context = trace.set_span_in_context(parent)
         else:
             raise errors.InvalidArgumentException(
-                f"parent={shown(parent)} must be an OpenTelemetry span or an OpenTelemetryRequestSpan",
+                f"parent={shown(parent)} must be an OpenTelemetry span, an OpenTelemetryRequestSpan or None",
                 parameter="parent",
             )
         span = self._tracer.start_span(name, context, trace.SpanKind.CLIENT, attributes)

@@ -25,7 +25,7 @@ from triclinium_core.tools.vectors.questions import answer, clauses, decode
 for _package in (cassandra, couchbase, smithy):
     for _member in _package.__all__:
         getattr(_package, _member)  # Load the module of each lazy name now: the component reads no files later.
-_CODECS = printable("\x7f"), json_text("\x7f")  # Each call loads the codec for such a character.
+_CODECS = printable("\x7f"), json_text("\x7f")  # Each of these two calls loads the codec that such a character needs.
 
 QUESTION_LENGTH_MAX, BODY_LENGTH_MAX, NAME_LENGTH_MAX = 65_536, 1_048_576, 256
 MACHINES_MAX, ERROR_MAPS_MAX = 10_000, 256
@@ -137,7 +137,10 @@ def _event(annotation: couchbase.RequestAnnotation, event: machines.Event) -> co
             return couchbase.WakeupReached()
         case machines.Event_Abandoned():
             return couchbase.Abandoned()
-    raise Err(f"this response is not for {service}; kv gets kv-response-received, the others service-response-received")
+    raise Err(
+        f"this response is not for {service}; pass kv-response-received for kv, and service-response-received for "
+        "other services"
+    )
 
 
 def _action(action: couchbase.RequestAction) -> machines.Action:

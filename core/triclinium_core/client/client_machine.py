@@ -173,7 +173,7 @@ class ClientMachine:
         # before the full check saves 4400 of the 95200 instructions of a get (callgrind, ``tests.bench --only core``).
         if (type(now) is not float and not is_number(now)) or not self._now <= now < TIME_MAX:
             raise InvalidArgumentException(
-                f"now={shown(now)} must be a number of monotonic seconds below 1e12, at least the last time, "
+                f"now={shown(now)} must be a number of monotonic seconds below 1e12, not before the last time, "
                 f"{self._now!r}",
                 parameter="now",
             )
@@ -356,7 +356,7 @@ class ClientMachine:
         self._check_bucket(event.inquiry)
         if self._bare and not isinstance(event.inquiry, WaitForNodes) and Service.KV not in event.inquiry.services:
             raise InvalidArgumentException(
-                f"service_types={shown(event.inquiry.service_types)}: a plain memcached has no services; connect with "
+                f"service_types={shown(event.inquiry.service_types)}: a plain memcached has only kv; connect with "
                 "couchbase://",
                 parameter="service_types",
             )

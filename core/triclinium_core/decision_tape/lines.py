@@ -3,7 +3,7 @@
 A tape has one JSON object per line: a ``Header``, then facts in the order in which they were recorded, then an ``End``.
 Fields with their default value are omitted. Times are monotonic seconds, delays are seconds.
 
-No field can contain a key, a value, a statement, a parameter, a path, a user name, a credential or a text of a server.
+No field can contain a key, a value, a statement, a parameter, a path, a user name, a credential or a message of a server.
 Each string has a type that limits it: an enumeration, a version, a pseudonym, the name of a class or an operation, a
 clause of this package's tables, the address of a node, or, unless the tape replaces them by numbers, the name of a
 bucket, scope, collection or index.

@@ -72,7 +72,7 @@ class TapeReader:
         for number, line in self._lines:
             if self.end is not None:
                 if line.strip():
-                    raise TapeError(number, "it follows the line of the end, which must be the last line")
+                    raise TapeError(number, "it follows the end line, which must be the last line")
                 continue
             if not line.strip():
                 # The reserved line of a tape that was cut off.

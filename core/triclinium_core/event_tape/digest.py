@@ -56,7 +56,7 @@ def _content(data: bytes) -> str:
         fields = scan_headers(data, 0, len(data))
     except MalformedFrame:
         method, _, rest = data.split(b"\r\n", 1)[0].decode("latin-1").partition(" ")
-        # The query string may have values of the user.
+        # The query string may contain values of the user.
         return f"{method} {rest.partition(' ')[0].partition('?')[0]}"
     frames = (fields[at : at + 10] for at in range(0, len(fields), 10))
     return ", ".join(f"{_opcode(opcode)} #{opaque} vb{vbucket}" for _, opcode, vbucket, _, opaque, *_ in frames)

@@ -150,7 +150,7 @@ def _encoded(value: Any, kind: Any, deeper: int) -> object:
         case float():
             return float(value) if math.isfinite(value) else {"$float": str(float(value))}
         case str():
-            text = str.__str__(value)  # A subclass, such as an enumeration, may have a different text.
+            text = str.__str__(value)  # ``str()`` of a subclass, such as an enumeration, may differ.
             is_text = not any("\ud800" <= character <= "\udfff" for character in text)
             return text if is_text else {"$text": _base64(text.encode("utf-8", "surrogatepass"))}
         case bytes() | bytearray() | memoryview():

@@ -105,7 +105,7 @@ SERVICE_FAULTS: Sequence[Sequence[faults.Fault]] = (
     (gzipped(), gzipped(zeros=10_000_000)),
     (close_announced(),),
     (answer_twice(), answer_twice(closes=True)),
-    # A TLS alert, a preface of HTTP/2, and the beginning of a head.
+    # A TLS alert, an HTTP/2 preface, and the beginning of the head of an HTTP/1.1 response.
     [raw_answer(data) for data in (b"\x15\x03\x03\x00\x02\x02\x28", b"PRI * HTTP/2.0\r\n\r\n", b"HTTP/1.1 2")],
     [http_status(code) for code in (429, 500, 503)],
 )

@@ -121,7 +121,7 @@ class KVStateMachine(RuleBasedStateMachine):
         Pass ``make_machine`` on, or no event tape is kept.
         """
         node = FakeNode(NODE_OPTIONS)
-        # The threshold is low enough that a short history opens the breaker.
+        # The threshold is low enough for a short history to open the breaker.
         breaker = CircuitBreakerOptions(volume_threshold=3)
         # A query without a response must end before ``recover`` gives up.
         options = replace(client_options(FakeNodes.around(node)), circuit_breaker=breaker, timeouts=SERVICE_TIMEOUTS)

@@ -155,7 +155,7 @@ class _RecentEvents:
         for fact, node in reversed(self._events):
             if fact.at < began_at:
                 break
-            # An operation that reached no node waited for any of them.
+            # An operation that reached no node may have waited for any node.
             is_of_all = not nodes or isinstance(fact, lines.ClusterMap)
             is_near = fact.bucket in (None, operation.bucket) if is_of_all else node in nodes
             if fact.at <= until and (is_near or getattr(fact, "stream", None) in streams):

@@ -81,7 +81,7 @@ class Cache:
             if found is not None:
                 return found.content_as(Entry)
             try:
-                # Of all tasks in all processes, the cluster lets one create the document.
+                # Of all tasks in all processes, the cluster lets only one create the document.
                 return (await self._documents.insert(key, Entry(State.LOADING), expiry=SECONDS_TO_LOAD)).cas
             except DocumentExistsException:
                 continue
@@ -95,7 +95,7 @@ class Cache:
             raise
         entry = Entry(State.ABSENT) if value is None else Entry(State.PRESENT, value)
         expiry = SECONDS_ABSENT if value is None else SECONDS_PRESENT
-        # The CAS refuses the value if the claim has expired, or was invalidated in the meantime.
+        # With this CAS, the write fails if the claim has expired, or was invalidated in the meantime.
         await self._tolerate(partial(self._documents.replace, key, entry, cas=claim, expiry=expiry))
         return value
 

@@ -31,7 +31,7 @@ class InvalidInput(Exception):
 def load(path: str) -> Decide:
     """Return the function ``decide`` of the component."""
     config = Config()
-    config.cache = True  # Compiling the component takes seconds, but only once.
+    config.cache = True  # Compiling the component takes seconds; with the cache, it happens once.
     engine = Engine(config)
     store = Store(engine)
     instance = Linker(engine).instantiate(store, Component.from_file(engine, path))
@@ -59,7 +59,7 @@ def differences(decide: Decide, line: bytes) -> tuple[str, list[str]]:
         raise InvalidInput(f"not JSON: {error}") from error
     except (AttributeError, KeyError, TypeError) as error:
         raise InvalidInput(
-            'expected an object whose "expect" is the answer of the other client, an object too'
+            'expected an object whose "expect" is also an object, the answer of the other client'
         ) from error
     text, clauses = decide(question)
     answer = json.loads(text)

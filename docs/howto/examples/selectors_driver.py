@@ -69,7 +69,7 @@ class SelectorsClient(couchbase.ClientDriver[neutral.Token, "Stream"]):
                 if events & selectors.EVENT_WRITE:
                     key.data.flush()
         except BaseException:
-            # Control-C between a system call and its record may have lost bytes of a stream, or would repeat them.
+            # After Control-C between a system call and its record, bytes of a stream may be lost or sent twice.
             self.close()
             raise
 
@@ -90,7 +90,7 @@ class Stream:
         """Connect. A look-up stops the program until the system has answered; a numeric address needs none."""
         if self._order.tls:
             raise OSError("selectors_driver does not support TLS")
-        # A connect stops the whole program, so each address of the host gets little time.
+        # A connect blocks the whole program, so each address of the host gets little time.
         self._socket = socket.create_connection((self._order.host, self._order.port), timeout=1.0)
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -105,7 +105,7 @@ def gets_from_collections(count: int, effort: Effort) -> ReplayScript:
     rehearsal = Rehearsal(FakeNodes(options, 1))
     keyspaces = [Keyspace(BUCKET, "inventory", name) for name in names]
     documents = [(keyspaces[number * 7 % count], f"document-{number}") for number in range(effort.of(DOCUMENTS))]
-    # Do not time the first operation of a collection, which requests its id, and of a vbucket, which looks for a route.
+    # Do not time the first operation of a collection, which requests its id, or of a vbucket, which looks for a route.
     rehearsal.do([Upsert(keyspace, "ada", b"{}", 0) for keyspace in keyspaces], count)
     rehearsal.do([Upsert(*document, b"{}", 0) for document in documents], count)
     rehearsal.begin()

@@ -18,7 +18,7 @@ TASKS: Mapping[int, int] = {1: 200, 16: 600, 256: 1_536}
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure."""
-    # Three rounds are enough, because there are many contenders with large differences.
+    # Three rounds are enough, because there are many contenders, whose figures differ greatly.
     effort = effort._replace(rounds=min(effort.rounds, 3))
     with couchbase_mock() as server:
         yield from _on("CouchbaseMock", server, effort)

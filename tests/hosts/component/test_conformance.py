@@ -82,7 +82,7 @@ RFC 0049 Response Code Retry List: KV: Temporary Failure 0x86
 
 def test_invalid_lines_are_named(component: Path) -> None:
     """Each invalid line is named with its fault, the others are compared, and the status is 2."""
-    deep = "[" * 600 + "]" * 600
+    deep = "[" * 800 + "]" * 800
     lines = [
         json.dumps(QUESTION | {"expect": {"reason": "KV_LOCKED"}}),
         "{",
@@ -92,7 +92,7 @@ def test_invalid_lines_are_named(component: Path) -> None:
         '{"expect": {}}',
         f'{{"expect": {{"a": {deep}}}}}',
     ]
-    form = 'expected an object whose "expect" is the answer of the other client, an object too'
+    form = 'expected an object whose "expect" is also an object, the answer of the other client'
 
     status, output, errors = compare(component, "-", "\n".join(lines))
 

@@ -238,7 +238,7 @@ CONTRAST = """(() => {
 
 def test_page_fits_every_screen(page: Browser) -> None:
     """At 1280 and 400 pixels, light and dark, nothing exceeds the width, and texts and curves have contrast."""
-    # The screenshots stay in the cache, for a reader.
+    # The screenshots stay in the cache, where a person can look at them.
     folder = CACHE / "hosts" / "screenshots"
     page.at("select[name=operation]", "selectOption", "increment")
     page.at(fault("drop_response"), "click")

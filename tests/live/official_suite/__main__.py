@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
         commit = checkout.commit
         files = [path for path in checkout.files if fnmatchcase(path, options.files)]
         if not files:
-            raise CannotRun(f"no test file matches {options.files!r}; one is {checkout.files[0]}")
+            raise CannotRun(f"no test file matches {options.files!r}; one of the files is {checkout.files[0]}")
         python = options.python or prepare_environment(CACHE / f"official-{options.client}", options.client, checkout)
         version = version_of(python)
     except CannotRun as problem:

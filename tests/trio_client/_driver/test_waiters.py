@@ -65,7 +65,7 @@ class Collector:
 
 
 async def test_outcomes_are_delivered_once() -> None:
-    """Ended submissions reach their collectors at the next delivery: one call for each collector in a row."""
+    """Ended submissions reach their collectors at the next delivery: one call for consecutive ones of a collector."""
     waiters: Waiters[str, int] = Waiters()
     first, second = Collector(), Collector()
     task, driver = trio.lowlevel.current_task(), Driver()

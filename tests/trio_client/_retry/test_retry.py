@@ -333,7 +333,7 @@ def test_retry_on_another_event_loop() -> None:
                 flaky.calls += 1
 
     for call in (retry(flaky, strategy=strategy), retried(strategy=strategy)(flaky)(), in_a_loop()):
-        with pytest.raises(RuntimeError, match=r"call them in trio.run, or in anyio.run\(backend='trio'\)"):
+        with pytest.raises(RuntimeError, match=r"make the call in trio.run, or in anyio.run\(backend='trio'\)"):
             asyncio.run(call)
 
     assert 0 == flaky.calls

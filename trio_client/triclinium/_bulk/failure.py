@@ -13,20 +13,20 @@ LISTED_MAX = 20
 
 
 class BulkFailure(CouchbaseException, rfc_class=CouchbaseException):
-    """Operations of a bulk block failed, and the body of the block used neither ``result()`` nor ``error`` of them.
+    """Operations of a bulk block failed, and its body used neither ``result()`` nor ``error`` of their outcomes.
 
     It is not an exception group: ``except BulkFailure`` catches it. The RFCs have no bulk operations.
     """
 
-    # Tracebacks show this module; users import the class from it.
+    # Tracebacks show the module from which users import the class.
     __module__ = "triclinium.errors"
 
     count: int = 0
     """Number of failures that the body did not use."""
     failures: tuple[tuple[str, Exception], ...] = ()
-    """Key and exception of the first of them, at most 20; fewer if the body has used many failures late."""
+    """Key and exception of the first unused failures, at most 20; fewer if the body has used many failures late."""
     counts: Mapping[type[Exception], int] = {}
-    """Number of them by class of the exception."""
+    """Number of unused failures by class of the exception."""
 
     def __reduce__(self) -> tuple[object, ...]:
         names = ("count", "failures", "counts")

@@ -29,8 +29,9 @@ class BulkOutcomes(Generic[R_co]):
                 print(key, outcome.result().content)
 
     The source is read while the block runs: at most ``concurrency`` items wait, are in flight, or are finished and not
-    taken by the body. An item whose key is in flight waits until that operation has ended. Several tasks may iterate;
-    each outcome goes to one of them. ``async for`` is a checkpoint whenever it waits, and at least every 64 outcomes.
+    taken by the body. An item whose key is in flight waits until the operation on that key has ended. Several tasks may
+    iterate; each outcome goes to one of them. ``async for`` is a checkpoint whenever it waits, and at least every 64
+    outcomes.
 
     Leaving the block normally waits for its operations, as a nursery waits for its tasks. If the body never iterated,
     the rest of the source is read, and its operations run too. If it left the iteration early or called ``stop``, the
@@ -62,13 +63,13 @@ class BulkOutcomes(Generic[R_co]):
         self._thread = get_ident()
         """Thread of the block's trio run."""
         self._since_checkpoint = OUTCOMES_AT_ONCE
-        """Number of outcomes taken since the last checkpoint; initially the limit, so the first is a checkpoint."""
+        """Number of outcomes taken since the last checkpoint; initially the limit, so that taking the first is one."""
 
     @total_repr
     def __repr__(self) -> str:
         return f"<{type(self).__name__} taken={self.taken} succeeded={self.succeeded}>"
 
-    # If Control-C arrived after the block has begun and before this method returns, nothing would end the block.
+    # If Control-C arrived after the block had begun but before this method returned, nothing would end the block.
     @trio.lowlevel.enable_ki_protection
     async def __aenter__(self) -> Self:
         await self._block.__aenter__()
@@ -118,7 +119,7 @@ class BulkOutcomes(Generic[R_co]):
         return work.finished.popleft()
 
     async def _wait(self) -> None:
-        """Return when there is an outcome; raise at the end. A checkpoint."""
+        """Return when there is an outcome; otherwise raise an exception of ``__anext__``. A checkpoint."""
         self._run.check_caller()
         work = self._work
         if not work.started.is_set():

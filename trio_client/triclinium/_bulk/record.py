@@ -28,7 +28,7 @@ class BulkOutcome(msgspec.Struct, Generic[R_co], eq=False):
     _result: R_co | None
     _error: Exception | None = None
     _record: BulkRecord | None = None
-    """Record of the block while it counts the failure as not used; None without a failure."""
+    """Record of the block, which counts the failure as unused; None without a failure, or once the body has used it."""
     _number: int = 0
     """Number of the failure in the record, from 1; 0 without a failure."""
 
@@ -56,7 +56,7 @@ class BulkOutcome(msgspec.Struct, Generic[R_co], eq=False):
 
 
 class KeyList:
-    """First keys of one kind, at most ``KEYS_MAX``, and the number of all."""
+    """First keys of one kind, at most ``KEYS_MAX``, and the number of all keys of that kind."""
 
     __slots__ = ("count", "keys")
 
@@ -92,7 +92,7 @@ class BulkRecord:
         self._unused: Counter[type[Exception]] = Counter()
         """Number of the failures that the body has not used, by class."""
         self._first_unused: dict[int, tuple[str, Exception]] = {}
-        """Key and exception of the first of these failures, by their numbers."""
+        """Key and exception of the first failures that the body has not used, by the numbers of the failures."""
         self._kept_max: int = concurrency + LISTED_MAX
         """Maximum number of failures that are kept: more than are listed, because the body may still use some."""
 

@@ -16,7 +16,7 @@ Pairs: TypeAlias = Mapping[str, object] | Iterable[tuple[str, object]] | AsyncIt
 
 
 def pair_of(given: object, number: int) -> Item:
-    """Return the key and the value of an item of pairs.
+    """Return the key and the value of one item from a source of pairs.
 
     Args:
         number: number of the item in its source, from 1.

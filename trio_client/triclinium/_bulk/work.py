@@ -175,7 +175,7 @@ class BulkWork(Generic[R]):
                     await self._wait_for_room()
         finally:
             if isinstance(source, AsyncGenerator):
-                # Its scopes and nurseries must end in this task, before the scopes around this loop.
+                # The generator's scopes and nurseries must end in this task, before the scopes around this loop.
                 try:
                     await source.aclose()
                 except* GeneratorExit:  # A nursery in the generator wraps it in a group.

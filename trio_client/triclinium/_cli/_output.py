@@ -97,8 +97,8 @@ Ts = TypeVarTuple("Ts")
 def run_trio(work: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
     """Return the result of ``work(*args)``.
 
-    The two exceptions below may leave a nursery inside of a group, where click would not recognise them. They are
-    raised without the group.
+    KeyboardInterrupt and ``OutputLost`` may leave a nursery inside of a group, where click would not recognise them.
+    The function raises them without the group, KeyboardInterrupt as ``click.Abort``.
 
     Raises:
         click.Abort: Control-C.

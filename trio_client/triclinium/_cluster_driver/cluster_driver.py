@@ -195,8 +195,8 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     ) -> R:
         """Submit the operation, inquiry, or request without rows that ``make`` returns, and return its result.
 
-        If other tasks wait, an operation is submitted with all those of one pass of trio's loop, otherwise immediately.
-        A checkpoint, unless noted below. It is shielded if ``make`` raises or the operation ends during submission.
+        If other tasks wait, all operations of one pass of trio's loop are submitted together, otherwise immediately.
+        A checkpoint, unless noted below. It is shielded if ``make`` raises or if nothing is left to wait for.
 
         Args:
             make: builds the operation. If other tasks wait, it is called even when a cancellation is pending.
@@ -309,7 +309,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     @trio.lowlevel.enable_ki_protection
     def abandon_collected(self, waiter: CollectedWaiter[DocumentOperation, Outcome]) -> bool:
-        """Abandon a submission of ``submit`` that has no outcome. Return whether it may have been or may be applied."""
+        """Abandon an open operation of ``submit``. Return whether it may have been or may still be applied."""
         is_ambiguous = self._may_apply(waiter.token, waiter.asked)
         self.abandon(waiter)  # type: ignore[arg-type]  # it reads what any submission has
         return is_ambiguous
@@ -318,7 +318,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     async def open_rows(
         self, request: ServiceRequest, strategy: AnyRetryStrategy | None, parent: RequestSpan | None
     ) -> OpenRows:
-        """Submit a request with rows; return them when the first rows or the end have arrived.
+        """Submit a request with rows. Return its ``OpenRows`` when the first rows or the end have arrived.
 
         The span of the request lasts until the request ends, or the rows are closed.
 
@@ -492,7 +492,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         return OperationAbandoned(token, reason=reason)
 
     def _note(self, abandoned: AbandonedOperation, reports: Iterable[Report]) -> None:
-        """Add an abandoned operation to reports of open blocks, and whether the log marks user data."""
+        """Add an abandoned operation, and whether the log marks user data, to reports of open blocks."""
         for report in reports:
             report.add(abandoned)
             report.redact |= self._log.redact

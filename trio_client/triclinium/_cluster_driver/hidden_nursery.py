@@ -66,7 +66,7 @@ def _leave(block: Leavable) -> Leave:
 
 
 class in_background(Generic[T]):  # noqa: N801  # it reads as the function that it could be
-    """Context manager that runs ``service`` while its block runs, and gives the block ``gives``.
+    """Context manager that runs ``service`` while its block runs, and gives the block the object ``gives``.
 
     At its end, the block waits for the remaining work of the service. An exception of the block cancels this work, as
     it cancels the tasks of a nursery.

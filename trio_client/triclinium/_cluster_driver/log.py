@@ -115,7 +115,7 @@ class Log:
         retry_logger.debug(
             "%s %s in %.3f s (%s, node %s, retries so far: %d)",
             self._subject(request),
-            "is sent again" if report.dispatches else "fails unsent",
+            "is sent again" if report.dispatches else "fails, with its retry unsent,",
             report.delay,
             report.reason,
             _node(report.node),

@@ -21,4 +21,4 @@ class OpenRows:
     result: Result | ServiceResult | None = None
     """Result of the request, which follows the last row; None before."""
     is_over: bool = True
-    """Whether ``close_rows`` has nothing to do: the request has ended, or the task that waits for rows ends it."""
+    """Whether ``close_rows`` has nothing to do: the request has ended, or a task that waits for its rows ends it."""

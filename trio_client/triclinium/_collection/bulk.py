@@ -38,8 +38,8 @@ class BulkOperations(DocumentOperations):
             at the exceptions of all failed operations. ``"collect"`` only records them.
 
     Raises:
-        TypeError: ``keys`` or ``items`` is not iterable, or is a string or bytes. An item that is not a pair raises it
-            like an exception of the source.
+        TypeError: ``keys`` or ``items`` is not iterable, or is a string or bytes. For an item that is not a pair, it is
+            raised like an exception of the source.
         RuntimeError: the caller is outside of the cluster's trio run.
         InvalidArgumentException: an option is wrong; the source was not read. The error of a wrong key or value is the
             outcome of its item.

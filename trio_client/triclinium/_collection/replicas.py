@@ -143,7 +143,7 @@ class ReplicaOperations(CollectionBase):
     ) -> AbstractAsyncContextManager[ReplicaResults[LookupInReplicaResult]]:
         """Read parts of all copies of a document at the same time; see ``get_all_replicas``.
 
-        A replica whose server does not support this is omitted, with FeatureNotAvailableException in ``errors``.
+        A replica whose server does not support such reads is omitted, with FeatureNotAvailableException in ``errors``.
 
         Args:
             specs: 1 to 16 parts to read.

@@ -100,7 +100,7 @@ class SubdocumentOperations(CollectionBase):
             keeps = check_flag(preserve_expiry, "preserve_expiry")
             if keeps and expiry is not None and store_semantics is StoreSemantics.REPLACE:
                 raise errors.InvalidArgumentException(
-                    f"expiry={shown(expiry)} cannot be combined with preserve_expiry; omit one of them",
+                    f"expiry={shown(expiry)} cannot be combined with preserve_expiry under REPLACE; omit one of them",
                     parameter="expiry",
                 )
             coder = transcoder_or_json(transcoder)

@@ -103,7 +103,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         make_nonce: Callable[[], str] = new_nonce,
     ) -> None:
         self.started: trio.Event = trio.Event()
-        """Set when tasks may submit."""
+        """Event that is set when tasks may submit."""
         self.make_nonce: Callable[[], str] = make_nonce
         self._machine = machine
         self._waiters: Waiters[Q, R] = Waiters()
@@ -249,7 +249,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
     # -- Events in, actions out.
 
     def _on_stream_event(self, event: StreamEvent) -> None:
-        """Feed an event of a stream, and record when the work of the machine has reached the limit of the pass."""
+        """Feed an event of a stream. Notify the pace if the work of the machine has reached the limit of the pass."""
         if type(event) is StreamLost:
             self._streams.forget(event.stream)
         if self._waiters.newest_at_alarm is None:

@@ -1,6 +1,6 @@
 """Limit of the readers' work on received bytes in one pass of trio's loop, ``WORK_OF_A_PASS_MAX``.
 
-Trio runs all runnable tasks in one pass. If the readers of many streams have 64 KiB each, timers and callers would wait
+Trio runs all runnable tasks in one pass. If the readers of many streams had 64 KiB each, timers and callers would wait
 for all of them. Once a pass has reached the limit, a reader that has bytes keeps them for the next pass.
 """
 
@@ -19,7 +19,7 @@ class Pace:
         self.is_over: bool = False
         """Whether this pass has reached the limit."""
         self.limit: int = WORK_OF_A_PASS_MAX
-        """Total work of the machine at which this pass reaches the limit."""
+        """Total work of the machine at which this pass, or the next one if ``is_over``, reaches the limit."""
         self.held: set[StreamId] = set()
         """Streams with bytes that were read and are not fed yet."""
         self._pass = 0
@@ -37,7 +37,7 @@ class Pace:
                 number = self._pass
                 await trio.lowlevel.cancel_shielded_checkpoint()
                 if number == self._pass:
-                    # This reader is the first one in the new pass, so it resets the limit.
+                    # This reader is the first to run in the new pass, so it clears the flag.
                     self._pass += 1
                     self.is_over = False
         finally:

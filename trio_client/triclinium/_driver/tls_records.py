@@ -16,10 +16,10 @@ CONTENT_SIZE_MAX = 2**14 + 2048
 TYPES = range(20, 24)
 
 RECORDS_MAX = 64
-"""Maximum number of records before other tasks run. Small records take 100 microseconds: one ``PIECE_WORK``."""
+"""Maximum number of records before other tasks run. So many small records take 100 microseconds: one ``PIECE_WORK``."""
 
 DATALESS_SIZE_MAX = 2048
-"""Size of records without data after which other tasks run: 5 milliseconds if all are key updates."""
+"""Total size in bytes of records without data after which other tasks run: 5 milliseconds if all are key updates."""
 
 
 def size_of_record(data: bytes, start: int) -> int:

@@ -22,11 +22,11 @@ from triclinium_core.contract.neutral.outbox import WRITE_SIZE_MAX
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
 ENCRYPTED_SIZE_MAX = 64 * 1024
-"""Size of records that are sent before more data is encrypted: a ``MemoryBIO`` never releases memory."""
+"""Size in bytes of the records that are sent before more data is encrypted: a ``MemoryBIO`` never releases memory."""
 
 REPLIES_SIZE_MAX = 2 * ENCRYPTED_SIZE_MAX
-"""Size of unsent records beyond which nothing more is decrypted: a peer that requests new keys and does not read causes
-endless replies."""
+"""Size in bytes of unsent records beyond which nothing more is decrypted: a peer that requests new keys and does not
+read causes endless replies."""
 
 RECORD_SIZE = 16 * 1024
 """Maximum number of bytes of data in one record (RFC 8446, section 5.1)."""

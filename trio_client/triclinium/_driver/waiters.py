@@ -121,7 +121,7 @@ class Waiters(Generic[Q, R]):
         return waiter
 
     def deliver(self) -> None:
-        """Pass the outcomes to their collectors: one call for each collector in a row."""
+        """Pass the outcomes to their collectors: one call for consecutive outcomes of the same collector."""
         collected, self.collected = self.collected, []
         for collector, waiters in groupby(collected, attrgetter("collector")):
             collector.collect(waiters)

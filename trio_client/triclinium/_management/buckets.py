@@ -32,8 +32,8 @@ class BucketManager(Manager):
     ) -> None:
         """Create a bucket, and wait until each of its key-value nodes has opened it.
 
-        The method first waits about 10 s at most until all nodes are healthy. For a memcached bucket, or if the user
-        may create buckets but not use them, it waits only until the nodes are healthy.
+        After the creation, the method first waits, for at most about 10 s, until all nodes are healthy. For a memcached
+        bucket, or if the user may create buckets but not use them, it waits only until the nodes are healthy.
 
         Args:
             settings: ``CreateBucketSettings`` to choose the conflict resolution.

@@ -20,7 +20,8 @@ class SearchIndexManager(Manager):
 
     Indexes of a scope have short names, without bucket and scope. On a cluster before server 7.6, methods for such
     indexes raise ``FeatureNotAvailableException``. Each method for one index raises ``InvalidArgumentException`` if the
-    name of the index is not valid, and, except for ``upsert_index``, ``IndexNotFoundException`` if it does not exist.
+    name of the index is not valid. Each such method except ``upsert_index`` raises ``IndexNotFoundException`` if the
+    index does not exist.
 
     Source: SDK-RFC 0054 "SearchIndexManager", "ScopeSearchIndexManager".
     """

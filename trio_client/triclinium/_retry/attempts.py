@@ -27,9 +27,9 @@ def attempts(
     """Return an async iterator over attempts. Put the code to retry inside ``with attempt:``.
 
     The ``with`` block suppresses a retryable error if ``strategy`` permits another attempt, with which the loop
-    continues after the backoff. Any other error, and the error of the last attempt, leaves the loop unchanged. A block
-    without an error is a success and ends the loop, also by ``return`` or ``break``. Code after the block also runs
-    after suppressed errors.
+    continues after the backoff. Any other error, and the error of the last attempt, propagates out of the loop
+    unchanged. A block that ends without an error, even by ``return`` or ``break``, is a success and ends the loop. Code
+    after the block also runs after suppressed errors.
 
     The arguments are those of ``retry``; its rules for errors, cancellation and checkpoints apply here too. To retry
     because of a result, call ``attempt.retry()`` in the block. An asynchronous strategy needs ``async with attempt:``.

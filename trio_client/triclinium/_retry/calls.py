@@ -128,7 +128,7 @@ class RetriedCall:
         try:
             self._began = trio.current_time()
         except RuntimeError as elsewhere:
-            raise not_on_trio("retries use the clock of trio; call them") from elsewhere
+            raise not_on_trio("retries use the clock of trio; make the call") from elsewhere
         terms, tracing = self._terms, tracing_of_block.get()
         if tracing is not None:
             self._traced = TracedCall(tracing, self._name)

@@ -33,7 +33,7 @@ def as_token_strategy(strategy: AnyCallStrategy, operation: str) -> AnyRetryStra
         operation: name of the call in the requests that a Couchbase strategy sees.
 
     Raises:
-        ArgumentError: ``strategy`` is a class of Couchbase strategies instead of an object.
+        ArgumentError: ``strategy`` is the class of a Couchbase strategy instead of an object.
     """
     if kind_of(strategy) is not COUCHBASE:
         return strategy  # type: ignore[return-value]  # of one kind or the other
@@ -67,8 +67,8 @@ class StandardRetryStrategy(CoreStandardRetryStrategy):
             ``numbers``.
         clamp_retry_after: whether a server's ``retry_after`` lengthens a backoff by at most 5 s. With False, the
             default, a retry waits at least as long as the server requests.
-        backoff: replaces the backoff of ``numbers``, which is the default.
-        throttling_backoff: replaces the backoff of ``numbers`` after throttling errors, which is the default.
+        backoff: replaces the default backoff, that of ``numbers``.
+        throttling_backoff: replaces the default backoff after throttling errors, that of ``numbers``.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.

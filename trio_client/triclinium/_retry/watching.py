@@ -1,8 +1,8 @@
 """Hooks that receive reports of retries in a call or a block, and changes that a test makes to retries.
 
 ``triclinium.retry`` logs retries and their success at DEBUG, and at INFO the end of a call that is not retried again.
-The parts of these messages are also attributes of the record: ``call``, ``attempt``, ``token_scope``, for a retry
-``delay`` in seconds, for such an end ``ending``. The exception of a hook is logged at ERROR.
+The parts of these messages are also attributes of the record: ``call``, ``attempt`` and ``token_scope``; for a
+retry also ``delay`` in seconds, for such an end ``ending``. The exception of a hook is logged at ERROR.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def retries(*, attempts: int | None = None, sleeps: bool = False) -> Iterator[No
     """Change the retries of the block, and of the tasks that are started in it.
 
     The changes apply to calls to ``retry``, ``retried`` and ``attempts``, and to requests of HTTP transports.
-    Strategies are still called, and their quotas count. Each retry is still a checkpoint. An inner block replaces the
+    Strategies are still called, and their quotas apply. Each retry is still a checkpoint. An inner block replaces the
     changes of the outer one.
 
     Args:

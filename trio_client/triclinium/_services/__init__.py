@@ -1,1 +1,1 @@
-"""User interface of the HTTP services: statements, searches and views, and their rows."""
+"""Public API of the HTTP services: statements, searches and views, and their rows."""

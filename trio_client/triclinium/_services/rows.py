@@ -40,7 +40,7 @@ UNDECODABLE = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
 class RowsNotReadError(RuntimeError):
     """Error of a request for the metadata before all rows were read; the metadata follows the last row."""
 
-    # Tracebacks show this module; users import the class from it.
+    # Tracebacks show the module from which users import the class.
     __module__ = "triclinium.errors"
 
 
@@ -134,7 +134,7 @@ class RowResult(Generic[MetaData, Row]):
                 if not isinstance(error, UNDECODABLE):
                     if self._has_own_decoder:
                         raise self._failed(failed, error) from error
-                    # A hook of the user's row type raised the error, such as ``__post_init__``.
+                    # A hook of the user's row type, such as ``__post_init__``, raised the error.
                     raise
                 raise self._undecodable(failed, error) from error
             self._position = len(self._opened.rows)

@@ -134,7 +134,7 @@ class DecisionRecording(Recording):
         await trio.to_thread.run_sync(write, abandon_on_cancel=is_automatic, limiter=self._limiter)
 
     def failed(self, error: CouchbaseException) -> None:
-        """Save the ring in the background if the tape names the class of an error that leaves a call."""
+        """Save the ring in the background if ``error``, which leaves a call, is of a class that the tape names."""
         triggers = self._triggers
         if triggers is not None and self._saved < triggers.files_max and isinstance(error, triggers.errors):
             self._nursery.start_soon(self._save_next, triggers)
@@ -172,13 +172,13 @@ class DecisionRecording(Recording):
             self._number += 1
             path = triggers.folder / f"triclinium-{os.getpid()}-{self._number}.tape"
             try:
-                # Shielded, because the error may leave the block of the cluster and close it.
+                # Shield the save, because the error that triggers it may also end the block of the cluster.
                 with trio.move_on_after(LAST_SECONDS, shield=True) as limit:
                     await self.save(path, is_automatic=True)
                 if limit.cancelled_caught:
                     self._warn(f"the decision tape is not saved to {path} yet: the disk is slow")
             except FileExistsError:
-                # Another cluster wrote it, or an earlier program: in a container, all may have the same process id.
+                # Another cluster or an earlier program wrote the file: in containers, process ids may be equal.
                 continue
             except OSError as error:
                 self._warn(f"the decision tape was not saved to {path}: {error.strerror}")
@@ -188,8 +188,8 @@ class DecisionRecording(Recording):
 class FileWriter(threading.Thread):
     """Thread that writes the facts of a recorder to a file.
 
-    It replaces one of Trio's threads for each write: writing then needs neither a task nor Trio's clock, which a test
-    may set.
+    The tape does not use one of Trio's threads for each write, because that would need a task and Trio's clock, which a
+    test may set.
     """
 
     def __init__(self, file: TapeFile, recorder: DecisionRecorder, warn: Callable[[str], None]) -> None:

@@ -29,7 +29,7 @@ class DecisionTape(Tape):
     """Tape of a cluster's operations, connections and maps, with every retry decision, for ``open_cluster(tape=…)``.
 
     The tape has only facts of an allow-list. It never has a key, a value, a statement, a parameter, a path, a user
-    name, a credential or a text of a server. ``triclinium replay`` and ``triclinium timeline`` read it.
+    name, a credential or a message of a server. ``triclinium replay`` and ``triclinium timeline`` read it.
 
     The client writes these facts to ``path``, in a thread, until the file is full. Only its owner can read the file. A
     slow disk loses facts, and a full disk ends the tape; neither affects a call. The last line states how many facts
@@ -41,8 +41,8 @@ class DecisionTape(Tape):
         names: write the names of buckets, scopes, collections and indexes. With False, numbers replace them. Default:
             True.
         pseudonyms: write a pseudonym of each document's key: an HMAC under a random key that is in no file.
-            ``Cluster.tape_pseudonym`` returns that of a key, and errors have it in ``context.key_pseudonym``. Default:
-            False.
+            ``Cluster.tape_pseudonym`` returns the pseudonym of a document's key, and errors have it in
+            ``context.key_pseudonym``. Default: False.
 
     Raises:
         InvalidArgumentException: an argument is invalid.
@@ -75,9 +75,9 @@ class DecisionTape(Tape):
     ) -> DecisionTape:
         """Return a tape that keeps the newest facts in memory; ``Cluster.save_tape`` saves them.
 
-        With a ``folder``, the client also saves the ring at a signal, or when a call fails with one of some errors. The
-        files are ``triclinium-PID-1.tape``, ``-2`` and so on; existing files are skipped. A failure to save is logged
-        as a WARNING.
+        With a ``folder``, the client also saves the ring at a signal, or when a call fails with one of ``on_errors``.
+        The files are ``triclinium-PID-1.tape``, ``-2`` and so on; existing files are skipped. A failure to save is
+        logged as a WARNING.
 
         Args:
             events: maximum number of facts, 1 to 1,000,000. An operation with all its attempts is one fact. Default:

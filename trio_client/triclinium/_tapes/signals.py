@@ -1,7 +1,7 @@
-"""Signals that save tapes. One handler serves all clusters of a program, in any order of their ends.
+"""Signals that save tapes. One handler serves all clusters of a program, whatever the order in which they end.
 
 ``trio.open_signal_receiver`` does not fit: it raises a signal again that is pending at its end, and restores the handler
-that was current at its beginning. Both would run the default action, which ends the program.
+that was current at its beginning. Both can cause the default action, which ends the program.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def _handle(number: int, _: object) -> None:
 
 @contextmanager
 def listening(number: signal.Signals, notify: Callable[[], None]) -> Iterator[None]:
-    """Call ``notify`` in the loop of the current trio run after the signal, until the end of the block or shortly after.
+    """Call ``notify`` in the loop of the current trio run at the signal, during the block and perhaps shortly after.
 
-    The end of the last block restores the earlier handler, unless the program has replaced this one. Only the main
-    thread can call this.
+    The end of the last block restores the earlier handler, unless the program has replaced the handler of this
+    module. Only the main thread can call this.
 
     Args:
         notify: function that raises nothing. Signals that arrive together may cause one call.

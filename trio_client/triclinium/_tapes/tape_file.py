@@ -24,10 +24,11 @@ def create(path: Path, *, replace: bool = True) -> int:
         replace: whether to empty an existing file.
 
     Raises:
-        OSError: the file cannot be created, is a symbolic link or a device, or exists although ``replace`` is False.
+        OSError: the file cannot be created, is a symbolic link or not a regular file, or exists although ``replace`` is
+            False.
     """
     disposition = os.O_TRUNC if replace else os.O_EXCL
-    # O_NONBLOCK: opening a pipe would wait for a reader.
+    # O_NONBLOCK: otherwise, opening a pipe would wait for a reader.
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | disposition
     descriptor = os.open(path, flags, MODE)
     try:
@@ -53,7 +54,7 @@ class TapeFile:
     def __init__(self, path: Path, *, size_max: int) -> None:
         self.path: Path = path
         self._file = os.fdopen(create(path), "wb", buffering=0)
-        """Object that closes the file if the cluster is never opened."""
+        """File object, whose finalizer closes the file if the cluster is never opened."""
         self._size_max = size_max
         self._end = 0
         """Number of bytes before the reserved line."""
@@ -66,7 +67,7 @@ class TapeFile:
             raise
 
     def append(self, lines: bytes) -> int:
-        """Append complete lines, or as many as the size of the file permits. Return the number of the other lines.
+        """Append complete lines, or as many as the size of the file permits. Return the number of the lines left out.
 
         Raises:
             OSError: the lines could not be written. The file still ends before them.

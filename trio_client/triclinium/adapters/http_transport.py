@@ -198,7 +198,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
         check_type(rules, "rules", HttpRetryRules, NoneType)
         for name, function in (("token_scope", token_scope), ("wall_clock", wall_clock)):
             if function is not None and not callable(function):
-                raise ArgumentError(f"{name}={shown(function)} must be a function", parameter=name)
+                raise ArgumentError(f"{name}={shown(function)} must be a function or None", parameter=name)
         self._strategy = StandardRetryStrategy() if strategy is None else strategy
         self._rules = HttpRetryRules() if rules is None else rules
         self._token_scope = host_of if token_scope is None else token_scope

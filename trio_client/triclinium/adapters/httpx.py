@@ -1,4 +1,4 @@
-"""Retries in ``httpx`` clients on trio: ``AsyncClient(transport=RetryTransport())``. Needs extra ``httpx``."""
+"""Retries in ``httpx`` clients on trio: ``AsyncClient(transport=RetryTransport())``. Needs the extra ``httpx``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retries in ``httpx2`` clients on trio: ``AsyncClient(transport=RetryTransport())``. Needs extra ``httpx2``."""
+"""Retries in ``httpx2`` clients on trio: ``AsyncClient(transport=RetryTransport())``. Needs the extra ``httpx2``."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def _cluster_of(
 async def _listen_for(
     node: FakeNode, stack: AsyncExitStack, host: str, kv_port: int, ssl_context: ssl.SSLContext | None
 ) -> list[TcpPort]:
-    """Listen on a port for each service: KV on ``kv_port``, other services on free ports; 0 is a free port."""
+    """Listen on a port for each service: KV on ``kv_port`` (0 picks a free port), other services on free ports."""
     ports = []
     for service in (service for service in Service if service in node.options.services):
         (listener,) = await trio.open_tcp_listeners(kv_port if service is Service.KV else 0, host=host)

@@ -15,7 +15,7 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeNode
 
 BACKLOG = 0xFFFF
-"""Number of connections that may wait for being accepted; the system lowers it to its own maximum."""
+"""Number of connections that may wait to be accepted; the system lowers it to its own maximum."""
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """Value of ``SO_LINGER``: on, with zero seconds."""
@@ -135,7 +135,7 @@ def _bound(family: int, address: tuple[object, ...]) -> socket.socket:
         if family == socket.AF_INET6:
             reserved.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         reserved.bind(address)
-        # With the option, another socket with it could take the port.
+        # While the option is set, another socket with this option could take the port.
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except OSError:
         reserved.close()

@@ -144,7 +144,7 @@ class ClientDriver(Driver[Event, Action, W, S]):
             try:
                 self.leave(token, event=OperationAbandoned(token, reason=AbandonReason.TIMEOUT))
             finally:
-                # The machine may have a defect, which ends the driver.
+                # Wake the caller even if the machine raises because of a defect, which ends the driver.
                 self.wake(waiter, error)
 
     def submission(

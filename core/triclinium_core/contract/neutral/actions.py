@@ -146,11 +146,11 @@ class ReportConnection(msgspec.Struct, frozen=True, gc=False):
     """Log an event of a connection or of an attempt to connect.
 
     The level is WARNING if the client loses a node, or at the first refusal of something that several operations need.
-    It is INFO if the client reaches the node again; that text has the number of failures in between. Those failures, and simultaneous events of
-    other connections to the node, have DEBUG. If the text of a loss has a next step that concerns the whole cluster,
-    the first loss with this step has WARNING, and later ones have DEBUG. Reports about security, about a response that
-    belongs to another request, and about omitted rows have WARNING. A failure that each affected request also reports
-    has DEBUG. All other events have INFO.
+    It is INFO if the client reaches the node again; that text has the number of failures in between. Those failures,
+    and simultaneous events of other connections to the node, have DEBUG. If the text of a loss has a next step that
+    concerns the whole cluster, the first loss with this step has WARNING, and later ones have DEBUG. Reports about
+    security, about a response that belongs to another request, and about omitted rows have WARNING. A failure that each
+    affected request also reports has DEBUG. All other events have INFO.
     """
 
     stream: StreamId

@@ -237,7 +237,7 @@ class Driver(ABC, Generic[E, A, W, S]):
             return
         abandonments = [self.abandoned(token) for token in self.waiters]
         self._end(ClosedError("the client was closed meanwhile"))
-        # The machine still handles the queued events, then these: strategies get their permits back.
+        # The machine still handles the queued events, then the abandonments: strategies get their permits back.
         self._events.extend(abandonments)
         self._handle_events()
 
@@ -382,13 +382,13 @@ class Driver(ABC, Generic[E, A, W, S]):
         try:
             stream.start()
         except BaseException as error:
-            # Control-C may end a connect, too. A stream that has not started cannot be aborted.
+            # Control-C may also interrupt ``start``. A stream that has not started cannot be aborted.
             self.streams.pop(action.stream, None)
             if not isinstance(error, OSError | ValueError):
                 raise
             self.feed(StreamLost(action.stream, *loss_of(error), handed_over=0))
 
-    # A stream that is missing in ``streams`` was lost, and the event that reports the loss is queued.
+    # A stream that is missing from ``streams`` was lost, and the event that reports the loss is queued.
 
     def _send(self, action: SendBytes) -> None:
         stream = self.streams.get(action.stream)

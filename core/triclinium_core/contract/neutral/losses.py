@@ -13,7 +13,7 @@ CAUSES: Mapping[str, LossCause] = {
     "ConnectionRefusedError": LossCause.REFUSED,
     "ConnectionError": LossCause.RESET,
     "OSError": LossCause.UNREACHABLE,
-    # A host name with an empty or a long label raises UnicodeError before a look-up.
+    # A host name with an empty or overlong label raises UnicodeError, a ValueError, before a look-up.
     "ValueError": LossCause.NAME_NOT_RESOLVED,
 }
 """Loss cause by the name of an exception class. The first row that matches applies, so specific classes come first.
@@ -30,7 +30,8 @@ def loss_of(error: OSError | ValueError) -> tuple[LossCause, str]:
     """
     kinds = [type(error)]
     if kinds == [OSError] and str(error).startswith("Multiple exceptions: "):
-        # asyncio joins the different errors of several addresses to one text. OSError finds the class of a number.
+        # asyncio joins the different errors of several addresses into one message. OSError(number, ...) creates an
+        # instance of the subclass for the number.
         kinds += [type(OSError(int(number), "")) for number in _ERROR_NUMBER.findall(str(error))]
     names = {base.__name__ for kind in kinds for base in kind.__mro__}
     cause = next(cause for name, cause in CAUSES.items() if name in names)

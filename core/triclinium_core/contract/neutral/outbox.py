@@ -54,7 +54,7 @@ class Outbox:
             self._pieces.appendleft(memoryview(first)[size:])
         self.size -= size
         self.handed_over += size
-        # Bytes before the checked ones may still have waited. The check ends when the first checked byte is taken.
+        # Unchecked bytes may precede the checked ones. The check ends when the first checked byte is taken.
         self.is_checked = self.is_checked and self.handed_over <= self._checked_at
 
     def take(self) -> bytes | memoryview:

@@ -41,7 +41,7 @@ def check_retry_on(on: object) -> None:
             )
         elif isinstance(on, tuple) or not callable(kind) or isinstance(kind, BaseException):
             raise _wrong_on(
-                kind, "it must be an exception type, a tuple of exception types, a function of the error, or None"
+                kind, "on must be an exception type, a tuple of only exception types, a function of the error, or None"
             )
     if on == ():
         raise _wrong_on(on, "an empty tuple matches no error; omit it to use the retry information of each error")
@@ -174,7 +174,7 @@ def _describes_itself(error: Exception, info: ErrorInfo) -> bool:
             hasattr(error, name) for name in _ATTRIBUTES
         )
     except Exception:
-        # A property raised. Use a wrapper, so that the strategy need not read the property.
+        # A property raised an exception. Use a wrapper, so that the strategy need not read the property.
         return False
     return has_all and classify(error) == info
 

@@ -196,8 +196,8 @@ _LADDER_TOP = max(_LADDER)
 def _downgrade(replicas: int, consistency: ConsistencyLevel) -> verdicts.RetryVerdict:
     if replicas > 0:
         return _LADDER[min(replicas, _LADDER_TOP)]
-    # EACH_QUORUM needs a quorum in every datacenter. ``replicas`` counts the live replicas of one datacenter that
-    # failed, and others may have live replicas.
+    # EACH_QUORUM needs a quorum in every datacenter. ``replicas`` may count only the replicas of a datacenter
+    # without a quorum, and other datacenters may have live replicas.
     return _LADDER[1] if consistency is ConsistencyLevel.EACH_QUORUM else verdicts.RETHROW
 
 

@@ -148,7 +148,7 @@ class _PermitBase:
         token, self._token = self._token, None
         if token is None:
             return RetryAction.no_retry(because=str(RetryEnding.NO_TOKEN))
-        # ``request.retry_strategy`` is this permit, but a strategy expects its own object there.
+        # ``request.retry_strategy`` is this permit, but the strategy expects itself there.
         seen = replace(request, retry_strategy=self._strategy)
         return _Question(token, FailedAttemptError(seen, reason, attempt.info), attempt)
 

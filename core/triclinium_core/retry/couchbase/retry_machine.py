@@ -373,7 +373,7 @@ class RetryMachine:
         context = self.error_context(now)
         try:
             exception = failures.refused(error, reason, context, cause, because)
-        except Exception as raised:  # A class of the application may not accept the arguments of CouchbaseException.
+        except Exception as raised:  # A class of the application may refuse the arguments of CouchbaseException.
             exception = failures.refused(None, reason, context, raised)
         return self._report_refusal(reason, exception, now)
 
@@ -385,12 +385,12 @@ class RetryMachine:
         self._resume_at, self.wakeup = math.inf, self.annotation.deadline
         if self.state is RetryState.WAITING and now < self.annotation.deadline:
             self.retry_attempts += 1
-            # Decision C17: retries before the first response do not count for the schedule of its status.
+            # Decision C17: retries before the first response do not count towards the schedule of its status.
             self._attempts_this_status += self._last_status is not None
             return Ruling.RESUME, [Dispatch()]
         if self._times_out:
             return self._fail(self._timeout(now))
-        # Decision C15: after ``within``, such as the end of an error map's schedule, fail with the newest error.
+        # Decision C15: once ``within`` is over, as at the end of an error map's schedule, fail with the newest error.
         reason = cast(RetryReason, self.last_reason)
         return self._fail(failures.refused(self._error, reason, self.error_context(now)))
 
@@ -406,7 +406,7 @@ class RetryMachine:
         self._resume_at = self.wakeup = math.inf
 
     def _count_status(self, status: int, now: float) -> None:
-        # RFC 0013 §Questions: a different status resets the number of retries that the schedule uses.
+        # RFC 0013 §Questions: a different status resets the number of retries and the start of the schedule.
         if status != self._last_status:
             if self._last_status is not None:
                 self._attempts_this_status, self._this_status_since = 0, None

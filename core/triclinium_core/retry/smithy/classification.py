@@ -38,7 +38,7 @@ def classify(error: BaseException) -> ErrorInfo:
         timeout = getattr(error, "is_timeout_error", None)
         fault = getattr(error, "fault", None)
     except Exception:
-        # A property of the error raised. Read each attribute separately, to keep the values of the others.
+        # One property raised an exception. Read each attribute separately, to keep the values of the others.
         safe, retry_after, throttling, timeout, fault = (_look(error, name) for name in ErrorInfo._fields)
     return ErrorInfo(
         safe if safe is True or safe is False else None,

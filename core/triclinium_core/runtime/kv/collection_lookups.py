@@ -103,7 +103,7 @@ class CollectionLookups:
     def question_overdue(self, connection: Connection, question: CollectionQuestion, now: float) -> None:
         """Request a collection id again if operations are queued for it, from another node if one is ready."""
         ids = self._collections.get(connection.bucket)
-        # Prefer another node: a node that does not respond must not delay operations on documents of other nodes.
+        # Prefer another node: a node that does not respond must not delay operations on documents on other nodes.
         source = self._connections.routes.ready_after(connection)
         if source is None and connection.state is ConnectionState.AUTHENTICATING and connection.is_in_use:
             self._timers.schedule(now + QUESTION_SECONDS, TimerKind.COLLECTION_QUESTION, (connection, question))

@@ -273,7 +273,7 @@ class RowSplitter:
         self._name_start = 0
         self._is_ours = self._seen = self._is_noted = False
         self._members = 0
-        # The place of the rows: its position in ``_rest``, its offset in the body, and the size of all rows in bytes.
+        # The place of the rows, as a position in ``_rest`` and an offset in the body, and their total size in bytes.
         self._rows_at = self._rows_offset = self._rows_size = 0
         # An opening bracket and the incomplete row, ready to be decoded together with the bytes that follow.
         self._row = bytearray(b"[")

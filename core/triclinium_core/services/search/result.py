@@ -315,7 +315,7 @@ def _read_answer(found: Members) -> _Answer:
     status = found.members("status")
     failed = status.integer("failed") if status.is_set("failed") else 0
     if found.get("status", dict[str, msgspec.Raw]) is None or failed is None or failed < 0:
-        raise MalformedAnswer("the response has no number of failed partitions")
+        raise MalformedAnswer("the response has no valid number of failed partitions")
     errors = status.members("errors").raw
     texts = {name: text if (text := decoded(raw, str)) is not None else as_text(raw) for name, raw in errors.items()}
     facets = found.members("facets")

@@ -61,7 +61,7 @@ def read_parts(answer: HttpResponse, kind: type[A], rest: Callable[[Members], di
         rest: reader of the members of ``kind`` that ``AnsweredParts`` does not have.
 
     Raises:
-        MalformedAnswer: the response is not an object, or has no status, so rows may be missing.
+        MalformedAnswer: the response is not an object, or has no valid status, so rows may be missing.
     """
     try:
         return answer.body_as(kind)
@@ -69,7 +69,7 @@ def read_parts(answer: HttpResponse, kind: type[A], rest: Callable[[Members], di
         found = body_members(answer)
     status = found.get("status", str)
     if status is None:
-        raise MalformedAnswer("the response has no status")
+        raise MalformedAnswer("the response has no valid status")
     warnings = [AnsweredWarning(each.integer("code") or 0, each.text("msg")) for each in found.objects("warnings")]
     return kind(
         request_id=found.text("requestID"),

@@ -96,7 +96,7 @@ def decode_row(data: bytes) -> ViewRow:
     except UNREADABLE:
         found = members_of(msgspec.Raw(data))
         if not {"key", "value"} & found.raw.keys():
-            raise MalformedAnswer("a row without key and value") from None
+            raise MalformedAnswer("a row with neither key nor value") from None
         row = _Row(found.raw.get("key", _NULL), found.raw.get("value", _NULL), found.get("id", str))
     return ViewRow(bytes(row.key), bytes(row.value), row.id)
 

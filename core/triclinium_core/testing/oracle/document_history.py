@@ -137,7 +137,7 @@ class DocumentHistory:
         begin, end = expiry
         if begin > reader.settled or self._is_over(end, reader):
             return False
-        # A write after ``owner`` and before the expiry replaces or removes the expiry, unless it preserves it.
+        # A write after ``owner`` and before the expiry replaces or removes the expiry, unless the write preserves it.
         return not any(
             other.begin > owner.over_by and other.applied_by < begin
             for other in self._others(reader)

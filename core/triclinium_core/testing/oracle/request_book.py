@@ -260,7 +260,7 @@ class RequestBook:
         for stream in paused:
             asked = self._carried.get(stream)
             if asked is None or not asked.is_open or asked.wants_rows:
-                raise Violation(f"stream {stream} is not read, although its reader waits: {asked}")
+                raise Violation(f"stream {stream} is paused, but no reader is behind on it: {asked}")
 
     def _open(self, token: int, what: str) -> Asked:
         asked = self._asked[token]

@@ -117,7 +117,7 @@ class ClusterHistory:
         if reads:
             options = replace(options, enhanced_prepared_statements=chance.happens(0.5))
         self.nodes: FakeNodes = make_nodes(options, self._chance.between(3, 5))
-        # The threshold is low enough that a short history opens the breaker.
+        # The threshold is low enough for a short history to open the breaker.
         breaker = couchbase.CircuitBreakerOptions(volume_threshold=5)
         client = replace(client_options(self.nodes), circuit_breaker=breaker)
         if reads:

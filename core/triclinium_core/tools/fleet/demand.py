@@ -105,7 +105,7 @@ class Ramp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="r
             isinstance(point, tuple) and len(point) == 2 for point in self.points
         ):
             raise errors.InvalidArgumentException(
-                f"points={self.points!r} must be pairs of seconds and a multiple of the usual demand",
+                f"points={self.points!r} must be a tuple of pairs: seconds, and a multiple of the usual demand",
                 parameter="points",
             )
         for seconds, factor in self.points:

@@ -161,7 +161,7 @@ def read_answer(text: str) -> ScriptedAnswer:
     if error is None:
         raise UnusableScript(
             f"{quote(text)} is not known; an answer is rows, an error such as ReadTimeout or WriteTimeout(SIMPLE), "
-            "or an abort such as Heartbeat(abort)"
+            "an abort such as Heartbeat(abort), empty, prepared, NoConnection or Timeout"
         )
     noted = _noted(error, text)
     return ScriptedAnswer(

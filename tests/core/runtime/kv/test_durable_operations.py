@@ -112,7 +112,7 @@ def test_each_attempt_gives_the_server_less() -> None:
     simulation = ready()
     simulation.node.faults.next(Opcode.SET, status(Status.SYNC_WRITE_IN_PROGRESS), times=12)
     simulation.finish(durable())
-    # Best effort waits 1, 2, 4 … 256, 500, 500 … ms after each response.
+    # Best effort waits 1, 2, 4 … 256, 500, 500 … ms after successive responses.
     waited = [0, *(sum(min(2**n, 500) for n in range(attempt)) for attempt in range(1, 13))]
 
     assert [(10_000 - ms) * 9 // 10 for ms in waited] == milliseconds_sent(simulation)

@@ -105,12 +105,12 @@ def test_unused_faults_end_with_their_time() -> None:
 @rows(
     ("added", "taken"),
     [
-        # A number of times wins over always, and the oldest of these wins.
+        # Faults for a number of times win over standing faults. The oldest of the former wins.
         (
             [("always", GET, garble()), ("next", None, hang_up()), ("next", GET, locked())],
             [hang_up(), locked(), garble()],
         ),
-        # Exactly this command wins over any command, even if it is older.
+        # A fault of this command wins over a fault of any command, even over a newer one.
         ([("always", GET, garble()), ("always", None, hang_up())], [garble(), garble()]),
         # Of standing faults of the same target, the newest wins.
         ([("always", GET, garble()), ("always", GET, locked())], [locked(), locked()]),

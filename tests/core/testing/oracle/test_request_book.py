@@ -122,7 +122,7 @@ def steps(*each: Callable[[RequestBook], object]) -> Callable[[RequestBook], Non
         (lambda b: fail(b, READ), " failed "),
         (lambda b: refuse(b, READ, RetryReason.VIEWS_NO_ACTIVE_PARTITION), "which is always retried"),
         (steps(lambda b: retry(b, READ, RetryReason.UNKNOWN), lambda b: fail(b, READ)), "reports 0 retries"),
-        (steps(lambda b: send(b, READ), lambda b: b.check_pauses([STREAM])), "although its reader waits"),
+        (steps(lambda b: send(b, READ), lambda b: b.check_pauses([STREAM])), "no reader is behind"),
         (
             steps(
                 lambda b: send(b, READ),

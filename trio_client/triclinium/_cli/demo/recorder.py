@@ -80,7 +80,7 @@ class Recorder(logging.Handler):
         self._news = trio.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Record a record of ``triclinium.retry`` as a decision, and any other record as an event of a connection."""
+        """Store a log record of ``triclinium.retry`` as a decision, any other as an event of a connection."""
         at = trio.current_time()
         if record.name != retry_logger.name:
             self.entries.append(ConnectionReported(at, _news(record)))

@@ -19,12 +19,12 @@ _POLICY = (
     "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{hashes}; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Content security policy: files of this server, WebAssembly, data images, and inline scripts with these hashes.
-Inline styles are permitted, because the theme has styles in its elements."""
+"""Content security policy: files of this server, WebAssembly, data images, and inline scripts with
+the inserted hashes. Inline styles are permitted, because the theme has styles in its elements."""
 
 
 class PagesHandler(SimpleHTTPRequestHandler):
-    """Handler of GET and HEAD for one folder. It lists no folders, and serves no file outside, even by a link."""
+    """Handler of GET and HEAD for one folder. It lists no folders, and serves no file outside it, even by a link."""
 
     protocol_version = "HTTP/1.1"
     timeout: ClassVar[float | None] = 60.0
@@ -65,7 +65,7 @@ class PagesHandler(SimpleHTTPRequestHandler):
         super().end_headers()
 
     def _file(self) -> Path | None:
-        """Return the requested file, or the index of a requested folder; None unless it is inside the served folder."""
+        """Return the requested file, or the index of a requested folder; None if the served folder has no such file."""
         try:
             path = Path(self.translate_path(self.path))
             found = (path / "index.html" if path.is_dir() else path).resolve()

@@ -80,7 +80,7 @@ def build_case(event_name: str, options: CassandraOptions) -> CassandraCase:
             raise WrongInput(f"{spelled(each)} does not apply to {name}; omit it")
     missing = [spelled(each) for each in event.needs if each not in event_options]
     if missing:
-        raise WrongInput(f"{name} requires {' and '.join(missing)}; --help explains them")
+        raise WrongInput(f"{name} requires {' and '.join(missing)}; see --help")
     return CassandraCase(
         error=event.build(options),
         policy=choose(options.policy, POLICIES, "policy")(),

@@ -70,9 +70,7 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
     plan = Plan(authenticator, options.bucket, ssl_context_for(target, options.ca_file), options.timeout)
     services = {Service(name) for name in options.service} or set(Service)
     if target.scheme is Scheme.MEMCACHED and Service.KV not in services:
-        raise WrongInput(
-            "--service has no effect with memcached://, which has no services; omit it, or use couchbase://"
-        )
+        raise WrongInput("--service must include kv, the only service of memcached://; add it, or use couchbase://")
     found = run_trio(_ping_all, target, plan, services)
     if options.as_json:
         click.echo(as_json(found))

@@ -45,7 +45,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class PingedConnection:
-    """Connection that became ready. Durations are seconds."""
+    """Connection that became ready. Durations are in seconds."""
 
     negotiated: ConnectionStatistics
     tls: str | None

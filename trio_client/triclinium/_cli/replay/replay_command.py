@@ -84,4 +84,4 @@ def _replay_events(pieces: Iterable[bytes]) -> None:
 
 
 _REPLAYS: Mapping[str, Callable[[Iterable[bytes]], None]] = {"events": _replay_events}
-"""Function that replays a tape and prints the result, by the kind in its header; decisions for other kinds."""
+"""Function that replays a tape and prints the result, by the kind in its header. Other kinds are read as decisions."""

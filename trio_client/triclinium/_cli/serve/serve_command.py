@@ -220,7 +220,7 @@ def place_faults(nodes: FakeNodes, texts: Sequence[str]) -> None:
     """Set the faults, and carry out or plan the commands, in the given order.
 
     Raises:
-        WrongInput: a fault is invalid, or has no effect on these nodes.
+        WrongInput: a fault or a command is invalid, or has no effect on these nodes.
     """
     for text in texts:
         try:
@@ -307,7 +307,7 @@ async def _opened(stack: AsyncExitStack, opening: AbstractAsyncContextManager[T]
     """Enter the context of a server on ``stack``, and return its value.
 
     Raises:
-        click.ClickException: the server cannot listen on its ports.
+        click.ClickException: an option is invalid, or the server cannot listen on its ports.
     """
     try:
         return await stack.enter_async_context(opening)

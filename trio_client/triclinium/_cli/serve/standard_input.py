@@ -95,7 +95,7 @@ async def _lines() -> AsyncIterator[bytes]:
 
 
 def _read() -> bytes | None:
-    """Return the next bytes of standard input; empty at its end, or on an error, such as in a terminal's background.
+    """Return the next bytes of standard input; empty at its end, or on an error, as in the background of a terminal.
 
     None means that it is non-blocking and has no data yet. Another process that shares it may set this mode at any time.
 
@@ -111,7 +111,7 @@ def _read() -> bytes | None:
 
 @contextmanager
 def reading_in_background() -> Iterator[None]:
-    """Let a read in the background of a terminal fail in the block, instead of stopping the process."""
+    """During the block, let a read in the background of a terminal fail instead of stopping the process."""
     if sys.platform == "win32":
         yield
         return

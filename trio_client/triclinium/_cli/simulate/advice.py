@@ -1,9 +1,9 @@
 """Recommendation of a strategy in a few sentences, by a rule over the figures.
 
-If the service recovers with any strategy, the rule excludes the strategies with which it does not recover. It keeps
-those whose share of failed operations is close to the lowest. Among these, it prefers strategies that retry to those
-that send once, because a single failure needs a retry. It recommends the remaining strategy with the lowest peak load
-(decision F10).
+If the service recovers with at least one strategy, the rule excludes the strategies with which it does not recover. It
+keeps those whose share of failed operations is close to the lowest. Among these, it prefers strategies that retry to
+those that send once, because a single failure needs a retry. It recommends the remaining strategy with the lowest peak
+load (decision F10).
 """
 
 from __future__ import annotations

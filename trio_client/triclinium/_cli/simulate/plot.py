@@ -71,8 +71,8 @@ class Theme:
     load: str
     goodput: str
     amplification: str
-    """Colour of amplification. It and the two colours above are based on the palette of Okabe and Ito, which
-    colour-blind readers can distinguish. The dark theme has lighter versions."""
+    """Colour of amplification. It and the two colours above are based on the palette of Okabe and Ito, whose
+    colours colour-blind readers can distinguish. The dark theme has lighter versions."""
     filled: float
     """Opacity of the area under a line."""
 

@@ -138,7 +138,7 @@ def change_scenario(scenario: Scenario, options: ScenarioOptions, given: Collect
     except errors.InvalidArgumentException as error:
         raise WrongInput(error.message) from error
     except msgspec.ValidationError as error:
-        raise WrongInput(f"the options do not fit the scenario of the file: {error}") from error
+        raise WrongInput(f"the options do not fit the scenario: {error}") from error
 
 
 def _change(table: Table, options: ScenarioOptions, given: Collection[str]) -> None:

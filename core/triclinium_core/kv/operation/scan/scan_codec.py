@@ -86,7 +86,7 @@ def _decode_page(operation: scan_requests.RangeScanContinue, frame: Frame, vbuck
         if read is None:
             raise MalformedResponse(f"the page has the unknown content type {frame.extras.hex()}")
         try:
-            # Stop one item above the limit, which shows that the page is too large. It could have millions of items.
+            # Stop at the first item above the limit: the page is then too large, and may have millions of items.
             items = tuple(islice(read(operation, frame.value), operation.item_limit + 1))
         except (MalformedLeb128, MalformedCompression) as error:
             raise MalformedResponse(str(error)) from error
@@ -120,7 +120,7 @@ def _piece(value: bytes, position: int) -> tuple[bytes, int]:
     size, taken = decode_unsigned(value[position : position + 5])
     start = position + taken
     if start + size > len(value):
-        raise MalformedResponse(f"{size} bytes of an id or a document exceed the end of the page")
+        raise MalformedResponse(f"{size} bytes of an id or a document extend past the end of the page")
     return value[start : start + size], start + size
 
 

@@ -275,7 +275,7 @@ def check_mutations(specs: object) -> None:
     on_body = [spec for spec in mutations if not spec.xattr]
     if len(on_body) > 1 and any(spec.opcode is subdocument.PathOpcode.REMOVE_DOCUMENT for spec in on_body):
         raise errors.InvalidArgumentException(
-            "specs removes the whole document and contains another change of its body; omit one of the two",
+            "specs removes the whole document and contains another change to its body; omit one of the two",
             parameter="specs",
         )
     size = sum(subdocument.MUTATION_SPEC.size + len(spec.path.encode()) + len(spec.value) for spec in mutations)

@@ -150,7 +150,7 @@ class RequestMachine:
     def _require_instant(self, now: float) -> None:
         if not (is_number(now) and math.isfinite(now) and now >= self._now):
             raise ArgumentError(
-                f"now={shown(now)} must be a finite number of monotonic seconds, at least the last value, {self._now}",
+                f"now={shown(now)} must be a finite number of monotonic seconds, not before the last time, {self._now}",
                 parameter="now",
             )
 

@@ -181,7 +181,7 @@ class SaslExchange:
         self._scram = None
         match self.authenticator:
             case JwtAuthenticator(token=token):
-                # RFC 7628 §3.1: the GS2 header without channel binding and identity, then key and value.
+                # RFC 7628 §3.1: the GS2 header, without channel binding or identity, then key and value.
                 payload = b"n,,\x01auth=Bearer " + token.encode() + b"\x01\x01"
             case PasswordAuthenticator(username=username, password=password) if mechanism == "PLAIN":
                 payload = b"\0" + username.encode() + b"\0" + password.encode()

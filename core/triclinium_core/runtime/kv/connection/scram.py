@@ -401,7 +401,7 @@ def _accepted_iterations(what: str, count: str, least: int) -> int:
     if _ITERATIONS.fullmatch(count) is None or int(count) > ITERATIONS_MAX:
         raise ScramError(
             f"{what} {_shown(count)} must be a whole number from {least} to {ITERATIONS_MAX}; connect with "
-            "couchbases:// and verify the certificate, which needs no iterations, or set the server's "
+            "couchbases:// and verify the certificate, because PLAIN needs no iterations, or set the server's "
             f"scramShaIterations to a count from {max(least, SCRAM_ITERATIONS_MIN)} to {ITERATIONS_MAX} and set the "
             "password again"
         )

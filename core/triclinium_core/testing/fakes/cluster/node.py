@@ -182,7 +182,7 @@ class FakeNode:
     def accepts(self, now: float) -> bool:
         """Return whether the node accepts a connection attempt; each call is one attempt."""
         self._see(now)
-        # A node that is cut from all clients cannot refuse: the attempt gets no response.
+        # A node that is cut off from all clients cannot refuse: the attempt gets no response.
         return self.network.cuts_all or (self.is_alive and not self.faults.take_refusal())
 
     def connection_opened(

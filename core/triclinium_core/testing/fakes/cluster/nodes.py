@@ -412,7 +412,7 @@ class FakeNodes:
             try:
                 self._cluster.ring()
             except errors.InvalidArgumentException:
-                # A dead node that is cut off opens its ports.
+                # Cutting off a dead node opens its ports, which may be taken.
                 self._rejoin(index)
                 raise
 

@@ -55,7 +55,7 @@ def _observe_seqno(node: NodeState, connection: ClientConnection, request: Reque
         return CommandAnswer(value=_SAME_HISTORY.pack(0, *current))
     last = histories.end_of(bucket, vbucket, uuid)
     if last is None:
-        raise CommandRefused(Status.KEY_NOT_FOUND, f"the vbucket {vbucket} has no history {uuid}")
+        raise CommandRefused(Status.KEY_NOT_FOUND, f"vbucket {vbucket} has no history {uuid}")
     return CommandAnswer(value=_FORMER_HISTORY.pack(1, *current, uuid, last))
 
 

@@ -101,7 +101,7 @@ def _authenticate_bearer(node: NodeState, connection: ClientConnection, message:
     header, _, fields = message.partition(b"\x01")
     tokens = [token.encode() for token in node.options.tokens]
     if not header.startswith(b"n,") or fields not in [b"auth=Bearer %b\x01\x01" % token for token in tokens]:
-        raise CommandRefused(Status.AUTH_ERROR, "the token is not accepted")
+        raise CommandRefused(Status.AUTH_ERROR, "the message is malformed, or its token is not accepted")
     connection.is_authenticated = True
     return CommandAnswer()
 
@@ -140,7 +140,7 @@ def _noop(node: NodeState, connection: ClientConnection, request: Request) -> Co
 
 def _refuse_in_flight(connection: ClientConnection) -> None:
     # Without unordered execution, each command starts after the previous reply, so no other command is in flight.
-    # Commands that are always ordered behave in the same way.
+    # The same applies to commands that are always ordered.
     if (connection.delayed_replies or connection.held_commands) and connection.has(HelloFeature.UNORDERED_EXECUTION):
         raise CommandRefused(Status.NOT_SUPPORTED, "other commands are in flight")
 

@@ -101,7 +101,7 @@ class ControlApi:
         if request.has("origin") and (request.only("origin") or "").lower() not in origins:
             return refused(403, "origin", "a page of a foreign origin may not use the API", origins)
         scheme, _, given = (request.only("authorization") or "").partition(" ")
-        # Compare the tokens even if the scheme is wrong: the time must not depend on the request.
+        # Compare the tokens even if the scheme is wrong, so that the response time does not depend on the scheme.
         if not hmac.compare_digest(given.strip().encode(errors="replace"), self._token) or scheme.lower() != "bearer":
             text = "the request needs the header Authorization: Bearer TOKEN, with the token that the server printed"
             return refused(401, "authorization", text, ["Bearer TOKEN"], [("WWW-Authenticate", "Bearer")])

@@ -166,7 +166,7 @@ def read_command(given: object) -> Command:
     node = read.pop(fields.NODE.name, None)
     if kind.reach is Reach.NODE and node is None:
         raise InvalidCommand(
-            f"{kind.name} requires a node; write @0 before it, or the field node",
+            f"{kind.name} requires a node; begin with @0:, or set the field node",
             field=fields.NODE.name,
             allowed=fields.NODE.allowed,
         )

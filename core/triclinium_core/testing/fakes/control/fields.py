@@ -42,7 +42,7 @@ class Field:
 
 
 def _seconds(value: object, name: str) -> float:
-    # ``check_duration`` refuses values that are not a number of seconds.
+    # ``check_duration`` refuses values that are not durations.
     return check_duration(value, name, most=SECONDS_MAX)  # type: ignore[arg-type]
 
 

@@ -86,7 +86,7 @@ def test_each_argument_of_a_fault_has_allowed_values() -> None:
             },
             AddFault(delay(0.4), Opcode.GET, 1, 2, {"at_seconds": 5}),
         ),
-        # A fault with a duration or a probability has no limit of times, unless the command sets one.
+        # A fault with a duration or a probability may strike any number of times, unless the command sets a limit.
         (
             "query: http_status(503, 'busy') for 2 seconds",
             {

@@ -160,7 +160,7 @@ def checked_for_update(bucket: FakeBucket, form: Mapping[str, str], *, data_node
     backend = form.get("storageBackend", "")
     migrates = bucket.settings["bucketType"] == COUCHBASE and backend in STORAGE_BACKENDS
     mode = StorageMode(backend) if migrates else bucket.mode
-    # Of the settings that are fixed when the bucket is created, the server ignores this one.
+    # replicaIndex is fixed when the bucket is created. In an update, the server ignores it.
     given, errors = _checked({name: value for name, value in form.items() if name != "replicaIndex"}, mode)
     if migrates:
         given["storageBackend"] = backend
