@@ -220,8 +220,8 @@ def _meaning(option: StringOption | EnvironmentVariable) -> str:
 
 def _rows(options_class: type, rows: Rows) -> list[tuple[str, str, str, str]]:
     found = fields(options_class)
-    if {field.name for field in found} != set(rows):
-        raise ValueError(f"{options_class.__name__} has fields that differ from its rows: {sorted(rows)}")
+    if others := {field.name for field in found} ^ set(rows):
+        raise ValueError(f"{options_class.__name__}: a field without a row, or a row without a field: {sorted(others)}")
     parameters = signature(options_class).parameters
     return [(f"`{field.name}`", _default(field, parameters[field.name]), *rows[field.name]) for field in found]
 

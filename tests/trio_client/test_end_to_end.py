@@ -133,7 +133,7 @@ async def test_locks_and_counters(autojump_clock: MockClock) -> None:
 
 
 async def test_documents_expire(autojump_clock: MockClock) -> None:
-    """A document expires after its expiry in the node's time, and ``touch`` sets a new one."""
+    """A document expires when its expiry has passed on the node's clock, and ``touch`` sets a new expiry."""
     async with open_pair() as (_, _, people):
         await people.insert("ada", 1, expiry=timedelta(seconds=10))
         await people.insert("bob", 2, expiry=timedelta(seconds=10))

@@ -12,7 +12,7 @@ SOURCE = Address("seed", 11210)
 
 
 def node(port: int, **others: int) -> TopologyNode:
-    """Return a node on the host of all nodes in this file."""
+    """Return a node on the host ``host``, with its ports by service."""
     return TopologyNode("host", {"kv": port, **others})
 
 

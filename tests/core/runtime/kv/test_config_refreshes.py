@@ -48,7 +48,7 @@ def test_config_request_precedes_waiting_operations(code: int, monkeypatch: pyte
 
 @pytest.mark.parametrize("code", REFRESHING)
 def test_responses_in_one_piece_request_one_config(code: int) -> None:
-    """If two operations are refused in one piece of bytes, the client requests one config and retries both in order."""
+    """If two operations are refused in one chunk of bytes, the client requests one config and retries both in order."""
     simulation = refreshing()
     (_, first), (_, second) = (simulation.submit_in_flight(simulated.upsert(key)) for key in "ab")
     del simulation.actions[:]

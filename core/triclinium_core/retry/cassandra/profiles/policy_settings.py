@@ -181,7 +181,9 @@ def _make(settings: PolicySettings[T], choices: PolicyChoices[T]) -> T:
         text = str(error).removeprefix(error.parameter)
         raise wrong(where, text if text.startswith("=") else f": {error}") from error
     except Exception as error:
-        raise wrong(settings.path, f": {settings.name} does not accept these options: {shown(error)}") from error
+        raise wrong(
+            settings.path, f": {settings.name} cannot be created with its options: it raised {shown(error)}"
+        ) from error
     return policy
 
 

@@ -406,7 +406,7 @@ def test_only_a_denied_bucket_is_not_reopened(opcode: Opcode) -> None:
     assert ConnectionState.READY.name == simulation.connection(None).state
 
 
-# Several responses in one piece of bytes.
+# Several responses in one chunk of bytes.
 
 
 def two_in_flight() -> tuple[simulated.Recorded, list[neutral.Token], list[Frame]]:
