@@ -30,7 +30,7 @@ def test_deeply_nested_responses(run_node: RunNode, tmp_path: Path) -> None:
         encoding="utf-8",
     )
     with serving("--script", str(script)) as said:
-        shown = run_node("hostile.mjs", json.dumps(said))
+        shown = run_node("hostile.mjs", said)
 
-    names = ["DecodingFailureException", "DecodingFailureException", "InternalServerFailureException", "rows"]
+    names = ["DecodingFailureException", "DecodingFailureException", "InternalServerFailureException", [{"one": 1}]]
     assert [each for name in names for each in (name, 1)] == shown

@@ -1,22 +1,14 @@
-// A server whose responses are nested too deeply, and the operations after them.
-// Usage: node hostile.mjs SERVED, the JSON line of `triclinium serve`.
+// Queries whose responses are nested too deeply, and the operations after them.
+// Usage: node hostile.mjs SERVED
 
-import { openCluster } from "triclinium";
+import { open, rowsOf, storeOf } from "./serving.mjs";
 import { outcome, show } from "./show.mjs";
 
-const { connection_string: connectionString, username, password } = JSON.parse(process.argv[2]);
-
-async function rows(statement) {
-  const found = [];
-  for await (const row of cluster.query(statement)) found.push(row);
-  return found;
-}
-
-const cluster = await openCluster(connectionString, { username, password });
-const store = cluster.bucket("default").defaultCollection();
+const cluster = await open();
+const store = storeOf(cluster);
 await store.upsert("ada", 1);
 for (const statement of ["SELECT row", "SELECT rest", "SELECT error", "SELECT 1 AS one"]) {
-  show((await outcome(rows(statement))).name ?? "rows");
+  show(await outcome(rowsOf(cluster.query(statement))));
   show((await store.get("ada")).content);
 }
 await cluster.close();
