@@ -303,7 +303,7 @@ def _direct_access_to(stream: trio.abc.SendStream) -> Iterator[DirectStream | No
         yield stream if isinstance(stream, TlsStream) else None
         return
     theirs = stream.socket
-    # Without these arguments, Python reads them from the system, which fails on some once the peer has disconnected.
+    # Without these arguments, Python reads them from the system. On some, this fails once the peer has disconnected.
     bare = socket.socket(theirs.family, theirs.type, theirs.proto, fileno=theirs.fileno())
     try:
         bare.setblocking(False)

@@ -141,7 +141,7 @@ def _check_async(fn: object) -> None:
             fn, "it is an async generator, whose yielded values cannot be undone; retry the functions that it awaits"
         )
     # Check the class of an object, as Python does, so that a class does not count as its instance.
-    called = getattr(type(fn), "__call__", None)  # noqa: B004 - its kind counts, not whether it is there
+    called = getattr(type(fn), "__call__", None)  # noqa: B004  # the method itself is examined below
     if not inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(called):
         raise _not_async(fn, "it is a class; pass an instance" if inspect.isclass(fn) else "it is not async")
 

@@ -51,7 +51,7 @@ def check_retry_on(on: object) -> None:
 def check_is_sync(parameter: str, function: object) -> None:
     """Raise ArgumentError if ``function`` is an ``async def``."""
     # To call an object that is not a function, Python calls the ``__call__`` of its class.
-    for called in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its kind counts, not whether it is there
+    for called in (function, getattr(type(function), "__call__", None)):  # noqa: B004  # the method itself is examined below
         if getattr(getattr(called, "__code__", None), "co_flags", 0) & _CODE_IS_COROUTINE:
             raise ArgumentError(
                 f"{parameter}={shown(function)} must return its result without awaiting: pass a plain function",

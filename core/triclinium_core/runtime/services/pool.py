@@ -159,8 +159,8 @@ class Pool:
         """
         addresses = addresses_of(service, self._topologies, bucket=bucket, tls=self._tls)
         if any((service, address) not in self._endpoints for address in addresses):
-            # A new node often replaces another one. Prune now: a busy client may have no idle stream whose timer
-            # prunes.
+            # A new node often replaces another one. Prune now, because the timers that prune belong to idle streams,
+            # and a busy client may have none.
             self.prune()
         return [self._endpoint(service, address) for address in addresses]
 

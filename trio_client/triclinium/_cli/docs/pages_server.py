@@ -47,7 +47,7 @@ class PagesHandler(SimpleHTTPRequestHandler):
 
     def send_head(self):  # type: ignore[no-untyped-def]  # The type of the result is private.
         """Send the head of a response, and return the open file; None if the response has no file."""
-        # A page of another site whose name leads to this machine must not read the files.
+        # A page of another site must not read the files, even if the name of the site resolves to this machine.
         if self.headers.get("Host", HOST).partition(":")[0].lower() not in {HOST, "localhost"}:
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             return None

@@ -184,9 +184,9 @@ Exit status:
 def serve(*, options: ServeOptions) -> None:
     """Serve a fake Couchbase node, or a cluster, on 127.0.0.1.
 
-    Any Couchbase client can read and write documents in it, manage buckets and collections, and send requests to the
-    HTTP services, which return constants and the responses in a script. All data is in memory and is lost when the
-    command ends. Stop it with Control-C or SIGTERM.
+    Any Couchbase client can read and write documents in it, and manage buckets, collections, users and indexes.
+    Statements on documents, searches and views get the responses in a script. All data is in memory and is lost when
+    the command ends. Stop it with Control-C or SIGTERM.
     """
     replicas = options.replicas
     if replicas >= options.nodes:

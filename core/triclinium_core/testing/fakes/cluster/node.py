@@ -439,7 +439,7 @@ class FakeNode:
             connection.backlog and self._is_connected(connection) and connection.has_room and not connection.is_blocked
         ):
             actions += self._deliver(connection, self._take_up(connection, connection.backlog.popleft()))
-            # A command such as a kill "after 100 requests" starts between two requests of one piece of data.
+            # A command such as a kill "after 100 requests" may start between two requests that arrived together.
             self._state.cluster.schedule.run_due()
         return actions
 

@@ -34,7 +34,7 @@ _BUCKET_CAPABILITIES: Mapping[str, _Row] = {
     "tombstonedUserXAttrs": _Row(_DOCUMENTS, HelloFeature.SUBDOC_CREATE_AS_DELETED),
     "couchapi": _Row({StorageMode.COUCHSTORE}),
     "subdoc.ReplaceBodyWithXattr": _Row(_DOCUMENTS, HelloFeature.REPLACE_BODY_WITH_XATTR),
-    # The transactions of clients take this as the sign that a body can be replaced by an attribute.
+    # Clients read this in transactions: with it, an attribute can replace the body of a document.
     "subdoc.ReviveDocument": _Row(_DOCUMENTS, HelloFeature.REPLACE_BODY_WITH_XATTR),
     "nonDedupedHistory": _Row({StorageMode.MAGMA}),
     "preserveExpiry": _Row(_DOCUMENTS, HelloFeature.PRESERVE_TTL),
