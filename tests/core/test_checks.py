@@ -154,27 +154,6 @@ def test_the_limits_of_a_duration(value: Any, limits: Mapping[str, Any], accepte
         assert accepted
 
 
-@rows(
-    ("value", "expected"),
-    [
-        (0, True),
-        (0.5, True),
-        (math.nan, True),
-        (math.inf, True),
-        (10**308, True),
-        (10**309, False),
-        (-(10**309), False),
-        (True, False),
-        ("1", False),
-        (None, False),
-        (1j, False),
-    ],
-)
-def test_is_number(value: object, expected: bool) -> None:
-    """A boolean is not a number, and neither is an integer that no float can hold."""
-    assert expected is checks.is_number(value)
-
-
 @pytest.mark.parametrize(
     "made",
     [
@@ -214,13 +193,13 @@ class Hundred(int):
     """Subclass of int."""
 
 
-@rows("seconds", [0, 0.0, 1e-9, 1, 3.5, 1e300, 10**300])
+@rows("seconds", [0, 0.0, 1e-9, 1, 3.5, 1e300, 10**308])
 def test_seconds(seconds: float) -> None:
     """A finite number of at least 0 is a valid number of seconds."""
     assert checks.is_seconds(seconds)
 
 
-@rows("seconds", [-1, -1e-9, math.nan, math.inf, -math.inf, 10**400, 10**5000, True, None, "1", Fraction(1, 2), 1j])
+@rows("seconds", [-1, -1e-9, math.nan, math.inf, -math.inf, 10**309, 10**5000, True, None, "1", Fraction(1, 2), 1j])
 def test_no_seconds(seconds: Any) -> None:
     """A negative, infinite or huge number, a boolean or a value of another type is not a number of seconds."""
     assert not checks.is_seconds(seconds)
@@ -254,6 +233,7 @@ def test_no_counts(count: Any, least: int) -> None:
         (lambda: checks.check_type("1", "n", int, float), "n='1' must be of type int or float"),
         (lambda: checks.check_choice("full", "n", Jitter), "n='full' must be one of Jitter.NONE, Jitter.EQUAL, "),
         (lambda: checks.check_random(0.5), "rng=0.5 must be an object with a method random() that draws from [0, 1)"),
+        (lambda: checks.check_random(10**5000), "rng=<int> must be an object with a method random() "),
     ],
 )
 def test_refusals(check: Callable[[], object], wanted: str) -> None:

@@ -14,9 +14,10 @@ from tests.architecture.policy import ROOT
 from tests.core.runtime.kv.simulated import HOTELS, found, get, ready, upsert
 from tests.core.runtime.services.asking import Asking, asking
 from tests.core.services.response_codes import ASKED
-from triclinium_core import decoder_faults, errors
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import KINDS_MAX, Action, FaultReports, OperationAbandoned
 from triclinium_core.contract.neutral import CloseStream, ReportDecoderFault, StreamId, Token
+from triclinium_core.decoder_faults import Decoder, unexpected
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import Ping, WaitForNodes
 from triclinium_core.kv.operation.operation_codec import decode_response
@@ -44,7 +45,7 @@ SLOW_SECONDS = 100.0
 class Plant:
     """Decoder in which a test plants an exception, with a call that reaches the decoder."""
 
-    decoder: decoder_faults.Decoder
+    decoder: Decoder
     target: str
     ask: Callable[[Asking], Token]
     error: type[errors.CouchbaseException] = errors.DecodingFailureException
@@ -53,7 +54,7 @@ class Plant:
     @property
     def breaks_bootstrap(self) -> bool:
         """True if no connection can become ready with the defect."""
-        return self.decoder in (decoder_faults.Decoder.CLUSTER_CONFIG, decoder_faults.Decoder.ERROR_MAP)
+        return self.decoder in (Decoder.CLUSTER_CONFIG, Decoder.ERROR_MAP)
 
 
 def _query(*, adhoc: bool = True) -> Callable[[Asking], Token]:
@@ -71,9 +72,7 @@ def _operation(operation: Operation) -> Callable[[Asking], Token]:
 def _of_service(request: ServiceRequest) -> Plant:
     kind = type(request)
     method = "decode_in_steps" if "decode_in_steps" in vars(kind) else "decode"
-    return Plant(
-        decoder_faults.Decoder.SERVICE_ANSWER, f"{kind.__module__}.{kind.__qualname__}.{method}", _request(request)
-    )
+    return Plant(Decoder.SERVICE_ANSWER, f"{kind.__module__}.{kind.__qualname__}.{method}", _request(request))
 
 
 CORE = "triclinium_core"
@@ -81,59 +80,49 @@ LONG = upsert("long", value=b'"%s"' % (b"x" * 4096))
 """Write of a document that is long enough to be sent compressed."""
 PLANTS: Sequence[Plant] = (
     Plant(
-        decoder_faults.Decoder.CLUSTER_CONFIG,
+        Decoder.CLUSTER_CONFIG,
         f"{CORE}.runtime.kv.config_follower.parse_cluster_config",
         _operation(get()),
         errors.UnambiguousTimeoutException,
     ),
     Plant(
-        decoder_faults.Decoder.ERROR_MAP,
+        Decoder.ERROR_MAP,
         f"{CORE}.retry.couchbase.parse_error_map",
         _operation(get()),
         errors.UnambiguousTimeoutException,
     ),
     Plant(
-        decoder_faults.Decoder.COMPRESSED_VALUE,
+        Decoder.COMPRESSED_VALUE,
         f"{CORE}.runtime.kv.connection.connection.inflate",
         _operation(get("long")),
         errors.UnambiguousTimeoutException,
     ),
+    Plant(Decoder.KEY_VALUE_RESULT, f"{CORE}.runtime.kv.carrier.decode_response", _operation(get("long"))),
+    Plant(Decoder.KEY_VALUE_ERROR, f"{CORE}.runtime.kv.carrier.read_failure", _operation(get("missing"))),
     Plant(
-        decoder_faults.Decoder.KEY_VALUE_RESULT, f"{CORE}.runtime.kv.carrier.decode_response", _operation(get("long"))
-    ),
-    Plant(
-        decoder_faults.Decoder.KEY_VALUE_ERROR, f"{CORE}.runtime.kv.carrier.read_failure", _operation(get("missing"))
-    ),
-    Plant(
-        decoder_faults.Decoder.COLLECTION_ID,
+        Decoder.COLLECTION_ID,
         f"{CORE}.runtime.kv.collection_lookups._decode_collection_id",
         _operation(get("k", HOTELS)),
         errors.UnambiguousTimeoutException,
     ),
     Plant(
-        decoder_faults.Decoder.COLLECTIONS_MANIFEST,
+        Decoder.COLLECTIONS_MANIFEST,
         f"{CORE}.client.health.node_waits.decode_manifest",
         lambda simulation: simulation.inquire(WaitForNodes("travel", manifest_uid=0)),
         errors.AmbiguousTimeoutException,
     ),
-    Plant(decoder_faults.Decoder.HTTP, f"{CORE}.runtime.services.connection.HttpConnection._begin", _query()),
-    Plant(decoder_faults.Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.feed", _query()),
-    Plant(decoder_faults.Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.finish", _query()),
+    Plant(Decoder.HTTP, f"{CORE}.runtime.services.connection.HttpConnection._begin", _query()),
+    Plant(Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.feed", _query()),
+    Plant(Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.finish", _query()),
+    Plant(Decoder.SERVICE_VERDICT, f"{CORE}.retry.couchbase.tables.service_responses.classify", _query()),
+    Plant(Decoder.QUERY_PLAN, f"{CORE}.services.query.query_request.QueryRequest.plan_of", _query(adhoc=False)),
     Plant(
-        decoder_faults.Decoder.SERVICE_VERDICT, f"{CORE}.retry.couchbase.tables.service_responses.classify", _query()
-    ),
-    Plant(
-        decoder_faults.Decoder.QUERY_PLAN,
-        f"{CORE}.services.query.query_request.QueryRequest.plan_of",
-        _query(adhoc=False),
-    ),
-    Plant(
-        decoder_faults.Decoder.CONTEXT_ID,
+        Decoder.CONTEXT_ID,
         f"{CORE}.services.answer.incoming_answer.foreign_id",
         _request(asking(client_context_id='an "id" with escapes')),
     ),
     Plant(
-        decoder_faults.Decoder.CONTEXT_ID,
+        Decoder.CONTEXT_ID,
         f"{CORE}.services.answer.incoming_answer.foreign_id_in",
         _request(drop_index(IndexKeyspace("travel"), "x")),
     ),
@@ -197,7 +186,7 @@ def test_a_defect_costs_one_connection(plant: Plant, monkeypatch: pytest.MonkeyP
 
 def test_every_decoder_has_a_plant() -> None:
     """Each decoder with a guard has an entry in the table, except the one that runs in the caller's task."""
-    assert set(decoder_faults.Decoder) - {decoder_faults.Decoder.ROW} == {plant.decoder for plant in PLANTS}
+    assert set(Decoder) - {Decoder.ROW} == {plant.decoder for plant in PLANTS}
 
 
 @pytest.mark.native
@@ -210,7 +199,7 @@ def test_every_guard_is_used() -> None:
         for decoder in re.findall(r"unexpected\((?:decoder_faults\.)?Decoder\.(\w+)", path.read_text())
     ]
 
-    assert {decoder.name for decoder in decoder_faults.Decoder} == set(guards)
+    assert {decoder.name for decoder in Decoder} == set(guards)
 
 
 def test_others_on_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +229,7 @@ def test_a_config_behind_not_my_vbucket(monkeypatch: pytest.MonkeyPatch) -> None
 
     simulation.run()
     assert token in simulation.results
-    assert [decoder_faults.Decoder.CLUSTER_CONFIG] == [report.fault.kind[0] for report in simulation.decoder_faults]
+    assert [Decoder.CLUSTER_CONFIG] == [report.fault.kind[0] for report in simulation.decoder_faults]
 
 
 @pytest.mark.parametrize(
@@ -275,7 +264,7 @@ def test_the_end_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     error = outcome(simulation, simulation.request(asking()))
 
     assert errors.DecodingFailureException is type(error)
-    assert [decoder_faults.Decoder.HTTP] == [report.fault.kind[0] for report in simulation.decoder_faults]
+    assert [Decoder.HTTP] == [report.fault.kind[0] for report in simulation.decoder_faults]
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
@@ -288,9 +277,7 @@ def test_rows_with_a_defect(is_whole: bool) -> None:
     token = simulation.request(asking("SELECT many"))
     simulation.live(0.1)
     assert simulation.rows[token]
-    simulation.feed(
-        OperationAbandoned(token, decoder_faults.unexpected(decoder_faults.Decoder.ROW, KeyError("planted")))
-    )
+    simulation.feed(OperationAbandoned(token, unexpected(Decoder.ROW, KeyError("planted"))))
 
     (report,) = simulation.decoder_faults
     (endpoint,) = (each for each in simulation.machine.statistics().endpoints if each.service is Service.QUERY)
@@ -304,11 +291,11 @@ def test_kinds_are_reported_once_and_bounded() -> None:
     reports = FaultReports(emit=emitted.append)
     for number in range(2 * KINDS_MAX):
         kind = type(f"Error{number}", (Exception,), {})
-        for decoder in (decoder_faults.Decoder.ROWS, decoder_faults.Decoder.HTTP, decoder_faults.Decoder.ROWS):
-            reports.report(StreamId(1), "n:1", decoder_faults.unexpected(decoder, kind()))
+        for decoder in (Decoder.ROWS, Decoder.HTTP, Decoder.ROWS):
+            reports.report(StreamId(1), "n:1", unexpected(decoder, kind()))
 
     assert KINDS_MAX == len(emitted)
-    assert [decoder_faults.Decoder.ROWS, decoder_faults.Decoder.HTTP] * 3 == [
+    assert [Decoder.ROWS, Decoder.HTTP] * 3 == [
         report.fault.kind[0] for report in emitted[:6] if isinstance(report, ReportDecoderFault)
     ]
 
@@ -325,7 +312,7 @@ class Unshowable(Exception):
 )
 def test_a_fault_is_one_short_line(error: Exception) -> None:
     """For any exception, the text of the fault is one short and printable line."""
-    text = str(decoder_faults.unexpected(decoder_faults.Decoder.HTTP, error))
+    text = str(unexpected(Decoder.HTTP, error))
 
     assert text.isprintable()
     assert len(text) < 500

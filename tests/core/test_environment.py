@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.refusals import refusal_of
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.environment import PREFIX, VARIABLES, read_environment
@@ -150,11 +151,8 @@ def test_telemetry() -> None:
 )
 def test_an_invalid_variable(variables: dict[str, str], name: str) -> None:
     """An invalid variable raises an error that names the variable."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
+    with refusal_of(f"TRICLINIUM_{name}", said=f"TRICLINIUM_{name}", kind=errors.InvalidArgumentException):
         read(**variables)
-
-    assert f"TRICLINIUM_{name}" == caught.value.parameter
-    assert f"TRICLINIUM_{name}" in caught.value.message
 
 
 @pytest.mark.parametrize("environ", [{}, {"TRICLINIUM_CONNECTION_STRING": ""}])

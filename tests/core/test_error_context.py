@@ -69,43 +69,8 @@ FULL = ErrorContext(
     awaited=("index 'by_city' is building",),
 )
 
-contexts = st.builds(
-    ErrorContext,
-    **{
-        name: st.none() | st.text()
-        for name in (
-            "bucket",
-            "scope",
-            "collection",
-            "key",
-            "status_name",
-            "status_text",
-            "server_context",
-            "server_ref",
-            "path",
-            "error_message",
-            "body_start",
-            "client_context_id",
-            "statement",
-            "index",
-        )
-    },
-    operation=st.text(),
-    idempotent=st.none() | st.booleans(),
-    opaque=st.none() | st.integers(0, 2**32 - 1),
-    status=st.none() | st.integers(0, 0xFFFF),
-    path_index=st.none() | st.integers(0, 15),
-    path_status=st.none() | st.integers(0, 0xFFFF),
-    http_status=st.none() | st.integers(100, 599),
-    error_code=st.none() | st.integers(),
-    more_error_codes=st.lists(st.integers(), max_size=3).map(tuple),
-    parameters=st.lists(st.text(), max_size=3).map(tuple),
-    retry_attempts=st.integers(0),
-    retry_reasons=st.frozensets(st.text()),
-    server_duration=st.none() | st.floats(),
-    elapsed=st.none() | st.floats(),
-    timeout=st.none() | st.floats(),
-)
+contexts = st.builds(ErrorContext, **{field.name: ... for field in dataclasses.fields(ErrorContext)})
+"""Contexts with any values of their fields' types."""
 
 
 def refuse(constant: str) -> NoReturn:
@@ -139,18 +104,11 @@ def test_empty() -> None:
     assert '{"service": "kv", "retry_attempts": 0}' == ErrorContext().to_json()
 
 
-@pytest.mark.parametrize(
-    ("context", "name", "expected"),
-    [
-        (ErrorContext(idempotent=False), "idempotent", False),
-        (ErrorContext(opaque=0), "opaque", 0),
-        (ErrorContext(status=0), "status", 0),
-        (ErrorContext(elapsed=0.0), "elapsed", 0.0),
-    ],
-)
-def test_zero_is_no_absence(context: ErrorContext, name: str, expected: object) -> None:
-    """A field with the value 0 is in the JSON."""
-    assert expected == json.loads(context.to_json())[name]
+def test_zero_is_no_absence() -> None:
+    """Fields with the value 0 or False are in the JSON."""
+    known = {"idempotent": False, "opaque": 0, "status": 0, "elapsed": 0.0}
+
+    assert known.items() <= json.loads(ErrorContext(**known).to_json()).items()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seconds", [math.inf, -math.inf, math.nan])
@@ -172,16 +130,12 @@ def test_always_one_line_of_json(context: ErrorContext) -> None:
     assert context.key == known.get("key", "" if context.key == "" else None)
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_survives_pickling(protocol: int) -> None:
-    """A context equals its pickled copy."""
-    assert pickle.loads(pickle.dumps(FULL, protocol)) == FULL  # noqa: S301
-
-
 def test_survives_copying() -> None:
-    """A context equals its copies, which have the same hash."""
-    assert copy.deepcopy(FULL) == FULL
-    assert hash(copy.copy(FULL)) == hash(FULL)
+    """A copy or a pickle of a context equals the original and has its hash."""
+    pickles = [pickle.dumps(FULL, protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
+
+    for twin in (copy.copy(FULL), copy.deepcopy(FULL), *map(pickle.loads, pickles)):
+        assert (FULL, hash(FULL)) == (twin, hash(twin))
 
 
 @rows("name", [field.name for field in dataclasses.fields(ErrorContext)])
@@ -189,11 +143,6 @@ def test_frozen(name: str) -> None:
     """Setting a field of a context raises ``FrozenInstanceError``."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(FULL, name, None)
-
-
-def test_every_field_has_a_default() -> None:
-    """Each field of the context has a default."""
-    assert ErrorContext(key="k") == dataclasses.replace(ErrorContext(), key="k")
 
 
 def test_differs_by_every_field() -> None:

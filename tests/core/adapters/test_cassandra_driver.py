@@ -23,12 +23,8 @@ from triclinium_core.retry.cassandra.requests.judgement import Step
 
 pytestmark = pytest.mark.native
 
-SAME, NEXT, THROW, IGNORED = (
-    policies.RetryPolicy.RETRY,
-    policies.RetryPolicy.RETRY_NEXT_HOST,
-    policies.RetryPolicy.RETHROW,
-    policies.RetryPolicy.IGNORE,
-)
+Theirs = policies.RetryPolicy
+SAME, NEXT, THROW, IGNORED = Theirs.RETRY, Theirs.RETRY_NEXT_HOST, Theirs.RETHROW, Theirs.IGNORE
 
 IDEMPOTENT = SimpleStatement("SELECT 1", is_idempotent=True)
 NOT_IDEMPOTENT = SimpleStatement("UPDATE 1")
@@ -45,13 +41,9 @@ def server_error(kind: type = protocol.ServerError) -> Any:
     return kind(code=kind.error_code, message="oops", info=None)  # type: ignore[attr-defined]
 
 
-def test_levels_match_the_driver() -> None:
-    """The adapter has all consistency levels of the driver, with the driver's names and values."""
+def test_enumerations_match_the_driver() -> None:
+    """The adapter has all consistency levels and write types of the driver, with the driver's names and values."""
     assert cassandra.ConsistencyLevel.value_to_name == {value: level.name for value, level in adapter.LEVELS.items()}
-
-
-def test_write_types_match_the_driver() -> None:
-    """The adapter has all write types of the driver, with the driver's names and values."""
     assert cassandra.WriteType.value_to_name == {value: kind.name for value, kind in adapter.WRITE_TYPES.items()}
 
 

@@ -38,12 +38,8 @@ from triclinium_core.retry.cassandra.verdicts import (
 
 pytestmark = pytest.mark.native
 
-ONE, TWO, QUORUM, SERIAL = (
-    ConsistencyLevel.ONE,
-    ConsistencyLevel.TWO,
-    ConsistencyLevel.QUORUM,
-    ConsistencyLevel.SERIAL,
-)
+Level = ConsistencyLevel
+ONE, TWO, QUORUM, SERIAL = Level.ONE, Level.TWO, Level.QUORUM, Level.SERIAL
 NODES = range(3)
 
 SAFETY_NET_SECONDS = 60.0

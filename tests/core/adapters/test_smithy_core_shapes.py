@@ -145,14 +145,18 @@ def test_tokens_are_the_strategys_own(adapter: type[SmithyCoreRetryStrategy]) ->
     assert (486, 500, 500) == (paid, bare.available_quota("orders"), bare.available_quota())
 
 
-@pytest.mark.parametrize(("expected", "error", "capacity"), [(None, UNSAFE, 500), (0.016, SAFE, 0)])
+@pytest.mark.parametrize(
+    ("expected", "error", "capacity", "said"),
+    [(None, UNSAFE, 500, "is not retried: its is_retry_safe is"), (0.016, SAFE, 0, "is not retried: .*quota")],
+    ids=["unsafe", "quota"],
+)
 def test_refusal_is_a_smithy_core_error(
-    adapter: type[SmithyCoreRetryStrategy], expected: float | None, error: Exception, capacity: int
+    adapter: type[SmithyCoreRetryStrategy], expected: float | None, error: Exception, capacity: int, said: str
 ) -> None:
-    """If a strategy refuses a retry, RetryError has the attempt's error as cause, and the delay if the quota is empty."""
+    """RetryError has the strategy's reason, the attempt's error as cause, and the delay if the quota is empty."""
     strategy = adapter(standard(quota_capacity=capacity))
     token = now(strategy.acquire_initial_retry_token())
-    with pytest.raises(TheirRetryError) as caught:
+    with pytest.raises(TheirRetryError, match=said) as caught:
         now(strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error))
 
     assert error is caught.value.__cause__

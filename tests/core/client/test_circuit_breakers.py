@@ -72,7 +72,7 @@ def test_circuit_breaker_counts_overdue_responses(failures: int, time: neutral.T
 
 
 def test_circuit_breaker_can_be_switched_off() -> None:
-    """A disabled circuit breaker does not open after timeouts."""
+    """A disabled circuit breaker counts no timeout and refuses no operation."""
     options = simulated.client_options(circuit_breaker=CircuitBreakerOptions(enabled=False, volume_threshold=1))
     simulation = simulated.ready(options=options)
     simulation.node.faults.always(Opcode.GET, faults.drop_response())
@@ -80,8 +80,11 @@ def test_circuit_breaker_can_be_switched_off() -> None:
         simulation.submit(simulated.get(str(position)))
     simulation.run()
     simulation.node.faults.clear()
+    breaker = simulation.connection().circuit_breaker
+    simulation.result(simulated.upsert(), retry_strategy=FailFastRetryStrategy())
 
-    simulation.result(simulated.upsert())
+    assert breaker is not None
+    assert ("CLOSED", 0) == (breaker.state.name, breaker.failures)
 
 
 def test_each_bucket_has_its_own_breaker() -> None:

@@ -19,7 +19,6 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
 from triclinium_core.testing.fakes import faults
-from triclinium_core.testing.fakes.faults import delay
 
 ACTIONS = get_args(couchbase.Action)
 
@@ -122,34 +121,22 @@ def test_nonsense_in_every_phase(data: bytes, phase: str, make: Make, cut: list[
     assert simulated.TIMEOUT >= simulation.settled_at[token]
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from([*Opcode]),
-            st.sampled_from(["status", "drop", "delay", "hang up", "refuse", "nmvb"]),
-            st.sampled_from(STATUSES),
-            st.binary(max_size=20) | st.just(CONFIG.encode()),
-        ),
-        max_size=12,
-    )
+any_fault = (
+    st.builds(faults.status, st.sampled_from(STATUSES), st.binary(max_size=20) | st.just(CONFIG.encode()))
+    | st.sampled_from(STATUSES).map(lambda code: faults.delay(code / 100))
+    | st.builds(faults.not_my_vbucket, st.booleans())
+    | st.just(faults.drop_response())
+    | st.just(faults.hang_up())
+    | st.just(faults.refuse_connection())
 )
-def test_any_faults(script: list[tuple[Opcode, str, int, bytes]]) -> None:
+
+
+@given(st.lists(st.tuples(st.sampled_from([*Opcode]), any_fault), max_size=12))
+def test_any_faults(script: list[tuple[Opcode, faults.Fault]]) -> None:
     """If a node has arbitrary faults, all operations complete by their deadlines."""
     simulation = simulated.Recorded()
-    for opcode, kind, code, body in script:
-        match kind:
-            case "status":
-                simulation.node.faults.next(opcode, faults.status(code, body))
-            case "drop":
-                simulation.node.faults.next(opcode, faults.drop_response())
-            case "delay":
-                simulation.node.faults.next(opcode, delay(code / 100))
-            case "hang up":
-                simulation.node.faults.next(opcode, faults.hang_up())
-            case "nmvb":
-                simulation.node.faults.next(opcode, faults.not_my_vbucket(code % 2 == 0))
-            case _:
-                simulation.node.faults.next(None, faults.refuse_connection())
+    for opcode, fault in script:
+        simulation.node.faults.next(None if fault == faults.refuse_connection() else opcode, fault)
     submitted: dict[neutral.Token, float] = {}
     for make in makes:
         for keyspace in (simulated.TRAVEL, simulated.HOTELS):

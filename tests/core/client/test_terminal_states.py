@@ -19,27 +19,21 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes import faults
 
 
-def test_wrong_password() -> None:
-    """If the password is wrong, an operation under the default strategy fails immediately with advice (C1, C6)."""
+@pytest.mark.parametrize("is_known", [False, True])
+def test_wrong_password(is_known: bool) -> None:
+    """If the password is wrong, an operation under the default strategy fails immediately with advice (C1, C6), even if
+    the client already knows this from the connection without a bucket.
+    """
     options = simulated.client_options(authenticator=PasswordAuthenticator("Administrator", "wrong"))
     simulation = simulated.Recorded(options=options)
+    if is_known:
+        simulation.flow()
     error = simulation.failure(errors.AuthenticationFailureException, simulated.get())
 
     assert 0.0 == simulation.now
     assert ("AUTHENTICATION_ERROR", 0) == (error.context.refused_reason, error.context.retry_attempts)
     assert HINTS[RetryReason.AUTHENTICATION_ERROR] in str(error)
     assert "wrong" not in str(error)
-
-
-def test_wrong_password_is_noticed_without_an_operation() -> None:
-    """If the node refuses the credentials on the connection without a bucket, the first operation fails immediately."""
-    options = simulated.client_options(authenticator=PasswordAuthenticator("Administrator", "wrong"))
-    simulation = simulated.Recorded(options=options)
-    simulation.flow()
-    token = simulation.submit(simulated.get())
-    simulation.flow()
-
-    simulation.error(errors.AuthenticationFailureException, token)
 
 
 def test_accepted_credentials_clear_the_state() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.core.runtime.kv.simulated import node_options
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.decision_tape import lines
 from triclinium_core.decision_tape.encoding import TapeEncoder, end_line
@@ -11,24 +12,47 @@ from triclinium_core.decision_tape.reading import TapeReader
 from triclinium_core.decision_tape.recorder import DecisionRecorder
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
+from triclinium_core.testing import FakeNode, FakeNodes
+from triclinium_core.testing.simulation import Simulation
 
 
 class Recorded:
-    """Clients of a simulation, each with its recorder.
+    """Clients of a simulation, each with its recorder of ``capacity`` facts."""
 
-    Args:
-        recorder: recorder of the only client; None, the default, for a large one for each client.
-    """
-
-    def __init__(self, recorder: DecisionRecorder | None = None) -> None:
-        self._recorder = recorder
+    def __init__(self, capacity: int = 100_000) -> None:
+        self._capacity = capacity
         self.made: list[tuple[DecisionRecorder, ClientMachine]] = []
 
     def make_machine(self, options: ClientOptions, *, rng: Random) -> ClientMachine:
         """Return the machine of a new client."""
-        recorder = self._recorder if self._recorder is not None else DecisionRecorder(100_000)
+        recorder = DecisionRecorder(self._capacity)
         self.made.append((recorder, ClientMachine(options, rng=rng, recorder=recorder)))
         return self.made[-1][1]
+
+
+class RecordedSimulation(Simulation):
+    """Simulation of one client, with its recorder, that has opened its connections.
+
+    Args:
+        recorder: default: one that keeps all facts.
+        node: default: a node with one bucket and only key-value.
+    """
+
+    def __init__(self, recorder: DecisionRecorder | None = None, node: FakeNode | FakeNodes | None = None) -> None:
+        self.recorder: DecisionRecorder = DecisionRecorder(10_000) if recorder is None else recorder
+        super().__init__(FakeNode(node_options()) if node is None else node, make_machine=self._make)
+        self.run(0.1)
+
+    def _make(self, options: ClientOptions, *, rng: Random) -> ClientMachine:
+        return ClientMachine(options, rng=rng, recorder=self.recorder)
+
+    def tape(self) -> bytes:
+        """Return the tape of the client so far."""
+        return tape_of(self.recorder, self.clients[0])
+
+    def operations(self) -> list[lines.Operation]:
+        """Return the operations on the tape so far."""
+        return operations_of(self.tape())
 
 
 def tape_of(recorder: DecisionRecorder, machine: ClientMachine) -> bytes:

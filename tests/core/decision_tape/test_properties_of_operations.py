@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -18,11 +19,13 @@ from triclinium_core.contract.couchbase import (
     RequestSubmitted,
 )
 from triclinium_core.decision_tape import lines
+from triclinium_core.decision_tape.replay import replay
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
 from triclinium_core.testing.simulation.history import play
 
-SEEDS = range(20, 24)
+SEEDS = (3, 21, 23, 37)
+"""Seeds of histories with all kinds of steps, with a schedule of an error map, and with rows that are lost in part."""
 
 
 @cache
@@ -74,10 +77,8 @@ def test_each_operation_ends_once() -> None:
         assert [] == [token for token, number in tokens.items() if number > 1]
         ended = {token for token, result in results.items() if result in ("completed", "failed")}
         left = {token for token, result in results.items() if result == "abandoned"}
-        assert ended <= set(settled)
-        assert left <= set(abandoned)
-        assert not left & set(settled)
-        assert set(settled) == ended
+        assert ended == set(settled)
+        assert left <= set(abandoned) - ended
 
 
 def test_steps_are_within_the_operation() -> None:
@@ -106,3 +107,14 @@ def test_results_follow_the_decisions() -> None:
             assert final[0].error == operation.error, operation
         if operation.result == "completed":
             assert "fail" not in [decision.kind for decision in final], operation
+
+
+def test_simulated_histories_replay_with_agreement() -> None:
+    """Every decision of the histories agrees with its replay, and they have each kind of step and result."""
+    steps = [step for operation in operations() for step in operation.steps]
+
+    assert [] == [operation for operation in operations() if replay(operation) is not None]
+    assert set(typing.get_args(lines.Step)) == set(map(type, steps))
+    assert any(step.entry and step.entry.algorithm for step in steps if isinstance(step, lines.Responded))
+    assert any(step.is_partial for step in steps if isinstance(step, lines.Lost))
+    assert {"completed", "failed", "abandoned"} <= {operation.result for operation in operations()}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.core.decision_tape.recorded import Recorded, facts_of, operations_of, tape_of
+from tests.core.decision_tape.recorded import RecordedSimulation, facts_of
 from tests.core.runtime.kv.simulated import HOTELS, get, node_options, upsert
 from triclinium_core.decision_tape import lines
 from triclinium_core.decision_tape.recorder import DecisionRecorder
@@ -19,7 +19,6 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import BestEffortRetryStrategy, RetryAction
 from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.testing import FakeNode, FakeNodes, delay, drop_response, hang_up, temporary_failure
-from triclinium_core.testing.simulation import Simulation
 
 
 @pytest.mark.parametrize(
@@ -38,16 +37,13 @@ def test_invalid_arguments_are_refused(arguments: tuple[object, ...]) -> None:
 
 def test_a_full_ring_keeps_the_newest() -> None:
     """A ring keeps its capacity of the newest facts, and the tape has the number of lost ones."""
-    clients = Recorded(recorder := DecisionRecorder(5))
-    simulation = Simulation(FakeNode(node_options()), make_machine=clients.make_machine)
-    simulation.run(0.1)
+    simulation = RecordedSimulation(recorder := DecisionRecorder(5))
     for number in range(20):
         simulation.submit(get(f"k{number}"))
         simulation.run(0.1)
-    tape = tape_of(*clients.made[0])
-    *facts, end = facts_of(tape)
+    *facts, end = facts_of(simulation.tape())
 
-    assert list(range(16, 21)) == [operation.token for operation in operations_of(tape)]
+    assert list(range(16, 21)) == [operation.token for operation in simulation.operations()]
     assert 5 == len(facts) == len(recorder)
     assert isinstance(end, lines.End)
     assert end.lost == recorder.lost > 15
@@ -55,9 +51,7 @@ def test_a_full_ring_keeps_the_newest() -> None:
 
 def test_each_ending_is_recorded_once() -> None:
     """A success, a failure, an abandoned and an open operation have one line each, with the facts of their attempt."""
-    clients = Recorded(DecisionRecorder(1000))
-    simulation = Simulation(FakeNode(node_options()), make_machine=clients.make_machine)
-    simulation.run(0.1)
+    simulation = RecordedSimulation()
     simulation.submit(upsert("a", HOTELS))
     simulation.submit(get("missing"))
     simulation.run(0.1)
@@ -66,16 +60,16 @@ def test_each_ending_is_recorded_once() -> None:
     simulation.submit(upsert("c"))
     simulation.flow()
     simulation.abandon(left)
-    operations = {operation.token: operation for operation in operations_of(tape_of(*clients.made[0]))}
+    operations = sorted(simulation.operations(), key=lambda operation: operation.token)
 
-    assert ["completed", "failed", "abandoned", "open"] == [operations[token].result for token in sorted(operations)]
-    stored, missing, abandoned, still_open = (operations[token] for token in sorted(operations))
+    assert ["completed", "failed", "abandoned", "open"] == [operation.result for operation in operations]
+    stored, missing, abandoned, still_open = operations
     assert ("travel", "inventory", "hotel") == (stored.bucket, stored.scope, stored.collection)
     assert "DocumentNotFoundException" == missing.error
     assert "cancelled" == abandoned.abandoned
     assert still_open.ended_at is None
     assert stored.ended_at is not None
-    for operation in operations.values():
+    for operation in operations:
         sent = operation.steps[0]
         assert isinstance(sent, lines.Sent)
         assert operation.began_in_flight
@@ -85,9 +79,7 @@ def test_each_ending_is_recorded_once() -> None:
 
 def test_connections_and_breakers_are_recorded() -> None:
     """A connection's opening, bootstrap and loss are facts, and so is each state of its breaker."""
-    clients = Recorded(DecisionRecorder(10_000))
-    simulation = Simulation(FakeNode(node_options()), make_machine=clients.make_machine)
-    simulation.run(0.1)
+    simulation = RecordedSimulation()
     simulation.node.faults.next(Opcode.GET, hang_up())
     simulation.submit(get())
     simulation.run(3.0)
@@ -97,12 +89,12 @@ def test_connections_and_breakers_are_recorded() -> None:
     simulation.run(3.0)
     simulation.advance(5.0)
     simulation.flow()
-    facts = facts_of(tape_of(*clients.made[0]))
+    facts = facts_of(simulation.tape())
     events = [fact for fact in facts if isinstance(fact, lines.Connection) and fact.stream == 2]
     states = [str(fact.state.value) for fact in facts if isinstance(fact, lines.Breaker)]
 
-    wanted = ["opening", "negotiating", "authenticating", "joining", "ready", "stream_lost", "lost"]
-    assert wanted == sorted((event.event for event in events), key=wanted.index)
+    milestones = ["opening", "negotiating", "authenticating", "joining", "ready", "stream_lost", "lost"]
+    assert milestones == [event.event for event in events]
     assert ("127.0.0.1:11210", "travel") == (events[0].node, events[0].bucket)
     assert [True] == [event.cause is not None for event in events if event.event == "stream_lost"]
     assert ["open", "half_open", "closed"] == states
@@ -110,15 +102,14 @@ def test_connections_and_breakers_are_recorded() -> None:
 
 def test_a_new_map_has_its_moved_vbuckets() -> None:
     """A rebalance to a second node moves half of the vbuckets; the first map moves none."""
-    clients = Recorded(DecisionRecorder(10_000))
     nodes = FakeNodes(node_options(), 2)
-    simulation = Simulation(nodes, make_machine=clients.make_machine)
+    simulation = RecordedSimulation(node=nodes)
     simulation.submit(get())
     simulation.run(0.1)
     nodes.remove_node(1)
     simulation.submit(get())
     simulation.run(20.0)
-    maps = [fact for fact in facts_of(tape_of(*clients.made[0])) if isinstance(fact, lines.ClusterMap) and fact.bucket]
+    maps = [fact for fact in facts_of(simulation.tape()) if isinstance(fact, lines.ClusterMap) and fact.bucket]
 
     assert [0, 64] == [fact.moved for fact in maps]
     assert maps[0].revision < maps[1].revision
@@ -126,14 +117,12 @@ def test_a_new_map_has_its_moved_vbuckets() -> None:
 
 def test_numbers_replace_names() -> None:
     """Without names, each name has one number on the whole tape."""
-    clients = Recorded(DecisionRecorder(1000, names=False))
-    simulation = Simulation(FakeNode(node_options()), make_machine=clients.make_machine)
-    simulation.run(0.1)
+    simulation = RecordedSimulation(DecisionRecorder(1000, names=False))
     simulation.submit(get("k", HOTELS))
     simulation.submit(get("k", HOTELS))
     simulation.run(0.1)
-    tape = tape_of(*clients.made[0])
-    first, second = operations_of(tape)
+    tape = simulation.tape()
+    first, second = simulation.operations()
 
     assert (first.bucket, first.scope, first.collection) == (second.bucket, second.scope, second.collection)
     assert 3 == len({first.bucket, first.scope, first.collection})
@@ -144,12 +133,10 @@ def test_pseudonyms_name_keys() -> None:
     """With pseudonyms, operations and error contexts have the HMAC of their key, under the key of the recorder."""
     secret = bytes(range(32))
     recorder = DecisionRecorder(1000, pseudonym_key=secret)
-    clients = Recorded(recorder)
-    simulation = Simulation(FakeNode(node_options()), make_machine=clients.make_machine)
-    simulation.run(0.1)
+    simulation = RecordedSimulation(recorder)
     token = simulation.submit(get("ada"))
     simulation.run(0.1)
-    (operation,) = operations_of(tape_of(*clients.made[0]))
+    (operation,) = simulation.operations()
 
     expected = hmac.new(secret, b"ada", "sha256").hexdigest()[:32]
     assert recorder.pseudonym is not None
@@ -165,9 +152,7 @@ def test_a_recorded_operation_frees_its_value() -> None:
 
     context = Context(user="data")
     alive = weakref.ref(context)
-    clients = Recorded(DecisionRecorder(1000))
-    simulation = Simulation(FakeNode(node_options()), make_machine=clients.make_machine)
-    simulation.run(0.1)
+    simulation = RecordedSimulation()
     simulation.node.faults.next(Opcode.SET, hang_up())
     simulation.submit(upsert("k", value=b"x" * 1000), client_context=context)
     del context
@@ -177,19 +162,18 @@ def test_a_recorded_operation_frees_its_value() -> None:
     simulation.errors.clear()
     gc.collect()
 
-    assert len(clients.made[0][0])
+    assert len(simulation.recorder)
     assert alive() is None
     assert not [found for found in gc.get_objects() if type(found) is bytes and found == b"x" * 1000]
 
 
-def test_requests_have_names_of_their_index() -> None:
+def test_a_query_has_no_statement() -> None:
     """A query has its service, its idempotency and the events of its retry machine, but not its statement."""
-    clients = Recorded(DecisionRecorder(1000))
-    simulation = Simulation(FakeNode(), make_machine=clients.make_machine)
+    simulation = RecordedSimulation(node=FakeNode())
     simulation.request(QueryRequest(statement="SELECT 1 AS secret"))
     simulation.run(0.1)
-    tape = tape_of(*clients.made[0])
-    (operation,) = operations_of(tape)
+    tape = simulation.tape()
+    (operation,) = simulation.operations()
 
     assert ("query", "query", "completed") == (operation.name, str(operation.service), operation.result)
     assert isinstance(operation.steps[-1], lines.ServiceResponded)
@@ -203,14 +187,13 @@ def test_an_attempt_has_the_time_of_its_dispatch(is_query: bool) -> None:
     node = FakeNode() if is_query else FakeNode(node_options())
     node.faults.next(Opcode.HELLO, delay(0.7), 5)
     node.faults.next(Opcode.SET, temporary_failure())
-    clients = Recorded()
-    simulation = Simulation(node, make_machine=clients.make_machine)
+    simulation = RecordedSimulation(node=node)
     if is_query:
         simulation.request(QueryRequest(statement="SELECT 1"))
     else:
         simulation.submit(upsert())
     simulation.run(2.0)
-    (operation,) = operations_of(tape_of(*clients.made[0]))
+    (operation,) = simulation.operations()
 
     assert isinstance(operation.steps[0], lines.Sent)
     assert 0.0 == operation.submitted_at
@@ -265,13 +248,11 @@ class Fickle:
 )
 def test_no_code_of_users_runs_while_writing(make: Callable[[], BestEffortRetryStrategy]) -> None:
     """A strategy that raises outside of its calls, or that returns unusual numbers, is recorded like any other."""
-    clients = Recorded()
-    simulation = Simulation(FakeNode(node_options()), make_machine=clients.make_machine)
-    simulation.run(0.1)
+    simulation = RecordedSimulation()
     simulation.node.faults.next(Opcode.SET, temporary_failure())
     simulation.submit(upsert(), retry_strategy=make())
     simulation.run(5.0)
-    (operation,) = operations_of(tape_of(*clients.made[0]))
+    (operation,) = simulation.operations()
 
     assert not operation.strategy.is_default
     assert isinstance(operation.steps[1], lines.Responded)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-
 import msgspec
 import pytest
 
-from tests.core.decision_tape.recorded import Recorded, operations_of, tape_of
-from tests.core.runtime.kv.simulated import node_options, upsert
+from tests.core.decision_tape.recorded import RecordedSimulation
+from tests.core.runtime.kv.simulated import upsert
 from triclinium_core import errors
 from triclinium_core.decision_tape import lines
-from triclinium_core.decision_tape.recorder import DecisionRecorder
 from triclinium_core.decision_tape.replay import replay
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import (
@@ -23,76 +19,43 @@ from triclinium_core.retry.couchbase import (
     strategy,
 )
 from triclinium_core.retry.couchbase.tables import kv_responses
-from triclinium_core.testing import FakeNode, hang_up, temporary_failure
-from triclinium_core.testing.simulation import Simulation
-from triclinium_core.testing.simulation.history import play
-
-SEEDS = range(4)
-
-
-def test_simulated_histories_replay_with_agreement() -> None:
-    """Every decision of four histories with faults agrees, and the histories have each kind of event."""
-    steps: Counter[str] = Counter()
-    results: Counter[str] = Counter()
-    for seed in SEEDS:
-        clients = Recorded()
-        play(seed, make_machine=clients.make_machine)
-        for recorder, machine in clients.made:
-            for operation in operations_of(tape_of(recorder, machine)):
-                steps.update(type(step).__name__ for step in operation.steps)
-                results[operation.result] += 1
-                assert replay(operation) is None, operation
-
-    assert {kind.__name__ for kind in (lines.Sent, lines.NotSent, lines.Lost, lines.Responded, lines.Woken)} <= set(
-        steps
-    )
-    assert {"ServiceResponded", "StrategyResponded"} <= set(steps)
-    assert {"completed", "failed", "abandoned"} <= set(results)
+from triclinium_core.testing import hang_up, temporary_failure
 
 
 def retried(retry_strategy: strategy.AnyRetryStrategy | None = None) -> lines.Operation:
     """Return a recorded write that met a full node, a lost connection and a success."""
-    clients = Recorded(DecisionRecorder(1000))
-    simulation = Simulation(FakeNode(node_options()), make_machine=clients.make_machine)
-    simulation.run(0.1)
+    simulation = RecordedSimulation()
     simulation.node.faults.next(Opcode.SET, temporary_failure())
     simulation.node.faults.next(Opcode.SET, hang_up())
     simulation.submit(upsert(), retry_strategy=retry_strategy)
     simulation.run(5.0)
-    ((recorder, machine),) = clients.made
-    (operation,) = operations_of(tape_of(recorder, machine))
+    (operation,) = simulation.operations()
     return operation
 
 
 @pytest.mark.parametrize(
-    ("change", "step"),
+    ("rules", "name", "rule"),
     [
-        (
-            lambda patch: patch.setattr(
-                strategy.BestEffortRetryStrategy, "retry_after", lambda *_: RetryAction.after(1)
-            ),
-            1,
-        ),
-        (lambda patch: patch.setattr(RetryReason.KV_TEMPORARY_FAILURE, "allows_non_idempotent_retry", False), 1),
-        (lambda patch: patch.setattr(kv_responses, "RETRYABLE_STATUSES", {}), 1),
+        (strategy.BestEffortRetryStrategy, "retry_after", lambda *_: RetryAction.after(1)),
+        (RetryReason.KV_TEMPORARY_FAILURE, "allows_non_idempotent_retry", False),
+        (kv_responses, "RETRYABLE_STATUSES", {}),
     ],
     ids=["strategy", "reason", "status"],
 )
 def test_a_changed_rule_is_the_first_difference(
-    monkeypatch: pytest.MonkeyPatch, change: Callable[[pytest.MonkeyPatch], None], step: int
+    monkeypatch: pytest.MonkeyPatch, rules: object, name: str, rule: object
 ) -> None:
     """After a change of a rule, the replay returns the first event that it concerns, with both decisions."""
     operation = retried()
     assert replay(operation) is None
-    change(monkeypatch)
+    monkeypatch.setattr(rules, name, rule)
 
     difference = replay(operation)
 
     assert difference is not None
-    assert (operation.token, step) == (difference.token, difference.step)
-    assert difference.recorded == operation.steps[step]
+    assert (operation.token, 1, operation.steps[1]) == (difference.token, difference.step, difference.recorded)
     assert isinstance(difference.replayed, lines.Responded)
-    assert difference.replayed.decision != operation.steps[step].decision  # type: ignore[union-attr]
+    assert difference.replayed.decision != operation.steps[1].decision  # type: ignore[union-attr]
 
 
 class Moody:

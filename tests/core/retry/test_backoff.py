@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.retry.smithy.cases import Fixed
+from tests.refusals import refusal_of
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.retry.backoff import RESOLUTION, Backoff, ExponentialBackoff, cap, controlled, exponential
@@ -108,7 +109,7 @@ def test_jitter_bounds(calculator: ExponentialBackoff, retry_attempts: int, seed
     [
         *itertools.product(
             ("first", "most", "factor", "jitter"),
-            (-0.001, math.nan, math.inf, -math.inf, 10**400, -(10**400), "1", None, True),
+            (-0.001, math.nan, math.inf, -math.inf, 10**400, -(10**400), "1", None, True, 1j),
         ),
         ("first", 0.6),
         ("factor", 0.99),
@@ -118,11 +119,10 @@ def test_jitter_bounds(calculator: ExponentialBackoff, retry_attempts: int, seed
 @rows("build", [ExponentialBackoff, exponential])
 def test_refuses_numbers_out_of_range(build: Callable[..., object], name: str, value: object) -> None:
     """If a number is out of range, the constructor raises an error that names the parameter."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
+    with refusal_of(name, kind=errors.InvalidArgumentException) as caught:
         build(**{name: value})
 
     assert str(caught.value).startswith(f"{name}=")
-    assert name == caught.value.parameter
 
 
 @rows(
@@ -158,7 +158,5 @@ def test_cap_never_exceeds(delay: float, remaining: float) -> None:
 @rows("backoff", [exponential(), controlled])
 def test_a_backoff_refuses_other_than_counts(backoff: Backoff, count: Any) -> None:
     """A backoff refuses a number of retries that is not a non-negative integer."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
+    with refusal_of("retry_attempts", kind=errors.InvalidArgumentException):
         backoff(count, random.Random(1))
-
-    assert "retry_attempts" == caught.value.parameter

@@ -10,6 +10,7 @@ import pytest
 
 from tests.core.retry.couchbase.request_cases import Awaits
 from tests.core.retry.smithy.cases import Fixed
+from tests.refusals import refusal_of
 from triclinium_core import errors
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.explain.couchbase.explain import CouchbaseCase
@@ -30,63 +31,42 @@ GIVEN: tuple[tuple[DeciderKind, Any], ...] = (
     (SMITHY, as_async(SimpleRetryStrategy(rng=Fixed()))),
     (CASSANDRA, DefaultRetryPolicy()),
 )
-TAKERS: tuple[tuple[DeciderKind, Callable[[Any], object]], ...] = (
-    (COUCHBASE, require_strategy),
-    (SMITHY, CallTerms),
-    (SMITHY, as_async),
-    (CASSANDRA, lambda given: ExecutionProfile(name="p", retry_policy=given)),
+TAKERS: tuple[tuple[set[DeciderKind], Callable[[Any], object]], ...] = (
+    ({COUCHBASE}, require_strategy),
+    ({SMITHY}, CallTerms),
+    ({SMITHY}, as_async),
+    ({CASSANDRA}, lambda given: ExecutionProfile(name="p", retry_policy=given)),
+    ({COUCHBASE, SMITHY}, lambda given: ClientOptions(connection_string="couchbase://h", retry_strategy=given)),
+    (
+        {COUCHBASE, SMITHY},
+        lambda given: CouchbaseCase(service=Service.KV, operation="get", happened=KvAnswer(0), strategy=given),
+    ),
 )
+"""Functions that accept a strategy, with the kinds that each accepts; requests to a cluster accept two kinds."""
 
 
-OF_REQUESTS: tuple[Callable[[Any], object], ...] = (
-    lambda given: ClientOptions(connection_string="couchbase://h", retry_strategy=given),
-    lambda given: CouchbaseCase(service=Service.KV, operation="get", happened=KvAnswer(0), strategy=given),
-)
-"""Functions that accept a strategy for requests to a cluster, which may be a Couchbase or a token strategy."""
-
-
-@pytest.mark.parametrize(("taker", "given"), [*product(OF_REQUESTS, GIVEN)])
-def test_requests_accept_both_kinds(taker: Callable[[Any], object], given: tuple[DeciderKind, Any]) -> None:
-    """Requests accept Couchbase and token strategies; a Cassandra policy is refused, and the error names its kind."""
-    if given[0] != CASSANDRA:
-        taker(given[1])
+@pytest.mark.parametrize(("taker", "given"), [*product(TAKERS, GIVEN)])
+def test_only_suitable_kinds_are_accepted(
+    taker: tuple[set[DeciderKind], Callable[[Any], object]], given: tuple[DeciderKind, Any]
+) -> None:
+    """A strategy of a suitable kind is accepted; for any other, the error names the strategy's kind."""
+    (accepted, take), (kind, strategy) = taker, given
+    assert kind is kind_of(strategy)
+    assert other_kind(strategy, kind) is None
+    if kind in accepted:
+        take(strategy)
         return
-    with pytest.raises(errors.InvalidArgumentException) as caught:
-        taker(given[1])
-
-    assert CASSANDRA.words in str(caught.value)
-
-
-@pytest.mark.parametrize(("taker", "given"), [pair for pair in product(TAKERS, GIVEN) if pair[0][0] == pair[1][0]])
-def test_the_required_kind_is_accepted(
-    taker: tuple[DeciderKind, Callable[[Any], object]], given: tuple[DeciderKind, Any]
-) -> None:
-    """A function that requires one kind accepts an object of this kind."""
-    taker[1](given[1])
-
-    assert given[0] is kind_of(given[1])
-    assert other_kind(given[1], given[0]) is None
-
-
-@pytest.mark.parametrize(("taker", "given"), [pair for pair in product(TAKERS, GIVEN) if pair[0][0] != pair[1][0]])
-def test_other_kinds_are_refused(
-    taker: tuple[DeciderKind, Callable[[Any], object]], given: tuple[DeciderKind, Any]
-) -> None:
-    """A function that requires one kind refuses an object of another kind, and the error names the object's kind."""
     with pytest.raises(ArgumentError) as caught:
-        taker[1](given[1])
+        take(strategy)
 
-    assert given[0].words in str(caught.value)
-    assert (taker[0] == COUCHBASE) is isinstance(caught.value, errors.CouchbaseException)
+    assert kind.words in str(caught.value)
+    assert (COUCHBASE in accepted) is isinstance(caught.value, errors.CouchbaseException)
 
 
 def test_the_fallback_of_an_error_map_strategy() -> None:
     """An error map strategy refuses a token strategy as its fallback."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
+    with refusal_of("otherwise", kind=errors.InvalidArgumentException, said=SMITHY.words):
         ErrorMapRetryStrategy(SimpleRetryStrategy(rng=Fixed()))  # type: ignore[arg-type]
-
-    assert SMITHY.words in str(caught.value)
-    assert "otherwise" == caught.value.parameter
 
 
 @pytest.mark.parametrize("given", [None, "best effort", object(), BestEffortRetryStrategy])

@@ -84,14 +84,6 @@ def test_unchecked_members() -> None:
         encode_members({"a": object()})
 
 
-def nested(depth: int) -> object:
-    """Return ``depth`` nested lists."""
-    value: object = 1
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
 @rows("value", [math.nan, [{"a": math.inf}], b"bytes", object(), "\ud800", {1j: 1}])
 def test_values_that_json_cannot_represent(value: object) -> None:
     """A value that JSON cannot represent is refused, and the error names the parameter."""
@@ -102,8 +94,11 @@ def test_values_that_json_cannot_represent(value: object) -> None:
 @pytest.mark.native
 def test_values_that_are_nested_too_deeply() -> None:
     """A value with too many nested levels is refused; WebAssembly's encoder has a higher limit."""
+    value: object = 1
+    for _ in range(100_000):
+        value = [value]
     with pytest.raises(errors.EncodingFailureException, match="^key "):
-        encode_json(nested(100_000), "key")
+        encode_json(value, "key")
 
 
 def test_errors_do_not_show_values() -> None:

@@ -52,7 +52,17 @@ def test_json() -> None:
     assert "<MutationState of 2 vbuckets in beer-sample, default>" == repr(state)
 
 
-@rows("text", ["", "[]", '{"default": {"x": [1, "2"]}}', '{"default": {"1": [1]}}', '{"default": {"1": [1, "uuid"]}}'])
+@rows(
+    "text",
+    [
+        "",
+        "[]",
+        '{"default": {"x": [1, "2"]}}',
+        '{"default": {"1": [1]}}',
+        '{"default": {"1": [1, "uuid"]}}',
+        '{"default": {"1": [18446744073709551616, "2"]}}',
+    ],
+)
 def test_invalid_json(text: str) -> None:
     """Text that is not the JSON of a mutation state is refused."""
     with pytest.raises(errors.InvalidArgumentException, match="mutation state"):

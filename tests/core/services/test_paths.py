@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, strategies as st
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.services.management import buckets, collections, search_indexes, users
-from triclinium_core.services.paths import path
+from triclinium_core.services.paths import NAME_BYTES_MAX, path
 from triclinium_core.services.search.queries import MatchNoneQuery
 from triclinium_core.services.search.search_request import SearchQueryRequest, SearchRequest
 from triclinium_core.services.service_request import ServiceRequest
@@ -19,7 +20,6 @@ from triclinium_core.services.views.view_request import ViewRequest
 
 SEARCH = SearchRequest.create(MatchNoneQuery())
 NAMED: tuple[Callable[[str], ServiceRequest], ...] = (
-    lambda name: buckets.CreateBucket(buckets.BucketSettings(name=name, ram_quota_mb=100)),
     lambda name: buckets.UpdateBucket(buckets.BucketSettings(name=name, ram_quota_mb=100)),
     buckets.DropBucket,
     buckets.GetBucket,
@@ -52,29 +52,69 @@ NAMED: tuple[Callable[[str], ServiceRequest], ...] = (
     lambda name: ViewRequest(bucket_name="b", design_document="d", view_name=name),
 )
 """Constructors of every request with a name in its path; each takes that name."""
+OF_VIEWS = NAMED[-2:]
+"""Constructors that take the name of a design document or a view."""
 
 
-@pytest.mark.parametrize("make", NAMED)
-def test_dot_segments_and_empty_names(make: Callable[[str], ServiceRequest]) -> None:
-    """A request whose name is empty, ``.`` or ``..`` is refused when it is created."""
-    for name in ("", ".", ".."):
+INVALID: tuple[Any, ...] = ("", ".", "..", "\ud800", None, b"a", 1)
+LONG_OR_UNPRINTABLE = ("x" * (NAME_BYTES_MAX + 1), "ü" * NAME_BYTES_MAX, "a\r\nHost: evil", "a\x00", "a\u2028b")
+
+
+@rows("make", NAMED)
+def test_invalid_names(make: Callable[[str], ServiceRequest]) -> None:
+    """A request is refused when it is created if its name is not text or cannot be a segment of a path, or, except for
+    views, if it is long or unprintable.
+    """
+    for name in INVALID if make in OF_VIEWS else (*INVALID, *LONG_OR_UNPRINTABLE):
         with pytest.raises(errors.InvalidArgumentException):
             make(name)
 
 
+def decoded(request: ServiceRequest) -> list[str]:
+    """Return the segments of the request's path as the server decodes them."""
+    encoded = request.encode(1.0).target.partition("?")[0]
+    assert encoded.isascii()
+    assert not set("#; \r\n") & set(encoded)
+    return [unquote(part) for part in encoded.split("/")]
+
+
+def segments_with(make: Callable[[str], ServiceRequest], name: str) -> list[str]:
+    """Return the segments of a request's path if the server decodes exactly this name."""
+    segments = decoded(make("a"))
+    assert 1 == segments.count("a")
+    return [name if part == "a" else part for part in segments]
+
+
+@rows("make", NAMED)
+def test_percent_signs_are_encoded(make: Callable[[str], ServiceRequest]) -> None:
+    """Every request accepts percent signs in its name, and the server decodes the same name."""
+    assert segments_with(make, "a%2Fb") == decoded(make("a%2Fb"))
+
+
+HOSTILE = (
+    *("a/b", "%", "%2e%2e", "a b", "a?b=c", "a#b", "a&b=c", "a;b", "a+b", "...", "..a", "ü", "名", "\U0001f9f1"),
+    *("'", '"', "`", "\\", "a:b", "[x]", "@", "a,b"),
+)
+
+
+@rows("make", [users.DropUser, search_indexes.GetSearchIndex, *OF_VIEWS])
+def test_a_name_of_any_characters(make: Callable[[str], ServiceRequest]) -> None:
+    """Users, search indexes and views accept names of any printable characters, and the server decodes the same name."""
+    for name in HOSTILE:
+        assert segments_with(make, name) == decoded(make(name))
+
+
 @given(st.text() | st.text(".%2eE/\\ab"))
 def test_any_name_is_refused_or_one_segment(name: str) -> None:
-    """An accepted name does not change the number of segments, and creates no empty segment and no dot segment."""
+    """An accepted name is one segment, which the server decodes to that name, and no dot segment."""
     for make in NAMED:
-        honest = make("a").encode(1.0).target.split("/")
         try:
-            target = make(name).encode(1.0).target
+            found = decoded(make(name))
         except errors.InvalidArgumentException:
             continue
-        segments = target.partition("?")[0].split("/")
 
-        assert len(honest) == len(segments)
-        assert not {"", ".", ".."} & {unquote(part) for part in segments[1:]}
+        assert segments_with(make, name) == found
+        assert not {"", ".", ".."} & {*found[1:]}
 
 
 def test_segments_are_encoded() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.services.management.answers import JSON
+from tests.core.services.answers import JSON
 from tests.rows import rows
 from triclinium_core.services import received
 from triclinium_core.services.service_request import HttpResponse, MalformedAnswer, all_steps
@@ -74,16 +74,20 @@ def test_missing_members() -> None:
     assert [] == found.no_arrays("a")
 
 
+def read(array: list[msgspec.Raw]) -> tuple[tuple[received.Members, ...], int]:
+    """Return the readable objects of an array, and the number of the other elements."""
+    return all_steps(received.readable(array, received.in_one_step(received.members_of)))
+
+
+ROW, OTHER = msgspec.Raw(b"{}"), msgspec.Raw(b"7")
+
+
 def test_rows_that_are_refused() -> None:
     """Unreadable rows are counted, and raise MalformedAnswer only if no row is readable."""
-    row, other = msgspec.Raw(b"{}"), msgspec.Raw(b"7")
-
-    assert ((received.Members({}),), 1) == all_steps(
-        received.readable([row, other], received.in_one_step(received.members_of))
-    )
-    assert ((), 0) == all_steps(received.readable([], received.in_one_step(received.members_of)))
+    assert ((received.Members({}),), 1) == read([ROW, OTHER])
+    assert ((), 0) == read([])
     with pytest.raises(MalformedAnswer):
-        all_steps(received.readable([other], received.in_one_step(received.members_of)))
+        read([OTHER])
 
 
 def test_unknown_parts() -> None:
@@ -109,14 +113,10 @@ def test_any_body(body: object) -> None:
 
 def test_received_data_is_limited() -> None:
     """Too many rows or refused rows raise MalformedAnswer, and an array above its limit counts as unreadable."""
-    row = msgspec.Raw(b"{}")
-
-    assert received.ROWS_MAX == len(
-        all_steps(received.readable([row] * received.ROWS_MAX, received.in_one_step(received.members_of)))[0]
-    )
-    for rows_ in ([row] * (received.ROWS_MAX + 1), [row, *[msgspec.Raw(b"7")] * (received.REFUSED_MAX + 1)]):
+    assert received.ROWS_MAX == len(read([ROW] * received.ROWS_MAX)[0])
+    for array in ([ROW] * (received.ROWS_MAX + 1), [ROW, *[OTHER] * (received.REFUSED_MAX + 1)]):
         with pytest.raises(MalformedAnswer):
-            all_steps(received.readable(rows_, received.in_one_step(received.members_of)))
+            read(array)
     found = members(json.dumps(["x"] * (received.ITEMS_MAX + 1)))
     assert ([], (), 1) == (found.array("a"), found.texts("a"), len(found.no_arrays("a")))
     assert received.ITEMS_MAX == len(members(json.dumps(["x"] * received.ITEMS_MAX)).texts("a"))

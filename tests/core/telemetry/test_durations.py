@@ -10,6 +10,12 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.telemetry.durations import OperationDurations
 
 
+def entry(count: int, *percentiles: int) -> dict[str, object]:
+    """Return the entry of an operation in a report."""
+    percents = ("50.0", "90.0", "99.0", "99.9", "100.0")
+    return {"total_count": count, "percentiles_us": dict(zip(percents, percentiles, strict=True))}
+
+
 def test_the_report_is_that_of_the_rfc() -> None:
     """The report has the interval's length, and for each operation of each service a count and five percentiles."""
     durations = OperationDurations(lambda now: None)
@@ -27,22 +33,8 @@ def test_the_report_is_that_of_the_rfc() -> None:
     assert {
         "meta": {"emit_interval_s": 600},
         "operations": {
-            "kv": {
-                "get": {
-                    "total_count": 100,
-                    "percentiles_us": {"50.0": 50, "90.0": 90, "99.0": 99, "99.9": 100, "100.0": 100},
-                },
-                "upsert": {
-                    "total_count": 1,
-                    "percentiles_us": {"50.0": 7, "90.0": 7, "99.0": 7, "99.9": 7, "100.0": 7},
-                },
-            },
-            "query": {
-                "query": {
-                    "total_count": 2,
-                    "percentiles_us": {"50.0": 100, "90.0": 90000, "99.0": 90000, "99.9": 90000, "100.0": 90000},
-                }
-            },
+            "kv": {"get": entry(100, 50, 90, 99, 100, 100), "upsert": entry(1, 7, 7, 7, 7, 7)},
+            "query": {"query": entry(2, 100, 90_000, 90_000, 90_000, 90_000)},
         },
     } == json.loads(text)
     assert " " not in text

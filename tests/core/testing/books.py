@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from tests.core.testing.asked import HOTELS, HOTELS_ID, TRAVEL, at
 from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRetry
@@ -15,8 +17,9 @@ from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.couchbase import RetryReason, RetryRequest, Service
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.faults import CommandFault
+from triclinium_core.testing.oracle.excuses import Excuses
 from triclinium_core.testing.oracle.ledger import Ledger
-from triclinium_core.testing.oracle.submissions import Instant, Submission
+from triclinium_core.testing.oracle.submissions import Instant, Submission, Violation
 from triclinium_core.testing.simulation import MIDPOINT
 
 STREAM = 1
@@ -25,6 +28,24 @@ COLLECTION_IDS = {TRAVEL: 0, HOTELS: HOTELS_ID}
 DIALECT = Dialect(frozenset((HelloFeature.COLLECTIONS, HelloFeature.PRESERVE_TTL, HelloFeature.ALT_REQUEST)))
 IN_FLIGHT = RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT
 BUSY = RetryReason.KV_TEMPORARY_FAILURE
+
+
+def logged(opcode: int, fault: CommandFault | None, opaque: int = 1) -> LoggedCommand:
+    """Return a command on the stream, as a node logs it that does not apply it."""
+    return LoggedCommand(
+        connection=STREAM,
+        opcode=opcode,
+        key=b"ada",
+        opaque=opaque,
+        cas=0,
+        now=0.0,
+        fault=fault,
+        status=None,
+        applied=False,
+        bucket="travel",
+        collection_id=0,
+        vbucket=0,
+    )
 
 
 class Books:
@@ -66,21 +87,8 @@ class Books:
 
     def take_up(self, opcode: int, opaque: int, *, applied: bool = False, fault: CommandFault | None = None) -> None:
         """Record that the node processes a frame."""
-        command = LoggedCommand(
-            connection=STREAM,
-            opcode=opcode,
-            key=b"ada",
-            opaque=opaque,
-            cas=0,
-            now=self.second,
-            fault=fault,
-            status=None,
-            applied=applied,
-            bucket="travel",
-            collection_id=0,
-            vbucket=0,
-        )
-        self.ledger.commanded(command, self.pass_second())
+        command = logged(opcode, fault, opaque)
+        self.ledger.commanded(replace(command, applied=applied, now=self.second), self.pass_second())
 
     def apply(self, submission: Submission, fault: CommandFault | None = None) -> None:
         """Record that the client sends an operation and the node applies it."""
@@ -110,3 +118,12 @@ class Books:
 def refused(reason: RetryReason, retries: int = 0) -> errors.CouchbaseException:
     """Return the error of an operation whose retry was refused."""
     return errors.RequestCanceledException("", ErrorContext(refused_reason=reason, retry_attempts=retries))
+
+
+def is_suspect(excuses: Excuses, stream: int = STREAM) -> bool:
+    """Return whether the client may close a stream."""
+    try:
+        excuses.check_end(stream, "because")
+    except Violation:
+        return False
+    return True

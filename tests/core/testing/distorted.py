@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.core.runtime.kv.simulated import COLLECTIONS, SMALL_MAP, client_options
-from tests.core.testing.asked import HOTELS, HOTELS_ID, TRAVEL, get
+from tests.core.testing.asked import get
+from tests.core.testing.books import COLLECTION_IDS
 from triclinium_core import errors
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract import couchbase
@@ -23,7 +24,7 @@ from triclinium_core.testing.state_machine import KVStateMachine
 Distort = Callable[[couchbase.Event, list[couchbase.Action]], Sequence[couchbase.Action]]
 """Function that replaces the client's actions for an event."""
 
-
+TRAVEL_NODE = FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP, vbuckets=128)
 SETTLED = (couchbase.CompleteOperation, couchbase.FailOperation)
 
 
@@ -56,8 +57,7 @@ class Distorted(CheckedSimulation):
     """Checked simulation of a client that a test can distort at any time."""
 
     def __init__(self, distort: Distort | None = None, **options: Any) -> None:
-        node = FakeNode(FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP))
-        super().__init__(node, client_options(**options), {TRAVEL: 0, HOTELS: HOTELS_ID})
+        super().__init__(FakeNode(TRAVEL_NODE), client_options(**options), COLLECTION_IDS)
         self.client = DistortedMachine(self.options, distort)
         self.machine = self.client
 
@@ -90,73 +90,67 @@ def ready(distort: Distort | None = None, **options: Any) -> Distorted:
     return simulation
 
 
-def loses_answers(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Drop the results of all operations."""
-    return [action for action in actions if not isinstance(action, SETTLED)]
+def drops(*kinds: type[couchbase.Action]) -> Distort:
+    """Return a defect that drops the actions of these kinds."""
+    return lambda event, actions: [action for action in actions if not isinstance(action, kinds)]
 
 
-def never_closes(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Drop the orders to close a stream."""
-    return [action for action in actions if not isinstance(action, CloseStream)]
+def repeats(*kinds: type[couchbase.Action]) -> Distort:
+    """Return a defect that performs the actions of these kinds twice."""
+    return lambda event, actions: [action for action in actions for _ in range(1 + isinstance(action, kinds))]
 
 
-def sends_twice(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Send all bytes twice."""
-    return [action for action in actions for _ in range(1 + isinstance(action, SendBytes))]
+def adds(kind: type[couchbase.Event], make: Callable[[Any], couchbase.Action]) -> Distort:
+    """Return a defect that adds an action after each event of a kind."""
+    return lambda event, actions: [*actions, make(event)] if isinstance(event, kind) else actions
 
 
-def settles_twice(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Settle each operation twice."""
-    return [action for action in actions for _ in range(1 + isinstance(action, SETTLED))]
+def replaces(*kinds: type[couchbase.Action], make: Callable[[Any], couchbase.Action]) -> Distort:
+    """Return a defect that replaces the actions of these kinds."""
+    return lambda event, actions: [make(action) if isinstance(action, kinds) else action for action in actions]
 
 
-def acknowledges_at_once(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Complete each operation before anything is sent."""
-    if isinstance(event, couchbase.OperationSubmitted):
-        actions.append(couchbase.CompleteOperation(event.token, MutationResult(Cas(9))))
-    return actions
+def fails_with(error: errors.CouchbaseException) -> Distort:
+    """Return a defect that fails each operation at its submission."""
+    return adds(couchbase.OperationSubmitted, lambda event: couchbase.FailOperation(event.token, error))
 
 
-def fails_when_abandoned(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Fail operations that their callers have abandoned."""
-    if isinstance(event, couchbase.OperationAbandoned):
-        actions.append(couchbase.FailOperation(event.token, errors.RequestCanceledException()))
-    return actions
-
-
-def is_never_ambiguous(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Replace ambiguous timeouts with unambiguous ones."""
-    return [
-        couchbase.FailOperation(action.token, errors.UnambiguousTimeoutException("", action.error.context))
-        if isinstance(action, couchbase.FailOperation) and isinstance(action.error, errors.AmbiguousTimeoutException)
-        else action
-        for action in actions
-    ]
-
-
-def is_always_ambiguous(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Replace all failures with ambiguous timeouts."""
-    return [
-        couchbase.FailOperation(action.token, errors.AmbiguousTimeoutException("", action.error.context))
-        if isinstance(action, couchbase.FailOperation)
-        else action
-        for action in actions
-    ]
+def fails_instead(error: errors.CouchbaseException) -> Distort:
+    """Return a defect that replaces each result with this failure."""
+    return replaces(*SETTLED, make=lambda action: couchbase.FailOperation(action.token, error))
 
 
 def always_finds(data: bytes) -> Distort:
     """Return a defect that replaces each success with a document with this content."""
     result = GetResult(Cas(1), 0, data, JSON_TRANSCODER)
+    return replaces(couchbase.CompleteOperation, make=lambda action: couchbase.CompleteOperation(action.token, result))
 
-    def distort(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-        return [
-            couchbase.CompleteOperation(action.token, result)
-            if isinstance(action, couchbase.CompleteOperation)
-            else action
-            for action in actions
-        ]
 
-    return distort
+def _denied(failure: couchbase.FailOperation) -> couchbase.FailOperation:
+    if not isinstance(failure.error, errors.AmbiguousTimeoutException):
+        return failure
+    return couchbase.FailOperation(failure.token, errors.UnambiguousTimeoutException("", failure.error.context))
+
+
+loses_answers = drops(*SETTLED)
+never_opens = drops(OpenStream, CloseStream)
+never_closes = drops(CloseStream)
+sends_twice = repeats(SendBytes)
+settles_twice = repeats(*SETTLED)
+acknowledges_at_once = adds(
+    couchbase.OperationSubmitted, lambda event: couchbase.CompleteOperation(event.token, MutationResult(Cas(9)))
+)
+fails_when_abandoned = adds(
+    couchbase.OperationAbandoned,
+    lambda event: couchbase.FailOperation(event.token, errors.RequestCanceledException()),
+)
+is_never_ambiguous = replaces(couchbase.FailOperation, make=_denied)
+is_always_ambiguous = replaces(
+    couchbase.FailOperation,
+    make=lambda action: couchbase.FailOperation(
+        action.token, errors.AmbiguousTimeoutException("", action.error.context)
+    ),
+)
 
 
 def content(simulation: Distorted, token: Token) -> bytes:
@@ -164,34 +158,6 @@ def content(simulation: Distorted, token: Token) -> bytes:
     result = simulation.results[token]
     assert isinstance(result, GetResult)
     return result.data
-
-
-def fails_with(error: errors.CouchbaseException) -> Distort:
-    """Return a defect that fails each operation at its submission."""
-
-    def distort(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-        if isinstance(event, couchbase.OperationSubmitted):
-            actions.append(couchbase.FailOperation(event.token, error))
-        return actions
-
-    return distort
-
-
-def fails_instead(error: errors.CouchbaseException) -> Distort:
-    """Return a defect that replaces each result with this failure."""
-
-    def distort(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-        return [
-            couchbase.FailOperation(action.token, error) if isinstance(action, SETTLED) else action
-            for action in actions
-        ]
-
-    return distort
-
-
-def never_opens(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Drop the orders to open a stream, and therefore the orders to close it."""
-    return [action for action in actions if not isinstance(action, OpenStream | CloseStream)]
 
 
 def distorted(distort: Distort) -> type[KVStateMachine]:

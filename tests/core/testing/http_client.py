@@ -14,7 +14,13 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
 
-BASIC = "Basic " + base64.b64encode(b"Administrator:password").decode()
+
+def basic(credentials: str) -> str:
+    """Return the authorization header with a user, a colon and the user's password."""
+    return "Basic " + base64.b64encode(credentials.encode()).decode()
+
+
+BASIC = basic("Administrator:password")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.connection.scram import ScramClient
 from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.documents import vbucket_of
@@ -156,3 +157,17 @@ def as_json(value: bytes) -> Mapping[str, object]:
 def status_of(reply: Frame) -> Status:
     """Return the status as an enum member, so that a failing test shows its name."""
     return Status(reply.status)
+
+
+def ready_clients(nodes: FakeNodes, *features: HelloFeature) -> list[NodeClient]:
+    """Return a connection to each node with these additional features, authenticated and with a selected bucket."""
+    return [
+        ready_client(node, connection=number, features=[*USUAL_FEATURES, *features])
+        for number, node in enumerate(nodes, 1)
+    ]
+
+
+def value_of(nodes: FakeNode | FakeNodes, key: str = "ada") -> bytes | None:
+    """Return the value of a document in the default bucket, or None."""
+    document = nodes.documents.get("default", key)
+    return None if document is None else document.value

@@ -2,65 +2,51 @@
 
 from __future__ import annotations
 
-import pytest
+from msgspec.structs import replace
 
-from tests.core.testing.asked import HOTELS, TRAVEL
+from tests.core.testing.asked import HOTELS, TRAVEL, exists, get, lock, prepend, remove, touch, upsert
 from tests.core.testing.callers import NEW_CAS, OLD_CAS, two_versions
 from tests.rows import rows
 from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.testing.operation_templates import UNDERSTOOD, OperationTemplate, choices_of, draw_template
+from triclinium_core.testing.operation_templates import OperationTemplate, choices_of, draw_template
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Place
 from triclinium_core.testing.oracle.unique_values import COUNTERS_MAX
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 TEXT, COUNTER = Place(TRAVEL, "ada"), Place(HOTELS, "hits")
-KINDS = {kind.name: kind for kind in UNDERSTOOD}
-"""Kinds that the model can check: not replica reads, which may be stale, nor subdocument operations without a mark."""
 MAJORITY = DurabilityLevel.MAJORITY
 
 
 @rows(
     ("template", "operation"),
     [
-        (OperationTemplate("get", TEXT), document_operations.Get(TRAVEL, "ada")),
-        (OperationTemplate("exists", TEXT), document_operations.Exists(TRAVEL, "ada")),
+        (OperationTemplate("get", TEXT), get()),
+        (OperationTemplate("exists", TEXT), exists()),
         (OperationTemplate("get_and_touch", TEXT, expiry=3), document_operations.GetAndTouch(TRAVEL, "ada", 3)),
-        (OperationTemplate("get_and_lock", TEXT, lock_time=3), document_operations.GetAndLock(TRAVEL, "ada", 3)),
+        (OperationTemplate("get_and_lock", TEXT, lock_time=3), lock(3)),
         (OperationTemplate("unlock", TEXT, cas=0), document_operations.Unlock(TRAVEL, "ada", NEW_CAS)),
-        (OperationTemplate("touch", TEXT, expiry=3), document_operations.Touch(TRAVEL, "ada", 3)),
-        (OperationTemplate("remove", TEXT), document_operations.Remove(TRAVEL, "ada")),
-        (OperationTemplate("remove", TEXT, cas=0), document_operations.Remove(TRAVEL, "ada", NEW_CAS)),
-        (OperationTemplate("remove", TEXT, cas=1), document_operations.Remove(TRAVEL, "ada", OLD_CAS)),
-        (OperationTemplate("remove", TEXT, cas=2), document_operations.Remove(TRAVEL, "ada", NEW_CAS)),
-        (
-            OperationTemplate("remove", TEXT, durability=MAJORITY),
-            document_operations.Remove(TRAVEL, "ada", durability=MAJORITY),
-        ),
-        (OperationTemplate("get", TEXT, durability=MAJORITY), document_operations.Get(TRAVEL, "ada")),
-        (
-            OperationTemplate("upsert", TEXT, durability=MAJORITY),
-            document_operations.Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, durability=MAJORITY),
-        ),
+        (OperationTemplate("touch", TEXT, expiry=3), touch(3)),
+        (OperationTemplate("remove", TEXT), remove()),
+        (OperationTemplate("remove", TEXT, cas=0), remove(NEW_CAS)),
+        (OperationTemplate("remove", TEXT, cas=1), remove(OLD_CAS)),
+        (OperationTemplate("remove", TEXT, cas=2), remove(NEW_CAS)),
+        (OperationTemplate("remove", TEXT, durability=MAJORITY), replace(remove(), durability=MAJORITY)),
+        (OperationTemplate("get", TEXT, durability=MAJORITY), get()),
+        (OperationTemplate("upsert", TEXT, durability=MAJORITY), replace(upsert(b"<3>"), durability=MAJORITY)),
         (
             OperationTemplate("insert", TEXT, expiry=3, flag=True),
             document_operations.Insert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3),
         ),
-        (
-            OperationTemplate("upsert", TEXT, expiry=3),
-            document_operations.Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3),
-        ),
-        (
-            OperationTemplate("upsert", TEXT, flag=True),
-            document_operations.Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 0, True),
-        ),
+        (OperationTemplate("upsert", TEXT, expiry=3), upsert(b"<3>", 3)),
+        (OperationTemplate("upsert", TEXT, flag=True), upsert(b"<3>", preserve_expiry=True)),
         (
             OperationTemplate("replace", TEXT, cas=0, expiry=3, flag=True),
             document_operations.Replace(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3, True, NEW_CAS),
         ),
         (OperationTemplate("append", TEXT, cas=0), document_operations.Append(TRAVEL, "ada", b"<3>", NEW_CAS)),
-        (OperationTemplate("prepend", TEXT), document_operations.Prepend(TRAVEL, "ada", b"<3>")),
+        (OperationTemplate("prepend", TEXT), prepend(b"<3>")),
         (
             OperationTemplate("increment", COUNTER, flag=True, expiry=3),
             document_operations.Increment(HOTELS, "hits", 1, 1 << 48, 3),
@@ -80,13 +66,13 @@ def test_making_without_a_known_cas() -> None:
     assert document_operations.Remove(TRAVEL, "ada") == OperationTemplate("remove", TEXT, cas=0).make(Model())
 
 
-@pytest.mark.parametrize("kind", ["increment", "decrement"])
-def test_making_without_unique_counts(kind: str) -> None:
+@rows("kind", [document_operations.Increment, document_operations.Decrement])
+def test_making_without_unique_counts(kind: type[document_operations.Count]) -> None:
     """An increment or decrement becomes a read once the distinguishable counts run out."""
     model = Model()
-    made = [OperationTemplate(kind, COUNTER).make(model) for _ in range(COUNTERS_MAX + 1)]
+    made = [OperationTemplate(kind.name, COUNTER).make(model) for _ in range(COUNTERS_MAX + 1)]
 
-    assert {KINDS[kind]} == {type(operation) for operation in made[:-1]}
+    assert {kind} == {type(operation) for operation in made[:-1]}
     assert document_operations.Get(HOTELS, "hits") == made[-1]
     assert document_operations.Touch(HOTELS, "hits", 0) == OperationTemplate("touch", COUNTER).make(model)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from triclinium_core.event_tape.replay import replay
@@ -17,7 +17,9 @@ from triclinium_core.testing.simulation.token_strategies import has_token_strate
 from triclinium_core.testing.state_machine import KVStateMachine, TokenStateMachine
 from triclinium_core.testing.tapes import Tapes
 
-QUICK = settings(stateful_step_count=20, deadline=None, derandomize=True, database=None)
+QUICK = settings(
+    stateful_step_count=20, deadline=None, derandomize=True, database=None, phases=[Phase.generate, Phase.shrink]
+)
 
 
 def calls_of(tape: bytes) -> int:

@@ -8,17 +8,7 @@ from collections.abc import Iterator
 import msgspec
 from hypothesis import given
 
-from tests.core.timeline.tapes import (
-    NODE,
-    OTHER,
-    lost,
-    opening,
-    operation,
-    read,
-    retried_steps,
-    tape_of,
-    tapes,
-)
+from tests.core.timeline.tapes import NODE, OTHER, lost, opening, operation, read, retried_steps, tape_of, tapes
 from tests.rows import rows
 from triclinium_core.contract.couchbase import AbandonReason
 from triclinium_core.contract.neutral import LossCause
@@ -73,41 +63,28 @@ def test_retried_operation_shows_attempts_decisions_result() -> None:
     assert "stream 3, opaque 22" == found.rows[-2].numbers
 
 
+REFRESHED = lines.Decision(kind="fail", refresh_collection=True, close_connection=True)
+EXPIRING, RETRYING = lines.Decision(kind="expire", delay=0.5), lines.Decision(kind="retry", delay=0.1)
+NOT_AVAILABLE = RetryReason.NODE_NOT_AVAILABLE
+
+
 @rows(
     ("step", "words"),
     [
         (lost(11.0), (NODE, "part", "RequestCanceledException")),
         (
-            lines.NotSent(
-                at=11.0,
-                decision=lines.Decision(kind="fail", refresh_collection=True, close_connection=True),
-                answer=lines.Answer(),
-                reason=RetryReason.NODE_NOT_AVAILABLE,
-                node=OTHER,
-            ),
-            (
-                OTHER,
-                RetryReason.NODE_NOT_AVAILABLE.meaning,
-                "collection id",
-                "close",
-                "BestEffortRetryStrategy refuses",
-            ),
+            lines.NotSent(at=11.0, decision=REFRESHED, answer=lines.Answer(), reason=NOT_AVAILABLE, node=OTHER),
+            (OTHER, NOT_AVAILABLE.meaning, "collection id", "close", "BestEffortRetryStrategy refuses"),
         ),
         (
             lines.ServiceResponded(
-                at=11.0,
-                decision=lines.Decision(kind="expire", delay=0.5),
-                answer=lines.Answer(raised="KeyError"),
-                http_status=503,
-                code=1080,
+                at=11.0, decision=EXPIRING, answer=lines.Answer(raised="KeyError"), http_status=503, code=1080
             ),
             (NODE, "503", "1080", "fail in 500 ms", "raises KeyError"),
         ),
         (lines.Woken(at=11.0, decision=lines.Decision(kind="fail", error="X")), ("deadline", "fail with X")),
         (
-            lines.StrategyResponded(
-                at=11.0, decision=lines.Decision(kind="retry", delay=0.1), answer=lines.Answer(delay=0.9)
-            ),
+            lines.StrategyResponded(at=11.0, decision=RETRYING, answer=lines.Answer(delay=0.9)),
             ("BestEffortRetryStrategy has responded", "retry in 100 ms", "permits a delay of 900 ms"),
         ),
         (
@@ -125,31 +102,21 @@ def test_rows_have_the_facts_in_words(step: lines.Step, words: tuple[str, ...]) 
 
 def test_events_on_its_nodes_are_included() -> None:
     """An operation shows events of its nodes, streams and bucket during its life, also of the instant of its end."""
-    inside: list[lines.Connection | lines.Breaker | lines.ClusterMap] = [
+    first, map_, breaker = (
         opening(10.1, 4),
         lines.ClusterMap(at=10.2, epoch=1, revision=9, nodes=3, moved=512, bucket="travel"),
         lines.Breaker(at=10.3, state=BreakerState.HALF_OPEN, node=NODE),
-        lines.Connection(at=10.5, stream=3, event="stream_lost", cause=LossCause.RESET, handed_over=24),
-        lines.Connection(at=10.5, stream=4, event="stream_lost", cause=LossCause.RESET),
+    )
+    outside = opening(10.2, 5, OTHER), lines.ClusterMap(at=10.2, epoch=1, revision=9, nodes=3, moved=0, bucket="beer")
+    ends = [
+        lines.Connection(at=10.5, stream=stream, event="stream_lost", cause=LossCause.RESET, handed_over=24)
+        for stream in (3, 4)
     ]
-    outside: list[lines.Fact] = [
-        opening(10.2, 5, OTHER),
-        lines.ClusterMap(at=10.2, epoch=1, revision=9, nodes=3, moved=0, bucket="beer"),
-    ]
-    of_instant = inside.pop(3)
-    facts: list[lines.Fact] = [
-        opening(9.0, 3),
-        *inside[:1],
-        *outside,
-        *inside[1:3],
-        operation(bucket="travel"),
-        of_instant,
-        *inside[3:],
-    ]
+    before, after = opening(9.0, 3), opening(10.6, 6)
 
-    found = only(*facts, opening(10.6, 6))
+    found = only(before, first, *outside, map_, breaker, operation(bucket="travel"), *ends, after)
 
-    assert [*inside[:3], of_instant, *inside[3:]] == events_of(found)
+    assert [first, map_, breaker, *ends] == events_of(found)
     assert [] == [word for word in ("1.9", "512", "half open", "connection reset", NODE) if word not in str(found.rows)]
     assert NODE in found.rows[-2].text, "the row of a lost stream names the node of its opening"
 

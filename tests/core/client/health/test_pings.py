@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.core.runtime.kv.simulated import TIMEOUT, Recorded, client_options, node_options, ready, respond
 from tests.core.runtime.kv.test_cluster import RecordedCluster
 from triclinium_core.contract.couchbase import ReportAnswer, ReportDispatch
@@ -63,13 +65,16 @@ def test_all_at_once() -> None:
     assert before + 4 == len(noops(simulation))
 
 
-def test_a_ping_as_first_event() -> None:
-    """A client accepts a ping as its first event."""
+@pytest.mark.parametrize(("bucket", "seconds", "links"), [("travel", 0.0, 4), (None, 1.0, 3)])
+def test_the_first_ping(bucket: str | None, seconds: float, links: int) -> None:
+    """The first ping, as the first event of a client or after the client has the map, reaches all nodes of the map."""
     simulation = RecordedCluster()
-    token = ping(simulation)
+    simulation.live(seconds)
+    token = ping(simulation, bucket)
 
     assert NODES == sorted(found.remote for found in reports(simulation, token))
     assert {PingState.OK} == {found.state for found in reports(simulation, token)}
+    assert links == len(simulation.links)
 
 
 def test_a_cluster_ping_follows_the_map() -> None:
@@ -85,16 +90,6 @@ def test_a_cluster_ping_follows_the_map() -> None:
     assert NODES[:2] == sorted(found.remote for found in first)
     assert NODES[1:] == sorted(found.remote for found in second)
     assert 2 == len(simulation.links)
-
-
-def test_a_map_that_is_known_already() -> None:
-    """The first ping uses the map that the client already knows."""
-    simulation = RecordedCluster()
-    simulation.live(1.0)
-    token = ping(simulation, None)
-
-    assert NODES == sorted(found.remote for found in reports(simulation, token))
-    assert 3 == len(simulation.links)
 
 
 def test_a_connection_that_moves_to_another_seed() -> None:
@@ -149,14 +144,17 @@ def test_only_traced_probes_are_reported() -> None:
     assert {stream for _, _, stream in begun} == {stream for _, _, stream in ended}
 
 
-def test_a_probe_whose_connection_is_lost() -> None:
-    """If a stream is lost, its probe ends; the next ping sends a probe on a new stream."""
+def test_a_connection_that_is_lost() -> None:
+    """If a connection is lost during a ping, its probe ends and the report has the error; the next ping uses a new
+    connection.
+    """
     simulation = ready()
     simulation.is_traced = True
     simulation.node.faults.next(Opcode.NOOP, hang_up())
     lost = ping(simulation)
     answered = ping(simulation)
     (_, _, first), _, (_, _, second), _ = reported = probes(simulation)
+    (found,), (again,) = reports(simulation, lost), reports(simulation, answered)
 
     assert [
         (ReportDispatch, lost, first),
@@ -164,7 +162,9 @@ def test_a_probe_whose_connection_is_lost() -> None:
         (ReportDispatch, answered, second),
         (ReportAnswer, answered, second),
     ] == reported
-    assert first != second
+    assert (PingState.ERROR, "127.0.0.1:11210: closed by the server") == (found.state, found.error)
+    assert PingState.OK is again.state
+    assert found.id != again.id
 
 
 def test_an_unanswered_probe() -> None:
@@ -193,18 +193,6 @@ def test_a_bootstrap_that_takes_too_long() -> None:
     assert found.error.startswith("127.0.0.1:11210: authenticating; ")
     assert "SASL_AUTH" in found.error
     assert "2.5 s" in found.error
-
-
-def test_a_connection_that_is_lost() -> None:
-    """If a connection is lost during a ping, the report has the error; the next ping uses a new connection."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.NOOP, hang_up())
-    (found,) = reports(simulation, ping(simulation))
-    (again,) = reports(simulation, ping(simulation))
-
-    assert (PingState.ERROR, "127.0.0.1:11210: closed by the server") == (found.state, found.error)
-    assert PingState.OK is again.state
-    assert found.id != again.id
 
 
 def test_a_seed_that_hangs_up() -> None:

@@ -6,11 +6,12 @@ import pytest
 
 from tests.core.runtime.kv.simulated import Recorded, client_options, get, ready
 from tests.core.runtime.kv.test_cluster import KEYS, RecordedCluster, stream_to
+from tests.refusals import refused
 from triclinium_core import errors
 from triclinium_core.contract.couchbase import InquirySubmitted, OperationSubmitted
 from triclinium_core.contract.neutral import StreamId, Token
 from triclinium_core.kv.operation.document_operations import Get, Keyspace
-from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
+from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitForNodes, WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, Ready
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import PasswordAuthenticator
@@ -226,17 +227,13 @@ def test_a_token_is_used_once(inquiry: Inquiry) -> None:
 @pytest.mark.parametrize("inquiry", [None, "ping", Inquiry("travel")])
 def test_invalid_inquiries(inquiry: Inquiry) -> None:
     """An object that is not an inquiry raises an error that names the parameter."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
-        Recorded().machine.handle(InquirySubmitted(Token(1), inquiry), 0.0)
-
-    assert "inquiry" == caught.value.parameter
+    refused("inquiry", Recorded().machine.handle, InquirySubmitted(Token(1), inquiry), 0.0)
 
 
-@pytest.mark.parametrize("inquiry", [Ping("travel", "i"), BUCKET])
+@pytest.mark.parametrize(
+    "inquiry", [Ping("travel", "i"), BUCKET, WaitForNodes("travel")], ids=lambda inquiry: type(inquiry).__name__
+)
 def test_memcached_has_no_buckets(inquiry: Inquiry) -> None:
     """If a client of a plain memcached server submits an inquiry about a bucket, the submission is rejected."""
     simulation = Recorded(options=client_options("memcached://127.0.0.1:11210", authenticator=None))
-    with pytest.raises(errors.InvalidArgumentException) as caught:
-        simulation.inquire(inquiry)
-
-    assert "bucket" == caught.value.parameter
+    refused("bucket", simulation.inquire, inquiry)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.core.runtime.services.asking import Asking, asking
+from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.health.readiness import PAUSE_SECONDS, PING_SECONDS_MAX
@@ -26,6 +27,7 @@ from triclinium_core.kv.operation.reports import (
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import Authenticator, JwtAuthenticator, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.couchbase import Service
+from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.services.views.view_request import ViewRequest
 from triclinium_core.telemetry.defaults import ThresholdLoggingTracer
 from triclinium_core.testing.fakes.faults import Fault, delay, drop_response, hang_up, refuse_connection
@@ -128,78 +130,50 @@ def test_unknown_services_report_key_value() -> None:
     assert [PingState.ERROR] == [found.state for found in result.endpoints[Service.KV]]
 
 
-@pytest.mark.parametrize("status", [404, 500, 503])
-def test_an_error_status_of_a_ping(status: int) -> None:
-    """If a ping gets an error response, the report has the HTTP status, and the next ping reuses the connection."""
-    simulation = started()
-    simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(status, body=b"no"))
-
-    bad, good = ping_query(simulation), ping_query(simulation)
-
-    assert (PingState.ERROR, PingState.OK) == (bad.state, good.state)
-    assert str(status) in str(bad.error)
-    assert bad.id == good.id
+OVER_HTTP = [each for each in Service if each is not Service.KV]
 
 
-@pytest.mark.parametrize("service", [each for each in Service if each is not Service.KV])
-@pytest.mark.parametrize("status", [300, 302, 307, 404, 429, 503])
+@pytest.mark.parametrize("service", OVER_HTTP)
+@pytest.mark.parametrize("status", [300, 302, 307, 404, 429, 500, 503])
 def test_a_ping_reports_the_first_answer(service: Service, status: int) -> None:
-    """If the status shows neither success nor missing credentials, the ping of that service fails after one request."""
+    """If the status shows neither success nor missing credentials, the ping of that service fails after one request;
+    the next ping reuses the connection.
+    """
     simulation = started()
-    simulation.nodes[0].faults.always(service, faults.http_status(status, body=b"no"))
+    simulation.nodes[0].faults.next(service, faults.http_status(status, body=b"no"))
 
-    token = simulation.inquire(Ping(None, "i", (service,)))
-    simulation.run(1.0)
-    (report,) = result_of(simulation, token).endpoints[service]
+    (bad,) = ping(simulation, service).endpoints[service]
+    sent = len(heads(simulation))
+    (good,) = ping(simulation, service).endpoints[service]
 
-    assert (PingState.ERROR, 1) == (report.state, len(heads(simulation)))
-    assert str(status) in str(report.error)
-
-
-@pytest.mark.parametrize("status", [302, 503])
-def test_a_canary_of_views_that_is_redirected(status: int) -> None:
-    """The circuit breaker of views closes after a redirect or an error status in response to its canary."""
-    simulation = started(timeouts=TimeoutOptions(views=1.0))
-    simulation.nodes[0].faults.next(Service.VIEWS, drop_response(), times=20)
-    simulation.nodes[0].faults.next(Service.VIEWS, faults.http_status(status), times=1)
-    view = ViewRequest(bucket_name="default", design_document="dd", view_name="v")
-    for _ in range(20):
-        simulation.finish(view)
-    simulation.live(6.0)
-    canaries = [head for head in heads(simulation) if head.startswith(b"GET / ")]
-    before = len(heads(simulation))
-    simulation.finish(view)
-
-    assert (1, before + 1) == (len(canaries), len(heads(simulation)))
+    assert (PingState.ERROR, 1) == (bad.state, sent)
+    assert str(status) in str(bad.error)
+    assert (PingState.OK, bad.id) == (good.state, good.id)
 
 
-@pytest.mark.parametrize("service", [each for each in Service if each is not Service.KV])
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_service_that_requires_credentials(service: Service, status: int) -> None:
-    """If a service responds with 401 or 403, it counts as reached for pings and for waits."""
+def missing_credentials(code: int) -> Fault:
+    """Return an error response of query or analytics with this code."""
+    return faults.http_status(400, body=b'{"errors": [{"code": %d, "msg": "no"}], "status": "fatal"}' % code)
+
+
+@rows(
+    ("service", "fault"),
+    [
+        *((service, faults.http_status(status, body=b"no")) for service in OVER_HTTP for status in (401, 403)),
+        *((Service.QUERY, missing_credentials(code)) for code in (10000, 13014)),
+        (Service.ANALYTICS, missing_credentials(20000)),
+    ],
+)
+def test_a_service_that_requires_credentials(service: Service, fault: Fault) -> None:
+    """If a service responds that credentials are missing, it counts as reached for pings and for waits."""
     simulation = started()
-    simulation.nodes[0].faults.always(service, faults.http_status(status, body=b"no"))
+    simulation.nodes[0].faults.always(service, fault)
 
     (report,) = ping(simulation, service).endpoints[service]
     token = simulation.inquire(WaitUntilReady(None, service_types=(service,)))
     simulation.run(1.0)
 
     assert (PingState.OK, None) == (report.state, report.error)
-    assert Ready(ClusterState.ONLINE) == simulation.results[token]
-
-
-@pytest.mark.parametrize(
-    ("service", "code"), [(Service.QUERY, 10000), (Service.QUERY, 13014), (Service.ANALYTICS, 20000)]
-)
-def test_a_code_that_requires_credentials(service: Service, code: int) -> None:
-    """A response with the error code for missing credentials proves that the service is up; pings send no credentials."""
-    simulation = started()
-    body = b'{"errors": [{"code": %d, "msg": "no"}], "status": "fatal"}' % code
-    simulation.nodes[0].faults.always(service, faults.http_status(400, body=body))
-
-    token = simulation.inquire(WaitUntilReady(None, service_types=(service,)))
-    simulation.run(1.0)
-
     assert Ready(ClusterState.ONLINE) == simulation.results[token]
 
 
@@ -235,18 +209,28 @@ def test_pings_carry_no_credentials(authenticator: Authenticator) -> None:
     assert streams == simulation.count(OpenStream)
 
 
-def test_canaries_carry_no_credentials() -> None:
-    """The canary of a circuit breaker sends no credentials, and a response with status 401 closes the breaker."""
-    simulation = started(timeouts=TimeoutOptions(query=1.0))
-    simulation.nodes[0].faults.next(Service.QUERY, drop_response(), times=20)
-    simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(401))
+VIEW = ViewRequest(bucket_name="default", design_document="dd", view_name="v")
+
+
+@pytest.mark.parametrize(
+    ("request_", "target", "status"),
+    [(asking(), b"/admin/ping", 401), (VIEW, b"/", 302), (VIEW, b"/", 503)],
+    ids=["query 401", "views 302", "views 503"],
+)
+def test_canaries_carry_no_credentials(request_: ServiceRequest, target: bytes, status: int) -> None:
+    """The canary of a circuit breaker sends no credentials, and any response, even an error, closes the breaker."""
+    simulation = started(timeouts=ONE_SECOND)
+    simulation.nodes[0].faults.next(request_.service, drop_response(), times=20)
+    simulation.nodes[0].faults.next(request_.service, faults.http_status(status))
     for _ in range(20):
-        simulation.finish(asking())
+        simulation.finish(request_)
     simulation.live(6.0)
-    (canary,) = (head for head in heads(simulation) if head.startswith(b"GET /admin/ping"))
+    (canary,) = (head for head in heads(simulation) if head.startswith(b"GET %b " % target))
+    sent = len(heads(simulation))
+    simulation.finish(request_)
 
     assert b"authorization" not in canary.lower()
-    assert simulation.finish(asking()) in simulation.answers
+    assert sent + 1 == len(heads(simulation))
 
 
 def test_new_credentials_during_a_ping() -> None:
@@ -487,19 +471,6 @@ def test_the_error_of_an_unreachable_endpoint() -> None:
     assert f"{dead.remote}: connection refused" == dead.error
     assert dead.error in {each.last_error for each in simulation.machine.statistics().endpoints}
     assert int(dead.id, 16) > 0
-
-
-@pytest.mark.parametrize("service_types", [(), "query", Service.QUERY, ["query"], 7, [None]])
-def test_invalid_service_types(service_types: object) -> None:
-    """Invalid service types raise an error that names the parameter when the inquiry is created."""
-    for make in (
-        lambda: Ping(None, "i", service_types),  # type: ignore[arg-type]
-        lambda: WaitUntilReady(None, service_types=service_types),  # type: ignore[arg-type]
-    ):
-        with pytest.raises(errors.InvalidArgumentException) as caught:
-            make()
-
-        assert "service_types" == caught.value.parameter
 
 
 @pytest.mark.parametrize(

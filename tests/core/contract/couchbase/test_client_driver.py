@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import pytest
 
+from tests.core.contract.neutral.test_driver import MemoryLog
 from triclinium_core import PasswordAuthenticator
 from triclinium_core.contract import couchbase, neutral
 from triclinium_core.contract.neutral.driver import DEBUG, INFO, WARNING
@@ -27,16 +28,6 @@ from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
 GET = Get(Keyspace("travel"), "ada")
 ONE, TWO = neutral.Token(1), neutral.Token(2)
 APP = PasswordAuthenticator("app", "secret")
-
-
-class MemoryLog:
-    """Log as a list."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[int, str]] = []
-
-    def log(self, level: int, message: object, /, *arguments: object, exc_info: BaseException | None = None) -> None:
-        self.lines.append((level, str(message) % arguments))
 
 
 class MemoryDriver(couchbase.ClientDriver[list[object], neutral.DrivenStream]):
@@ -165,8 +156,8 @@ def test_reports_have_their_levels() -> None:
     driver = MemoryDriver(machine)
     driver.feed(neutral.TimePassed())
 
-    assert [DEBUG, INFO, WARNING] == [level for level, _ in driver.report.lines]
-    assert ["{1}", "{2}"] == [text for _, text in driver.report.lines[1:]]
+    assert [DEBUG, INFO, WARNING] == [level for level, _, _ in driver.report.lines]
+    assert ["{1}", "{2}"] == [text for _, text, _ in driver.report.lines[1:]]
 
 
 def test_the_last_reports_are_logged_once() -> None:
@@ -179,4 +170,4 @@ def test_the_last_reports_are_logged_once() -> None:
     driver.close()
 
     assert couchbase.OperationAbandoned(ONE) == machine.events[-1]
-    assert [(WARNING, "{3}")] == driver.report.lines
+    assert [(WARNING, "{3}", None)] == driver.report.lines

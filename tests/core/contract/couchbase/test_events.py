@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -14,22 +15,22 @@ from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.telemetry.span_names import WrappingCall
 
 
-@pytest.mark.parametrize("nonce", [5, "a,b", "\ud800", "é", "a\0b"], ids=ascii)
-def test_an_invalid_nonce_is_refused(nonce: Any) -> None:
-    """If SCRAM cannot send a nonce, creating the event raises an error that names the nonce."""
-    with pytest.raises(ArgumentError) as caught:
-        AuthenticatorChanged(PasswordAuthenticator("u", "p"), nonce)
-
-    assert "nonce" == caught.value.parameter
-
-
 @pytest.mark.parametrize(
-    ("fields", "parameter"),
-    [({"name": "range_scan"}, "name"), ({"seconds": -1}, "seconds"), ({"seconds": math.nan}, "seconds")],
+    ("make", "parameter", "value", "kind"),
+    [
+        # The tests of StreamOpened have each kind of invalid nonce.
+        (partial(AuthenticatorChanged, PasswordAuthenticator("u", "p")), "nonce", "a,b", ArgumentError),
+        (partial(CallEnded, seconds=1.0), "name", "range_scan", errors.InvalidArgumentException),
+        (partial(CallEnded, name=WrappingCall.RANGE_SCAN), "seconds", -1, errors.InvalidArgumentException),
+        (partial(CallEnded, name=WrappingCall.RANGE_SCAN), "seconds", math.nan, errors.InvalidArgumentException),
+    ],
+    ids=["nonce", "name", "negative", "nan"],
 )
-def test_an_invalid_end_of_a_call(fields: dict[str, object], parameter: str) -> None:
-    """Creating a ``CallEnded`` with an unknown call or an invalid duration raises an error that names the field."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
-        CallEnded(**{"name": WrappingCall.RANGE_SCAN, "seconds": 1.0, **fields})  # type: ignore[arg-type]
+def test_an_invalid_event_is_refused(
+    make: Callable[..., object], parameter: str, value: object, kind: type[ArgumentError]
+) -> None:
+    """A nonce that SCRAM cannot send, an unknown call and an invalid duration raise an error that names the field."""
+    with pytest.raises(kind) as caught:
+        make(**{parameter: value})
 
     assert parameter == caught.value.parameter

@@ -44,6 +44,7 @@ class Abandoned:
 
 
 ToyEvent = Submitted | Wanted | Abandoned
+Machine = ScriptedMachine[ToyEvent, object]
 
 
 class MemoryStream:
@@ -84,7 +85,7 @@ class MemoryLog:
 class MemoryDriver(neutral.Driver[ToyEvent, object, list[object], MemoryStream]):
     """Driver whose callers wait with a list."""
 
-    def __init__(self, machine: ScriptedMachine[ToyEvent, object]) -> None:
+    def __init__(self, machine: Machine) -> None:
         self.report = MemoryLog()
         self.alarms: list[float] = []
         super().__init__(
@@ -106,13 +107,13 @@ class MemoryDriver(neutral.Driver[ToyEvent, object, list[object], MemoryStream])
 
 
 @pytest.fixture
-def machine() -> ScriptedMachine[ToyEvent, object]:
+def machine() -> Machine:
     """Return a machine that has started."""
     return ScriptedMachine()
 
 
 @pytest.fixture
-def driver(machine: ScriptedMachine[ToyEvent, object]) -> MemoryDriver:
+def driver(machine: Machine) -> MemoryDriver:
     """Return a driver with one stream, and forget the events of its start."""
     made = MemoryDriver(machine)
     machine.answer = on(neutral.TimePassed, neutral.OpenStream(STREAM, "node", 11210, tls=False))
@@ -122,7 +123,7 @@ def driver(machine: ScriptedMachine[ToyEvent, object]) -> MemoryDriver:
     return made
 
 
-def test_a_stream_opens_with_its_addresses(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_a_stream_opens_with_its_addresses(driver: MemoryDriver, machine: Machine) -> None:
     """An open stream has a nonce and both addresses; a stream without TCP addresses has empty ones."""
     driver.opened(STREAM, "/socket", None)
 
@@ -133,7 +134,7 @@ def test_a_stream_opens_with_its_addresses(driver: MemoryDriver, machine: Script
     assert ["start"] == driver.streams[STREAM].done
 
 
-def test_a_failed_start_is_a_loss(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_a_failed_start_is_a_loss(driver: MemoryDriver, machine: Machine) -> None:
     """A stream whose start raises is reported as lost, with its cause and without bytes handed over."""
     machine.answer = on(Wanted, neutral.OpenStream(OTHER, "nowhere", 11210, tls=False))
     driver.feed(Wanted(TOKEN))
@@ -142,7 +143,7 @@ def test_a_failed_start_is_a_loss(driver: MemoryDriver, machine: ScriptedMachine
     assert [STREAM] == list(driver.streams)
 
 
-def test_an_interrupted_start_is_not_aborted(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_an_interrupted_start_is_not_aborted(driver: MemoryDriver, machine: Machine) -> None:
     """Control-C while a stream starts is raised and ends the driver, which aborts the other streams only."""
     started = driver.streams[STREAM]
     interrupted = MemoryStream(neutral.OpenStream(OTHER, "interrupted", 11210, tls=False))
@@ -155,7 +156,7 @@ def test_an_interrupted_start_is_not_aborted(driver: MemoryDriver, machine: Scri
     assert (["start", "abort"], []) == (started.done, interrupted.done)
 
 
-def test_actions_reach_their_stream(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_actions_reach_their_stream(driver: MemoryDriver, machine: Machine) -> None:
     """Actions of a stream reach it in order, and those of a lost stream are ignored."""
     stream = driver.streams[STREAM]
     machine.answer = on(
@@ -177,7 +178,7 @@ def test_actions_reach_their_stream(driver: MemoryDriver, machine: ScriptedMachi
     assert [Wanted(TOKEN), neutral.StreamLost(STREAM, neutral.LossCause.CLOSED_BY_US, "done", 0)] == machine.events[2:]
 
 
-def test_reads_are_fed_in_pieces(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_reads_are_fed_in_pieces(driver: MemoryDriver, machine: Machine) -> None:
     """A large read is fed in pieces of limited size, and an empty one is the end of the stream."""
     driver.received(STREAM, bytes(PIECE_SIZE_BYTES_MAX + 1), may_have_more=True)
     driver.received(STREAM, b"", may_have_more=False)
@@ -187,7 +188,7 @@ def test_reads_are_fed_in_pieces(driver: MemoryDriver, machine: ScriptedMachine[
     assert neutral.StreamLost(STREAM, neutral.LossCause.END_OF_STREAM, "", 0) == machine.events[-1]
 
 
-def test_bytes_before_a_checked_request(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_bytes_before_a_checked_request(driver: MemoryDriver, machine: Machine) -> None:
     """If the first piece of a read causes a checked request, the rest of the read ends the stream instead."""
     machine.answer = on(neutral.BytesReceived, neutral.SendBytes(STREAM, b"request", unless_readable=True))
     driver.received(STREAM, bytes(PIECE_SIZE_BYTES_MAX + 1), may_have_more=True)
@@ -195,7 +196,7 @@ def test_bytes_before_a_checked_request(driver: MemoryDriver, machine: ScriptedM
     assert neutral.StreamLost(STREAM, neutral.LossCause.UNSOLICITED, "", 0) == machine.events[-1]
 
 
-def test_an_outcome_reaches_its_caller_once(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_an_outcome_reaches_its_caller_once(driver: MemoryDriver, machine: Machine) -> None:
     """A caller gets outcomes until the last one; afterwards its token is unknown, and it cannot request more."""
     first, second = list[object](), list[object]()
     driver.wait({TOKEN: first}, Submitted(TOKEN))
@@ -211,7 +212,7 @@ def test_an_outcome_reaches_its_caller_once(driver: MemoryDriver, machine: Scrip
         driver.wait({TOKEN: second}, Wanted(TOKEN))
 
 
-def test_leaving_is_reported_once(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_leaving_is_reported_once(driver: MemoryDriver, machine: Machine) -> None:
     """A caller that leaves is reported once, if wanted with another event."""
     other = neutral.Token(2)
     for token in (TOKEN, other):
@@ -224,9 +225,7 @@ def test_leaving_is_reported_once(driver: MemoryDriver, machine: ScriptedMachine
     assert [Abandoned(TOKEN), Abandoned(other), Submitted(TOKEN), Wanted(TOKEN)] == machine.events[4:]
 
 
-def test_a_refused_submission_reaches_its_caller(
-    driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]
-) -> None:
+def test_a_refused_submission_reaches_its_caller(driver: MemoryDriver, machine: Machine) -> None:
     """A caller gets the error of its refused submission; the driver goes on."""
     mistake, outcomes = ArgumentError("no name", parameter="name"), list[object]()
 
@@ -240,7 +239,7 @@ def test_a_refused_submission_reaches_its_caller(
     assert not driver.is_ended
 
 
-def test_a_defect_ends_the_driver(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_a_defect_ends_the_driver(driver: MemoryDriver, machine: Machine) -> None:
     """Any other exception of the machine is raised; callers get ClosedError, and streams are closed."""
     stream, outcomes = driver.streams[STREAM], list[object]()
     driver.wait({TOKEN: outcomes}, Submitted(TOKEN))
@@ -258,7 +257,7 @@ def test_a_defect_ends_the_driver(driver: MemoryDriver, machine: ScriptedMachine
     assert "no submission" in str(outcomes[0])
 
 
-def test_a_closed_driver_feeds_nothing(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_a_closed_driver_feeds_nothing(driver: MemoryDriver, machine: Machine) -> None:
     """Closing abandons what is open, and closes streams without a report; later calls and events have no effect."""
     outcomes = list[object]()
     with driver:
@@ -273,9 +272,7 @@ def test_a_closed_driver_feeds_nothing(driver: MemoryDriver, machine: ScriptedMa
         driver.wait({TOKEN: outcomes}, Submitted(TOKEN))
 
 
-def test_a_driver_closed_meanwhile_opens_nothing(
-    driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]
-) -> None:
+def test_a_driver_closed_meanwhile_opens_nothing(driver: MemoryDriver, machine: Machine) -> None:
     """If an action closes the driver, a later action of the same event opens no stream."""
     driver._handlers[Wanted] = lambda action: driver.close()
     machine.answer = on(Wanted, Wanted(TOKEN), neutral.OpenStream(OTHER, "node", 11210, tls=False))
@@ -285,9 +282,7 @@ def test_a_driver_closed_meanwhile_opens_nothing(
 
 
 @pytest.mark.parametrize("is_within", [True, False])
-def test_closing_abandons_each_token_once(
-    driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object], is_within: bool
-) -> None:
+def test_closing_abandons_each_token_once(driver: MemoryDriver, machine: Machine, is_within: bool) -> None:
     """Closing abandons each token once, during an event or not, even if handlers of the last actions close again."""
     outcomes, second = list[object](), neutral.Token(TOKEN + 1)
     driver._handlers |= {Wanted: driver.feed, Abandoned: lambda action: driver.close()}
@@ -309,7 +304,7 @@ def test_closing_abandons_each_token_once(
     assert driver.is_ended
 
 
-def test_the_alarm_moves_only_forward(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_the_alarm_moves_only_forward(driver: MemoryDriver, machine: Machine) -> None:
     """The alarm is set when ``wakeup`` becomes earlier, and again after it has rung."""
     for machine.wakeup in (20.0, 30.0, 10.0):
         driver.feed(Wanted(TOKEN))
@@ -319,7 +314,7 @@ def test_the_alarm_moves_only_forward(driver: MemoryDriver, machine: ScriptedMac
     assert [20.0, 10.0, 10.0] == driver.alarms
 
 
-def test_time_passes_after_reading(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_time_passes_after_reading(driver: MemoryDriver, machine: Machine) -> None:
     """Streams are read again while reads are full, then time passes with the bytes that were handed over."""
     stream = driver.streams[STREAM]
     stream.outbox.put(b"blocked")
@@ -332,7 +327,7 @@ def test_time_passes_after_reading(driver: MemoryDriver, machine: ScriptedMachin
     assert neutral.TimePassed({STREAM: 0}) == machine.events[-1]
 
 
-def test_an_interrupted_alarm_stays_due(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_an_interrupted_alarm_stays_due(driver: MemoryDriver, machine: Machine) -> None:
     """If the reading before ``TimePassed`` is interrupted, the next attempt feeds ``TimePassed``."""
     interrupted = driver.pass_time()
     next(interrupted)
@@ -344,7 +339,7 @@ def test_an_interrupted_alarm_stays_due(driver: MemoryDriver, machine: ScriptedM
     assert neutral.TimePassed() == machine.events[-1]
 
 
-def test_reading_before_the_time_is_bounded(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_reading_before_the_time_is_bounded(driver: MemoryDriver, machine: Machine) -> None:
     """If the machine has worked too much on received bytes, time passes, and the unread streams are named."""
     rounds = 0
     for _ in driver.pass_time():
@@ -385,7 +380,7 @@ class Waiting(Awaitable[object]):
         raise AssertionError("no event loop continues here")
 
 
-def test_strategies_without_an_event_loop(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_strategies_without_an_event_loop(driver: MemoryDriver, machine: Machine) -> None:
     """A strategy's answer or exception is fed; one that waits fails; a strategy without a caller is not called."""
     mistake = ValueError("by the strategy")
     for answer in (mistake, 3.0, Waiting()):
@@ -406,7 +401,7 @@ class Cancelled(BaseException):
     """Cancellation of an event loop."""
 
 
-def test_a_strategy_cancelled_by_others(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_a_strategy_cancelled_by_others(driver: MemoryDriver, machine: Machine) -> None:
     """A cancellation within a strategy is its failure, unless the driver cancels it; Control-C is raised."""
     cancelled = Cancelled()
 
@@ -430,7 +425,7 @@ def test_a_strategy_cancelled_by_others(driver: MemoryDriver, machine: ScriptedM
     assert [cancelled] == [error for _, _, error in driver.report.lines]
 
 
-def test_reports_are_logged(driver: MemoryDriver, machine: ScriptedMachine[ToyEvent, object]) -> None:
+def test_reports_are_logged(driver: MemoryDriver, machine: Machine) -> None:
     """Reports have the level of the contract, and the traceback of an exception."""
     mistake, fault = ValueError("by the strategy"), DecoderFault(Decoder.HTTP, "ValueError", "a text")
     machine.answer = on(

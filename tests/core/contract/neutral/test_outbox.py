@@ -10,16 +10,6 @@ from triclinium_core.contract.neutral import Outbox
 from triclinium_core.contract.neutral.outbox import WRITE_SIZE_MAX as MAX
 
 
-def test_pieces_are_joined_for_one_write() -> None:
-    """``take`` returns all waiting bytes in order, and counts them as handed over."""
-    outbox = Outbox()
-    for piece in (b"one ", b"two ", b"three"):
-        outbox.put(piece)
-
-    assert b"one two three" == outbox.take()
-    assert (13, False) == (outbox.handed_over, bool(outbox))
-
-
 @pytest.mark.parametrize(
     ("written", "put"),
     [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import weakref
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -36,31 +35,6 @@ def test_fires_with_kind_and_subject() -> None:
     assert 2.0 == timers.wakeup
     assert (TimerKind.CANARY, "node") == timers.pop_due(2.0, timers.newest)
     assert timers.pop_due(2.0, timers.newest) is None
-    assert 0 == len(timers)
-
-
-def test_order_of_time_then_of_scheduling() -> None:
-    """Timers for the same time fire in the order in which they were scheduled, and their subjects are not compared."""
-    timers: Timers[TimerKind] = Timers()
-    subjects = [object() for _ in range(4)]
-    for when, kind, subject in zip((3.0, 1.0, 3.0, 1.0), [*TimerKind], subjects, strict=False):
-        timers.schedule(when, kind, subject)
-
-    assert [subjects[1], subjects[3], subjects[0], subjects[2]] == drain(timers, 5.0)
-
-
-@pytest.mark.parametrize("when", [math.inf, math.nan])
-def test_a_timer_at_infinity_never_fires(when: float) -> None:
-    """A timer at infinity or NaN is accepted and never fires."""
-    timers: Timers[TimerKind] = Timers()
-    timer = timers.schedule(when, KIND, "never")
-    timers.schedule(1.0, KIND, "once")
-
-    assert ["once"] == drain(timers, 1e308)
-    assert math.inf == timers.wakeup
-
-    timers.cancel(timer)
-
     assert 0 == len(timers)
 
 
@@ -116,7 +90,11 @@ def test_every_kind_has_its_sentence() -> None:
 
 
 class TimersAgainstAList(RuleBasedStateMachine):
-    """State machine that compares the heap of timers with a plain dictionary."""
+    """State machine that compares the heap of timers with a plain dictionary.
+
+    Due timers fire in the order of their times, then of their scheduling. Their subjects are complex numbers, which
+    cannot be compared. A timer at infinity or NaN never fires.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,9 +103,9 @@ class TimersAgainstAList(RuleBasedStateMachine):
         self.all: list[TimerId] = []
         self.now = 0.0
 
-    @rule(delay=st.sampled_from([0.0, 0.5, 1.0, 3.0, math.inf]))
+    @rule(delay=st.sampled_from([0.0, 0.5, 1.0, 3.0, math.inf, math.nan]))
     def schedule(self, delay: float) -> None:
-        timer = self.timers.schedule(self.now + delay, KIND, len(self.all))
+        timer = self.timers.schedule(self.now + delay, KIND, complex(len(self.all)))
         self.all.append(timer)
         if delay < math.inf:
             self.model[timer] = self.now + delay

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-import pytest
-
+from tests.refusals import refusal_of
 from tests.rows import rows
-from triclinium_core.argument_error import ArgumentError
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
 from triclinium_core.explain.explanation import Outcome
 from triclinium_core.retry import cassandra
@@ -120,13 +116,5 @@ def test_fixed_policy_gives_the_same_verdict(error: errors.CassandraError) -> No
 )
 def test_refuses(change: dict[str, object], parameter: str) -> None:
     """An invalid argument raises ArgumentError with the parameter's name."""
-    arguments = {"error": READ, "policy": DEFAULT} | change
-    with pytest.raises(ArgumentError) as caught:
-        CassandraCase(
-            error=cast(Failure, arguments["error"]),
-            policy=cast(cassandra.RetryPolicy, arguments["policy"]),
-            idempotent=cast(bool, arguments.get("idempotent", False)),
-            retry_count=cast(int, arguments.get("retry_count", 0)),
-        )
-
-    assert parameter == caught.value.parameter
+    with refusal_of(parameter):
+        CassandraCase(**({"error": READ, "policy": DEFAULT} | change))  # type: ignore[arg-type]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from tests.core.retry.couchbase.request_cases import Awaits, Raises, Says
+from tests.refusals import refusal_of
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
-from triclinium_core.explain.couchbase.happenings import ErrorCode, Happening, HttpAnswer, KvAnswer
+from triclinium_core.explain.couchbase.happenings import HAPPENINGS, ErrorCode, Happening, HttpAnswer, KvAnswer
 from triclinium_core.explain.explanation import Explanation, Outcome
 from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import exponential
@@ -24,43 +26,17 @@ KV, QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = couchbase.Service
 
 SCHEDULE = {"strategy": "linear", "interval": 20, "after": 10, "max-duration": 500}
 RETRIED_BY_MAP = couchbase.parse_entry(
-    {"name": "SLOW", "attrs": ["auto-retry", "temp", "fetch-config"], "retry": SCHEDULE}
+    {
+        "name": "SLOW",
+        "attrs": ["auto-retry", "temp", "fetch-config"],
+        "retry": SCHEDULE,
+    }
 )
 OF_NO_USE = couchbase.parse_entry({"name": "GONE", "desc": "gone for good", "attrs": ["conn-state-invalidated"]})
 
 
-class Always:
-    """Strategy that permits every retry, even one that the machine then refuses."""
-
-    def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
-        """Return a retry."""
-        return couchbase.RetryAction.after(0.25)
-
-
-class Broken:
-    """Strategy that raises an error."""
-
-    def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
-        """Raise an error."""
-        raise LookupError(reason)
-
-
-class Wordless:
-    """Strategy that returns None instead of a RetryAction."""
-
-    def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
-        """Return None."""
-        return cast(couchbase.RetryAction, None)
-
-
-class Thoughtful:
-    """Asynchronous strategy that permits every retry."""
-
-    async def retry_after(
-        self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /
-    ) -> couchbase.RetryAction:
-        """Return a retry."""
-        return couchbase.RetryAction.after(0.25)
+PERMITS = Says(couchbase.RetryAction.after(0.25))
+RAISES = Raises(LookupError())
 
 
 def case_of(
@@ -69,18 +45,17 @@ def case_of(
     *,
     service: couchbase.Service = KV,
     strategy: couchbase.AnyRetryStrategy | None = None,
-    attempt: int = 0,
-    elapsed: float = 0.0,
+    timeout: float = 2.5,
+    **more: Any,
 ) -> CouchbaseCase:
-    """Return a case with a timeout of 2.5 seconds and, by default, best effort."""
+    """Return a case, by default of an upsert under best effort."""
     return CouchbaseCase(
         service=service,
         operation=operation,
         happened=happened,
         strategy=strategy if strategy is not None else couchbase.BestEffortRetryStrategy(),
-        attempt=attempt,
-        elapsed=elapsed,
-        timeout=2.5,
+        timeout=timeout,
+        **more,
     )
 
 
@@ -101,8 +76,8 @@ RETRY, FAIL, COMPLETE, CONSULT = Outcome.RETRY, Outcome.FAIL, Outcome.COMPLETE, 
         (case_of(KvAnswer(0x01), "get"), (None, FAIL, None, "DocumentNotFoundException")),
         (case_of(KvAnswer(0x09), "unlock"), (None, FAIL, None, "CasMismatchException")),
         (case_of(KvAnswer(0x7FF0)), (None, FAIL, None, "CouchbaseException")),
-        (case_of(KvAnswer(0x86), strategy=Thoughtful()), (R.KV_TEMPORARY_FAILURE, CONSULT, None, None)),
-        (case_of(KvAnswer(0x86), strategy=Broken()), (R.KV_TEMPORARY_FAILURE, FAIL, None, "RequestCanceledException")),
+        (case_of(KvAnswer(0x86), strategy=Awaits()), (R.KV_TEMPORARY_FAILURE, CONSULT, None, None)),
+        (case_of(KvAnswer(0x86), strategy=RAISES), (R.KV_TEMPORARY_FAILURE, FAIL, None, "RequestCanceledException")),
         (
             case_of(couchbase.SocketClosed(couchbase.HandedOver.PART, reason=R.KV_LOCKED)),
             (R.SOCKET_CLOSED_WHILE_IN_FLIGHT, FAIL, None, "RequestCanceledException"),
@@ -151,29 +126,17 @@ def test_success_names_no_error_clause() -> None:
 @pytest.mark.parametrize(
     ("case", "expected", "clause"),
     [
-        (CouchbaseCase(service=KV, operation="get", happened=KvAnswer(0)), True, "List: KV: Get Request"),
-        (CouchbaseCase(service=KV, operation="upsert", happened=KvAnswer(0)), False, "not listed"),
+        (case_of(KvAnswer(0), "get"), True, "List: KV: Get Request"),
+        (case_of(KvAnswer(0), "upsert"), False, "not listed"),
+        (case_of(KvAnswer(0), "upsert", idempotent=True), True, "by the caller"),
+        (case_of(KvAnswer(0), "get", idempotent=False), False, "by the caller"),
+        (case_of(ErrorCode(1), "query", service=QUERY), False, "does not apply"),
         (
-            CouchbaseCase(service=KV, operation="upsert", happened=KvAnswer(0), idempotent=True),
-            True,
-            "by the caller",
-        ),
-        (
-            CouchbaseCase(service=KV, operation="get", happened=KvAnswer(0), idempotent=False),
-            False,
-            "by the caller",
-        ),
-        (CouchbaseCase(service=QUERY, operation="query", happened=ErrorCode(1)), False, "does not apply"),
-        (
-            CouchbaseCase(service=QUERY, operation="query", happened=ErrorCode(1), readonly=True),
+            case_of(ErrorCode(1), "query", service=QUERY, readonly=True),
             True,
             'the "readonly" property is set to "true"',
         ),
-        (
-            CouchbaseCase(service=MANAGEMENT, operation="http", happened=HttpAnswer(503), method="GET"),
-            True,
-            'every "GET" call',
-        ),
+        (case_of(HttpAnswer(503), "http", service=MANAGEMENT, method="GET"), True, 'every "GET" call'),
     ],
 )
 def test_idempotency(case: CouchbaseCase, expected: bool, clause: str) -> None:
@@ -190,14 +153,14 @@ def test_idempotency(case: CouchbaseCase, expected: bool, clause: str) -> None:
         (case_of(KvAnswer(0x01)), DecidedBy.RESPONSE, False),
         (case_of(KvAnswer(0x86), elapsed=2.5), DecidedBy.DEADLINE, False),
         (case_of(KvAnswer(0x07), elapsed=2.5), DecidedBy.DEADLINE, False),
-        (case_of(KvAnswer(0x07), strategy=Thoughtful()), DecidedBy.CONTROLLED_BACKOFF, False),
+        (case_of(KvAnswer(0x07), strategy=Awaits()), DecidedBy.CONTROLLED_BACKOFF, False),
         (case_of(KvAnswer(0x86)), DecidedBy.STRATEGY, True),
         (case_of(KvAnswer(0x86), strategy=couchbase.FailFastRetryStrategy()), DecidedBy.STRATEGY, True),
-        (case_of(KvAnswer(0x86), strategy=Thoughtful()), DecidedBy.STRATEGY, False),
-        (case_of(KvAnswer(0x86), strategy=Broken()), DecidedBy.STRATEGY, True),
-        (case_of(KvAnswer(0x86), strategy=Wordless()), DecidedBy.STRATEGY, True),
-        (case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL), strategy=Always()), DecidedBy.ORCHESTRATOR, True),
-        (case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL), "get", strategy=Always()), DecidedBy.STRATEGY, True),
+        (case_of(KvAnswer(0x86), strategy=Awaits()), DecidedBy.STRATEGY, False),
+        (case_of(KvAnswer(0x86), strategy=RAISES), DecidedBy.STRATEGY, True),
+        (case_of(KvAnswer(0x86), strategy=Says(None)), DecidedBy.STRATEGY, True),
+        (case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL), strategy=PERMITS), DecidedBy.ORCHESTRATOR, True),
+        (case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL), "get", strategy=PERMITS), DecidedBy.STRATEGY, True),
     ],
 )
 def test_decided_by(case: CouchbaseCase, expected: DecidedBy, was_asked: bool) -> None:
@@ -238,21 +201,6 @@ def test_capped_delay_reports_how_it_ends(
 
 
 @rows(
-    ("case", "expected"),
-    [
-        (case_of(KvAnswer(0x86), elapsed=2.4995), False),
-        (case_of(KvAnswer(0x86)), True),
-        (case_of(KvAnswer(0x86), elapsed=2.5), False),
-        (case_of(KvAnswer(0x01), attempt=3), False),
-        (case_of(KvAnswer(0x86), strategy=Thoughtful()), False),
-    ],
-)
-def test_counts_as_retry(case: CouchbaseCase, expected: bool) -> None:
-    """A retry counts if the request is sent again, but not if its delay was cut to the deadline."""
-    assert expected is explain(case).facts["counts_as_retry"]
-
-
-@rows(
     ("happened", "expected"),
     [
         (KvAnswer(0x86, RETRIED_BY_MAP), False),
@@ -274,15 +222,12 @@ def test_error_map_decides_only_unknown_statuses(happened: Happening, expected: 
 
 
 @pytest.mark.parametrize(
-    ("attempt", "since_first_failure", "expected"),
-    [(0, None, RETRY), (1, None, FAIL), (1, 0.1, RETRY), (0, 2.0, FAIL)],
+    ("attempt", "since_first_failure", "expected"), [(0, None, RETRY), (1, None, FAIL), (1, 0.1, RETRY), (0, 2.0, FAIL)]
 )
 def test_time_of_the_first_failure(attempt: int, since_first_failure: float | None, expected: Outcome) -> None:
     """The schedule starts at the given first failure; without it, at the submission if there were retries."""
-    case = CouchbaseCase(
-        service=KV,
-        operation="get",
-        happened=KvAnswer(0x7FF0, RETRIED_BY_MAP),
+    case = case_of(
+        KvAnswer(0x7FF0, RETRIED_BY_MAP),
         strategy=couchbase.ErrorMapRetryStrategy(),
         attempt=attempt,
         elapsed=2.0,
@@ -339,11 +284,7 @@ def test_orders(happened: Happening, expected: list[str]) -> None:
         (case_of(ErrorCode(4040), service=QUERY), ["error 4040"], "Query: Error code 4040"),
         (case_of(ErrorCode(3000, "syntax", 503), service=QUERY), ["3000", "503", "syntax"], "not in the list"),
         (case_of(HttpAnswer(429), service=SEARCH), ["HTTP status 429"], "Search: Http status code 429"),
-        (
-            case_of(couchbase.SocketClosed(couchbase.HandedOver.NOTHING)),
-            ["closed", "none"],
-            "RFC 0049 Client Dispatch",
-        ),
+        (case_of(couchbase.SocketClosed(couchbase.HandedOver.NOTHING)), ["closed", "none"], "RFC 0049 Client Dispatch"),
         (case_of(couchbase.SocketClosed(couchbase.HandedOver.PART)), ["closed", "part"], "RFC 0049 Network Time"),
         (case_of(DispatchFailed(R.NODE_NOT_AVAILABLE)), [R.NODE_NOT_AVAILABLE.meaning], "RFC 0049 Client Dispatch"),
         (
@@ -366,10 +307,10 @@ SAID = [
     case_of(KvAnswer(0x09, RETRIED_BY_MAP), "get"),
     case_of(KvAnswer(0x07), elapsed=2.4995),
     case_of(KvAnswer(0x86), elapsed=2.5),
-    case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL), strategy=Always()),
+    case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL), strategy=PERMITS),
     case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL), strategy=couchbase.FailFastRetryStrategy()),
     case_of(KvAnswer(0x00, OF_NO_USE), "get"),
-    case_of(KvAnswer(0x86), strategy=Thoughtful()),
+    case_of(KvAnswer(0x86), strategy=Awaits()),
 ]
 
 
@@ -487,10 +428,8 @@ def test_invalid_case_is_refused(changes: dict[str, object], parameter: str) -> 
     """An invalid case raises InvalidArgumentException with the parameter's name."""
     fields = {"service": KV, "operation": "get", "happened": KvAnswer(0x86)} | changes
 
-    with pytest.raises(errors.InvalidArgumentException) as caught:
+    with refusal_of(parameter, kind=errors.InvalidArgumentException):
         CouchbaseCase(**fields)  # type: ignore[arg-type]
-
-    assert parameter == caught.value.parameter
 
 
 def test_defaults_of_a_case() -> None:
@@ -499,25 +438,6 @@ def test_defaults_of_a_case() -> None:
 
     assert "FastFailOnTerminalErrorRetryStrategy" == explanation.facts["strategy"]
     assert (R.KV_TEMPORARY_FAILURE, RETRY, 1, None) == fate(explanation)
-
-
-BORN_OF: dict[couchbase.RetryReason, tuple[couchbase.Service, Happening]] = {
-    R.SOCKET_NOT_AVAILABLE: (KV, couchbase.SocketClosed(couchbase.HandedOver.NOTHING)),
-    R.KV_NOT_MY_VBUCKET: (KV, KvAnswer(0x07)),
-    R.KV_COLLECTION_OUTDATED: (KV, KvAnswer(0x88)),
-    R.KV_ERROR_MAP_RETRY_INDICATED: (KV, KvAnswer(0x7FF0, RETRIED_BY_MAP)),
-    R.KV_LOCKED: (KV, KvAnswer(0x09)),
-    R.KV_TEMPORARY_FAILURE: (KV, KvAnswer(0x86)),
-    R.KV_SYNC_WRITE_IN_PROGRESS: (KV, KvAnswer(0xA2)),
-    R.KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS: (KV, KvAnswer(0xA4)),
-    R.SOCKET_CLOSED_WHILE_IN_FLIGHT: (KV, couchbase.SocketClosed(couchbase.HandedOver.ALL)),
-    R.QUERY_PREPARED_STATEMENT_FAILURE: (QUERY, ErrorCode(4040)),
-    R.QUERY_INDEX_NOT_FOUND: (QUERY, ErrorCode(5000, "queryport.indexNotFound")),
-    R.ANALYTICS_TEMPORARY_FAILURE: (ANALYTICS, ErrorCode(23000)),
-    R.SEARCH_TOO_MANY_REQUESTS: (SEARCH, HttpAnswer(429)),
-    R.VIEWS_TEMPORARY_FAILURE: (VIEWS, HttpAnswer(300)),
-    R.VIEWS_NO_ACTIVE_PARTITION: (VIEWS, HttpAnswer(302)),
-}
 
 
 # Decision C36: the client never gives SERVICE_RESPONSE_CODE_INDICATED as a reason.
@@ -529,17 +449,17 @@ def test_explain_and_the_batch_agree(
     reason: couchbase.RetryReason, strategy: str, idempotent: bool, attempt: int, elapsed: float
 ) -> None:
     """For one reason, the explanation and the batch command return equal facts on both sides of every limit."""
-    service, happened = BORN_OF.get(reason, (KV, DispatchFailed(reason)))
+    service, happened = HAPPENINGS[reason]
+    if reason is R.KV_ERROR_MAP_RETRY_INDICATED:
+        happened = KvAnswer(0x7FF0, RETRIED_BY_MAP)
     explanation = explain(
-        CouchbaseCase(
+        case_of(
+            happened,
             service=service,
-            operation="any",
-            happened=happened,
             idempotent=idempotent,
             strategy=STRATEGIES[strategy],
             attempt=attempt,
             elapsed=elapsed,
-            timeout=2.5,
             since_first_failure=elapsed,
         )
     )

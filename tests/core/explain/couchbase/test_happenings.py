@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.core.retry.couchbase.request_cases import annotation
 from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.explain.couchbase.happenings import HAPPENINGS, ErrorCode, Happening, KvAnswer, verdict_of
 from triclinium_core.explain.couchbase.reaction import put_to_machine
@@ -14,16 +15,9 @@ from triclinium_core.retry import couchbase
 def test_the_machine_finds_the_reason(reason: couchbase.RetryReason) -> None:
     """For a request of the reason's service, a machine that gets the event of the reason records the reason."""
     service, happened = HAPPENINGS[reason]
-    annotation = couchbase.RequestAnnotation(
-        operation="",
-        idempotent=False,
-        strategy=couchbase.FailFastRetryStrategy(),
-        submitted_at=0.0,
-        deadline=1.0,
-        service=service,
-    )
+    request = annotation(couchbase.FailFastRetryStrategy(), service=service, operation="", submitted_at=0.0)
 
-    trial = put_to_machine(happened, annotation, 0.0, rng=Fixed())
+    trial = put_to_machine(happened, request, 0.0, rng=Fixed())
 
     assert reason is trial.machine.last_reason
 

@@ -16,7 +16,8 @@ MAPPED = couchbase.parse_entry(
     {"attrs": ["auto-retry"], "retry": {"strategy": "constant", "interval": 10, "after": 10, "max-duration": 100}}
 )
 LATE = retry_request(idempotent=True, since_first_failure=0.1, entry=MAPPED)
-REFUSES = "refuses"
+WRITE = retry_request()
+REFUSES, NOT_IDEMPOTENT = "refuses", "the request is not idempotent"
 
 
 class Tired(couchbase.BestEffortRetryStrategy):
@@ -58,23 +59,13 @@ def test_exception_passes_through() -> None:
 @pytest.mark.parametrize(
     ("strategy", "request_", "reason", "expected"),
     [
-        (couchbase.BestEffortRetryStrategy(), retry_request(), LOST, "the request is not idempotent"),
-        (
-            couchbase.FastFailOnTerminalErrorRetryStrategy(),
-            retry_request(),
-            LOST,
-            "the request is not idempotent",
-        ),
-        (couchbase.ErrorMapRetryStrategy(), retry_request(), LOST, "the request is not idempotent"),
-        (
-            couchbase.ErrorMapRetryStrategy(),
-            LATE,
-            R.KV_ERROR_MAP_RETRY_INDICATED,
-            "the error map",
-        ),
-        (couchbase.FailFastRetryStrategy(), retry_request(), LOST, REFUSES),
-        (couchbase.ErrorMapRetryStrategy(couchbase.FailFastRetryStrategy()), retry_request(), LOST, REFUSES),
-        (Says(couchbase.RetryAction.no_retry()), retry_request(), LOST, REFUSES),
+        (couchbase.BestEffortRetryStrategy(), WRITE, LOST, NOT_IDEMPOTENT),
+        (couchbase.FastFailOnTerminalErrorRetryStrategy(), WRITE, LOST, NOT_IDEMPOTENT),
+        (couchbase.ErrorMapRetryStrategy(), WRITE, LOST, NOT_IDEMPOTENT),
+        (couchbase.ErrorMapRetryStrategy(), LATE, R.KV_ERROR_MAP_RETRY_INDICATED, "the error map"),
+        (couchbase.FailFastRetryStrategy(), WRITE, LOST, REFUSES),
+        (couchbase.ErrorMapRetryStrategy(couchbase.FailFastRetryStrategy()), WRITE, LOST, REFUSES),
+        (Says(couchbase.RetryAction.no_retry()), WRITE, LOST, REFUSES),
     ],
 )
 def test_reason_of_a_refusal(

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from tests.core.retry.smithy.cases import Fixed
+from tests.refusals import refusal_of
 from tests.rows import rows
-from triclinium_core.argument_error import ArgumentError
 from triclinium_core.explain.explanation import Explanation, Outcome
 from triclinium_core.explain.smithy.explain import SmithyCase, explain
 from triclinium_core.explain.smithy.script import ScriptedClock, ScriptedResponse
@@ -175,12 +175,5 @@ def test_adaptive_strategy_delays_the_next_operation() -> None:
 )
 def test_refuses(change: dict[str, object], parameter: str) -> None:
     """An invalid argument raises ArgumentError with the parameter's name."""
-    arguments: dict[str, object] = {"strategy": standard(), "operations": [[E]]} | change
-    with pytest.raises(ArgumentError) as caught:
-        SmithyCase(
-            strategy=cast(smithy.StandardRetryStrategy, arguments["strategy"]),
-            operations=cast(Sequence[Sequence[ScriptedResponse]], arguments["operations"]),
-            retry_after=cast(float | None, arguments.get("retry_after")),
-        )
-
-    assert parameter == caught.value.parameter
+    with refusal_of(parameter):
+        SmithyCase(**({"strategy": standard(), "operations": [[E]]} | change))  # type: ignore[arg-type]

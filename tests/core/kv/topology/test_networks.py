@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.cluster_config import AlternateAddress, NodeEntry
 from triclinium_core.kv.topology.networks import AUTO, Network, address_in, choose_network
@@ -83,23 +84,29 @@ def test_address(network: str, entry: NodeEntry, service: str, address: Address 
     assert address == address_in(network, entry, service, SEED)
 
 
-@pytest.mark.parametrize(("asked_for", "names"), [(AUTO, ["external", "external"]), ("default", ["default"] * 2)])
-def test_the_chosen_network_is_kept(asked_for: str, names: Sequence[str]) -> None:
-    """The network of the first config is kept while later configs have it; a configured network is always kept."""
-    network = Network(asked_for, [Address("ext.example", 31210)])
-    later = [node("ext.example", 31210, external=AlternateAddress("elsewhere.example"))]
-
-    assert names == [network.name(NODES, SEED), network.name(later, SEED)]
+LATER = [node("ext.example", 31210, external=AlternateAddress("elsewhere.example"))]
+OTHER = [node("ext.example", 31210)]
 
 
-@pytest.mark.parametrize(
-    ("asked_for", "names"), [(AUTO, ["external", "default", "external"]), ("external", ["external"] * 3)]
+@rows(
+    ("asked_for", "configs", "names"),
+    [
+        (AUTO, [NODES, LATER], ["external", "external"]),
+        ("default", [NODES, LATER], ["default", "default"]),
+        (AUTO, [NODES, OTHER, NODES], ["external", "default", "external"]),
+        ("external", [NODES, OTHER, NODES], ["external"] * 3),
+        (AUTO, [[], NODES, NODES], ["default", "external", "external"]),
+    ],
 )
-def test_no_node_in_the_chosen_network(asked_for: str, names: Sequence[str]) -> None:
-    """If a config lacks the chosen network, another is used for this config only; a configured network is kept."""
+def test_the_chosen_network_is_kept(
+    asked_for: str, configs: Sequence[Sequence[NodeEntry]], names: Sequence[str]
+) -> None:
+    """The network of the first config with nodes is kept, except for a config that lacks it; a configured network is
+    always kept.
+    """
     network = Network(asked_for, [Address("ext.example", 31210)])
 
-    assert names == [network.name(nodes, SEED) for nodes in (NODES, [node("ext.example", 31210)], NODES)]
+    assert names == [network.name(nodes, SEED) for nodes in configs]
 
 
 @pytest.mark.parametrize(("asked_for", "names"), [(AUTO, ["default", "external"]), ("default", ["default"] * 2)])
@@ -110,10 +117,3 @@ def test_choose_again(asked_for: str, names: Sequence[str]) -> None:
     network.choose_again()
 
     assert names == [first, network.name(NODES, SEED)]
-
-
-def test_a_config_without_nodes_decides_nothing() -> None:
-    """A config without nodes selects no network; the next config with nodes does."""
-    network = Network(AUTO, [Address("ext.example", 31210)])
-
-    assert ["default", "external", "external"] == [network.name(nodes, SEED) for nodes in ([], NODES, [])]

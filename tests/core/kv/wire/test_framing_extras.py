@@ -12,33 +12,28 @@ from tests.rows import rows
 from triclinium_core.kv.wire import framing_extras
 from triclinium_core.kv.wire.framing_extras import MalformedFramingExtras
 
-VECTORS = [
-    ("nothing", "", {}),
-    ("preserve TTL", "50", {framing_extras.RequestFrameInfo.PRESERVE_TTL: b""}),
-    ("server duration", "02 0539", {framing_extras.ResponseFrameInfo.SERVER_DURATION: bytes.fromhex("0539")}),
-    ("durability with a timeout", "13 01 03e8", {framing_extras.RequestFrameInfo.DURABILITY: bytes.fromhex("0103e8")}),
-    ("three pieces in their order", "31 aa 00 e2 bbcc", {3: b"\xaa", 0: b"", 14: b"\xbb\xcc"}),
-    ("largest numbers without escape", "ee" + "61" * 14, {14: b"a" * 14}),
-    ("first escaped identifier", "f1 00 aa", {15: b"\xaa"}),
-    ("last escaped identifier", "f1 ff aa", {270: b"\xaa"}),
-    ("first escaped size", "4f 00" + "61" * 15, {4: b"a" * 15}),
-    ("last escaped size", "4f ff" + "61" * 270, {4: b"a" * 270}),
-    ("both escaped, the identifier's byte first", "ff 01 02" + "61" * 17, {16: b"a" * 17}),
-]
-each_vector = rows(("encoded", "pieces"), [vector[1:] for vector in VECTORS])
 
-
-@each_vector
-def test_encodes(encoded: str, pieces: dict[int, bytes]) -> None:
-    """The encoder keeps the order of the pieces."""
-    assert bytes.fromhex(encoded) == framing_extras.encode_framing_extras(pieces)
-
-
-@each_vector
-def test_parses_pieces_with_and_without_trailing_bytes(encoded: str, pieces: dict[int, bytes]) -> None:
-    """The parser returns each piece by its identifier, even an unknown one, and also before further pieces."""
+@rows(
+    ("encoded", "pieces"),
+    [
+        ("", {}),
+        ("50", {framing_extras.RequestFrameInfo.PRESERVE_TTL: b""}),
+        ("02 0539", {framing_extras.ResponseFrameInfo.SERVER_DURATION: bytes.fromhex("0539")}),
+        ("13 01 03e8", {framing_extras.RequestFrameInfo.DURABILITY: bytes.fromhex("0103e8")}),
+        ("31 aa 00 e2 bbcc", {3: b"\xaa", 0: b"", 14: b"\xbb\xcc"}),
+        ("ee" + "61" * 14, {14: b"a" * 14}),  # largest numbers without escape
+        ("f1 00 aa", {15: b"\xaa"}),  # first escaped identifier
+        ("f1 ff aa", {270: b"\xaa"}),  # last escaped identifier
+        ("4f 00" + "61" * 15, {4: b"a" * 15}),  # first escaped size
+        ("4f ff" + "61" * 270, {4: b"a" * 270}),  # last escaped size
+        ("ff 01 02" + "61" * 17, {16: b"a" * 17}),  # both escaped, the identifier's byte first
+    ],
+)
+def test_pieces(encoded: str, pieces: dict[int, bytes]) -> None:
+    """Pieces are encoded in their order and parsed by identifier, even unknown ones and before further pieces."""
     wire = bytes.fromhex(encoded)
 
+    assert wire == framing_extras.encode_framing_extras(pieces)
     assert pieces == framing_extras.parse_framing_extras(wire)
     assert {**pieces, 9: b"\x01"} == framing_extras.parse_framing_extras(wire + b"\x91\x01")
 

@@ -11,65 +11,32 @@ from tests.rows import rows
 from triclinium_core.kv.wire.constants import Magic
 from triclinium_core.kv.wire.header import MalformedFrame, malformed_frame, scan_headers
 
-each_frame = rows("case", FRAME_CASES)
-each_malformation = rows("case", MALFORMED_CASES)
 
-
-def shifted(fields: list[int], offset: int) -> list[int]:
-    """Return the fields of a frame that starts ``offset`` bytes later."""
-    return [*fields[:6], *(position + offset for position in fields[6:])]
-
-
-@each_frame
+@rows("case", FRAME_CASES)
 def test_decodes_a_whole_frame(case: FrameCase) -> None:
-    """The decoder returns all fields of a complete frame."""
+    """The decoder returns all fields of a complete frame; their offsets count from the start of the buffer."""
     assert case.fields == scan_headers(case.wire, 0, len(case.wire))
+    assert [*case.fields[:6], *(offset + 6 for offset in case.fields[6:])] == scan_headers(
+        b"before" + case.wire + b"behind", 6, 6 + len(case.wire)
+    )
 
 
-@each_frame
-def test_leaves_a_partial_frame_alone(case: FrameCase) -> None:
-    """The decoder finds no frame before the last byte of the frame has arrived."""
-    found = [scan_headers(case.wire, 0, end) for end in range(len(case.wire))]
-
-    assert [[]] * len(case.wire) == found
+@rows("case", [*FRAME_CASES, *MALFORMED_CASES])
+def test_leaves_a_partial_frame_alone(case: FrameCase | MalformedCase) -> None:
+    """Before the last byte of a frame, or the first invalid one, has arrived, the decoder finds nothing."""
+    assert [[]] * len(case.wire) == [scan_headers(case.wire, 0, end) for end in range(len(case.wire))]
 
 
-@each_frame
-def test_offsets_count_from_the_start_of_the_buffer(case: FrameCase) -> None:
-    """If a frame starts in the middle of a buffer, its fields are the same except for the later offsets."""
-    wire = b"before" + case.wire + b"behind"
-
-    assert shifted(case.fields, 6) == scan_headers(wire, 6, 6 + len(case.wire))
-
-
-@each_malformation
-def test_refuses_an_impossible_frame(case: MalformedCase) -> None:
-    """An invalid header raises an error with its values, whether or not more bytes follow."""
-    for wire in (case.wire, case.wire + bytes(100)):
+@rows("before", [b"", FRAME_CASES[0].wire])
+@rows("case", MALFORMED_CASES)
+def test_refuses_an_impossible_frame(case: MalformedCase, before: bytes) -> None:
+    """An invalid header raises an error with its values and offset, but a call returns the frames before it first."""
+    for wire in (before + case.wire, before + case.wire + bytes(100)):
+        assert not before or scan_headers(wire, 0, len(wire)) == FRAME_CASES[0].fields
         with pytest.raises(MalformedFrame) as caught:
-            scan_headers(wire, 0, len(wire))
+            scan_headers(wire, len(before), len(wire))
 
-        assert (case.reason, 0) == (caught.value.reason, caught.value.offset)
-
-
-@each_malformation
-def test_refuses_at_the_first_invalid_byte(case: MalformedCase) -> None:
-    """Before its first invalid byte arrives, a header counts as incomplete."""
-    found = [scan_headers(case.wire, 0, end) for end in range(len(case.wire))]
-
-    assert [[]] * len(case.wire) == found
-
-
-@each_malformation
-def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> None:
-    """The decoder returns valid frames first; a call that starts at the invalid frame raises with its offset."""
-    good = FRAME_CASES[0]
-    wire = good.wire + case.wire
-
-    assert good.fields == scan_headers(wire, 0, len(wire))
-    with pytest.raises(MalformedFrame) as caught:
-        scan_headers(wire, len(good.wire), len(wire))
-    assert (case.reason, len(good.wire)) == (caught.value.reason, caught.value.offset)
+        assert (case.reason, len(before)) == (caught.value.reason, caught.value.offset)
 
 
 @pytest.mark.parametrize("header", FITTING_HEADERS, ids=bytes.hex)

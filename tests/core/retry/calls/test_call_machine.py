@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
+from tests.refusals import refusal_of
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry import calls, smithy
@@ -67,6 +69,11 @@ def machine_of(
     return calls.CallMachine(terms, token=token, began=10.0, attempts_max=attempts_max)
 
 
+def fail(machine: calls.CallMachine, error: Exception | None = None) -> object:
+    """Fail an attempt at second 10, without a deadline. Return the decision of the machine."""
+    return machine.fail(ConnectionError() if error is None else error, now=10.0, deadline=math.inf)
+
+
 def test_a_permitted_retry_sleeps() -> None:
     """A permitted retry sleeps for the delay of the new token, and the next attempt has that token."""
     token = Token(0.5, 1)
@@ -94,43 +101,28 @@ def test_the_last_error_has_all_attempts() -> None:
     assert () == calls.attempts_of(first)
 
 
-@rows(
-    ("refusal", "ending"),
-    [
-        (smithy.RetryError("quota", retry_after=0.1), calls.RetryEnding.QUOTA),
-        (smithy.RetryError("other"), calls.RetryEnding.REFUSED),
-        (ForeignRetryError("of another library"), calls.RetryEnding.REFUSED),
-    ],
-)
-def test_a_refusal_ends_the_call(refusal: Exception, ending: calls.RetryEnding) -> None:
-    """If the strategy refuses a retry, the call ends; a refusal with ``retry_after`` counts as a refusal by quota."""
-    decision = machine_of(Answering(refusal)).fail(ConnectionError(), now=10.0, deadline=math.inf)
-
-    assert calls.GiveUp(ending) == decision
-
-
 class Limited(Answering):
     """Strategy with a maximum number of attempts."""
 
     max_attempts = 3
 
 
-def test_a_refusal_before_the_last_attempt() -> None:
-    """If the strategy refuses a retry before the maximum number of attempts, the call does not end as exhausted."""
-    decision = machine_of(Limited(smithy.RetryError("other"))).fail(ConnectionError(), now=10.0, deadline=math.inf)
-
-    assert calls.GiveUp(calls.RetryEnding.REFUSED) == decision
-
-
 @rows(
-    ("limit", "ending"),
-    [({"max_attempts": 1}, calls.RetryEnding.EXHAUSTED), ({"quota_capacity": 13}, calls.RetryEnding.QUOTA)],
+    ("make", "ending"),
+    [
+        (partial(Answering, smithy.RetryError("quota", retry_after=0.1)), calls.RetryEnding.QUOTA),
+        (partial(Answering, smithy.RetryError("other")), calls.RetryEnding.REFUSED),
+        (partial(Answering, ForeignRetryError("of another library")), calls.RetryEnding.REFUSED),
+        (partial(Limited, smithy.RetryError("other")), calls.RetryEnding.REFUSED),
+        (partial(StandardRetryStrategy, rng=random.Random(0), max_attempts=1), calls.RetryEnding.EXHAUSTED),
+        (partial(StandardRetryStrategy, rng=random.Random(0), quota_capacity=13), calls.RetryEnding.QUOTA),
+    ],
 )
-def test_why_the_standard_strategy_refuses(limit: dict[str, int], ending: calls.RetryEnding) -> None:
-    """The ending is "exhausted" at the attempt limit, and "quota" if the quota of the strategy refuses the retry."""
-    machine = machine_of(StandardRetryStrategy(rng=random.Random(0), **limit))  # type: ignore[arg-type]
-
-    assert calls.GiveUp(ending) == machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
+def test_a_refusal_ends_the_call(
+    make: Callable[[], Answering | StandardRetryStrategy], ending: calls.RetryEnding
+) -> None:
+    """A refused retry ends the call: as exhausted at the attempt limit, or by quota if it has ``retry_after``."""
+    assert calls.GiveUp(ending) == fail(machine_of(make()))
 
 
 def test_unsafe_errors_do_not_reach_the_strategy() -> None:
@@ -146,7 +138,7 @@ def test_a_call_without_a_token_has_one_attempt() -> None:
     """Without a token, the first failure ends the call."""
     machine = calls.CallMachine(calls.CallTerms(Answering(), on=ConnectionError), token=None, began=10.0)
 
-    assert calls.GiveUp(calls.RetryEnding.NO_TOKEN) == machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
+    assert calls.GiveUp(calls.RetryEnding.NO_TOKEN) == fail(machine)
 
 
 @rows(
@@ -177,30 +169,28 @@ def test_a_lower_attempt_limit_applies() -> None:
     """With a lower attempt limit, the machine does not request a retry after the last attempt."""
     strategy = Answering(Token(0.0))
     machine = machine_of(strategy, attempts_max=2)
-    decisions = [machine.fail(ConnectionError(), now=10.0, deadline=math.inf) for _ in range(2)]
+    decisions = [fail(machine) for _ in range(2)]
 
     assert [calls.Sleep(0.0), calls.GiveUp(calls.RetryEnding.EXHAUSTED)] == decisions
     assert 1 == len(strategy.shown)
 
 
-@rows("delay", [math.nan, math.inf, -0.1, "soon", None, True, 10**400])
-def test_an_invalid_delay(delay: object) -> None:
-    """An invalid delay raises an error with the strategy and the value, caused by the attempt's error."""
+@rows(
+    ("token", "said"),
+    [
+        *((Token(delay), "retry_delay=") for delay in (math.nan, math.inf, -0.1, "soon", None, True, 10**400)),
+        ("later", "'later'"),
+    ],
+)
+def test_an_invalid_token(token: object, said: str) -> None:
+    """A token with an invalid delay, or an object without one, raises an error caused by the attempt's error."""
     error = ConnectionError()
-    machine = machine_of(Answering(Token(delay)))
+    machine = machine_of(Answering(token))
 
-    with pytest.raises(ArgumentError, match="strategy Answering .* retry_delay=") as caught:
-        machine.fail(error, now=10.0, deadline=math.inf)
+    with refusal_of("strategy", f"strategy Answering .*{said}") as caught:
+        fail(machine, error)
 
-    assert ("strategy", error) == (caught.value.parameter, caught.value.__cause__)
-
-
-def test_an_object_that_is_not_a_token() -> None:
-    """A strategy that returns an object without a delay causes an error that shows the object."""
-    machine = machine_of(Answering("later"))
-
-    with pytest.raises(ArgumentError, match="strategy Answering .* 'later'"):
-        machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
+    assert error is caught.value.__cause__
 
 
 def test_another_exception_of_the_strategy() -> None:
@@ -208,7 +198,7 @@ def test_another_exception_of_the_strategy() -> None:
     defect = ZeroDivisionError()
 
     with pytest.raises(ZeroDivisionError) as caught:
-        machine_of(Answering(defect)).fail(ConnectionError(), now=10.0, deadline=math.inf)
+        fail(machine_of(Answering(defect)))
 
     assert defect is caught.value
 
@@ -240,7 +230,7 @@ def test_an_asynchronous_strategy() -> None:
     """The machine returns the awaitable of an asynchronous strategy, and continues with the awaited result."""
     terms: calls.CallTerms[None] = calls.CallTerms(smithy.as_async(Answering()), on=ConnectionError)
     machine = calls.CallMachine(terms, token=Token(0.0), began=10.0)
-    decision = machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
+    decision = fail(machine)
     assert isinstance(decision, calls.AwaitStrategy)
     decision.answer.close()  # type: ignore[attr-defined]
 
@@ -252,9 +242,9 @@ def test_records_are_limited() -> None:
     """A call with very many attempts keeps the last ``RECORDS_MAX`` records."""
     machine = machine_of(Answering(*[Token(0.0)] * (RECORDS_MAX + 5), smithy.RetryError()))
     for _ in range(RECORDS_MAX + 5):
-        machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
+        fail(machine)
     error = ConnectionError()
-    machine.fail(error, now=10.0, deadline=math.inf)
+    fail(machine, error)
 
     assert list(range(6, RECORDS_MAX + 7)) == [record.number for record in calls.attempts_of(error)]
 
@@ -265,7 +255,7 @@ def test_a_success_clears_the_records() -> None:
     machine.fail(ConnectionError("before"), now=10.0, deadline=math.inf)
     machine.succeed()
     error = ConnectionError("after")
-    machine.fail(error, now=10.0, deadline=math.inf)
+    fail(machine, error)
 
     assert [error] == [record.error for record in calls.attempts_of(error)]
 
@@ -282,20 +272,6 @@ def test_the_first_token() -> None:
         calls.refuse_first(ZeroDivisionError())
 
 
-def test_the_strategy_gets_unsafe_throttling_errors() -> None:
-    """A throttling error that is not retry-safe reaches the strategy, but the machine ignores a permitted retry."""
-    permitting, refusing = Answering(Token(0.0)), Answering(smithy.RetryError())
-    decisions = [
-        machine_of(strategy, on=lambda _: smithy.ErrorInfo(is_throttling_error=True)).fail(
-            ConnectionError(), now=10.0, deadline=math.inf
-        )
-        for strategy in (permitting, refusing)
-    ]
-
-    assert [calls.GiveUp(calls.RetryEnding.NOT_RETRY_SAFE)] * 2 == decisions
-    assert [1, 1] == [len(strategy.shown) for strategy in (permitting, refusing)]
-
-
 class Taking(Answering):
     """Strategy that accepts abandoned tokens."""
 
@@ -304,15 +280,18 @@ class Taking(Answering):
         self.taken_back = token
 
 
-def test_an_unsafe_permitted_retry_is_abandoned() -> None:
-    """If a strategy permits a retry of an error that is not retry-safe, the machine abandons the token."""
+def test_the_strategy_gets_unsafe_throttling_errors() -> None:
+    """An unsafe throttling error reaches the strategy, but the machine abandons the token of a permitted retry."""
     token = Token(0.0)
-    strategy = Taking(token)
-    machine_of(strategy, on=lambda _: smithy.ErrorInfo(is_throttling_error=True)).fail(
-        ConnectionError(), now=10.0, deadline=math.inf
-    )
+    permitting, refusing = Taking(token), Answering(smithy.RetryError())
+    decisions = [
+        fail(machine_of(strategy, on=lambda _: smithy.ErrorInfo(is_throttling_error=True)))
+        for strategy in (permitting, refusing)
+    ]
 
-    assert token is strategy.taken_back
+    assert [calls.GiveUp(calls.RetryEnding.NOT_RETRY_SAFE)] * 2 == decisions
+    assert [1, 1] == [len(strategy.shown) for strategy in (permitting, refusing)]
+    assert token is permitting.taken_back
 
 
 def test_throttling_at_the_deadline_lowers_the_rate() -> None:

@@ -4,35 +4,23 @@ from __future__ import annotations
 
 import random
 from types import SimpleNamespace
+from typing import Any
 
-import pytest
-
+from tests.refusals import refusal_of
 from tests.rows import rows
-from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry import calls, smithy
 
 SIMPLE = smithy.SimpleRetryStrategy(rng=random.Random(0))
 
 
+async def slow(*args: Any, **given: Any) -> Any:
+    """Do nothing, asynchronously."""
+
+
 class Later:
     """Asynchronous strategy."""
 
-    async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.RetryToken:
-        """Raise NotImplementedError: no test calls this."""
-        raise NotImplementedError
-
-    async def refresh_retry_token_for_retry(
-        self, *, token_to_renew: smithy.RetryToken, error: Exception
-    ) -> smithy.RetryToken:
-        """Raise NotImplementedError: no test calls this."""
-        raise NotImplementedError
-
-    async def record_success(self, *, token: smithy.RetryToken) -> None:
-        """Do nothing: no test calls this."""
-
-    async def abandon(self, *, token: smithy.RetryToken) -> None:
-        """Raise NotImplementedError: no test calls this."""
-        raise NotImplementedError
+    acquire_initial_retry_token = refresh_retry_token_for_retry = record_success = abandon = slow
 
 
 def test_strategies_of_both_kinds() -> None:
@@ -44,39 +32,37 @@ def test_strategies_of_both_kinds() -> None:
     assert [False, True, False] == [calls.CallTerms(found).is_async for found in (SIMPLE, Later(), at_once)]
 
 
-@rows("strategy", [None, smithy.StandardRetryStrategy, object(), "standard"])
-def test_an_invalid_strategy_is_refused(strategy: object) -> None:
-    """A class is refused as a strategy; an object that lacks methods is refused with the names of these methods."""
-    with pytest.raises(ArgumentError, match="lacks refresh_retry_token_for_retry, record_success$"):
-        calls.CallTerms(SimpleNamespace(acquire_initial_retry_token=print))
-    with pytest.raises(ArgumentError, match="must be an object such as StandardRetryStrategy") as caught:
-        calls.CallTerms(strategy)  # type: ignore[arg-type]
+class Half(Later):
+    """Strategy with one synchronous method."""
 
-    assert "strategy" == caught.value.parameter
+    def record_success(self, *, token: smithy.RetryToken) -> None:  # type: ignore[override]  # the base is asynchronous
+        """Do nothing: no test calls this."""
 
 
-async def slow(report: object) -> None:
-    """Do nothing, asynchronously."""
-
-
-@rows("parameter", ["token_scope", "name"])
-def test_names_are_strings(parameter: str) -> None:
-    """A token scope or name that is neither a string nor None is refused before the first attempt."""
-    with pytest.raises(ArgumentError, match=f"{parameter}=3 must be a string or None") as caught:
-        calls.CallTerms(SIMPLE, **{parameter: 3})  # type: ignore[arg-type]
-
-    assert parameter == caught.value.parameter
-
-
-@rows("hooks", [print, "hooks", [3], (slow,), None])
-def test_invalid_hooks(hooks: object) -> None:
-    """Anything but a list or tuple of synchronous functions is refused as hooks."""
+@rows(
+    ("parameter", "value", "said"),
+    [
+        *(
+            ("strategy", value, "must be an object such as StandardRetryStrategy")
+            for value in (None, smithy.StandardRetryStrategy, object(), "standard")
+        ),
+        (
+            "strategy",
+            SimpleNamespace(acquire_initial_retry_token=print),
+            "lacks refresh_retry_token_for_retry, record_success$",
+        ),
+        ("strategy", Half(), "acquire_initial_retry_token, refresh_retry_token_for_retry"),
+        ("token_scope", 3, "token_scope=3 must be a string or None"),
+        ("name", 3, "name=3 must be a string or None"),
+        *(("hooks", value, "hooks") for value in (print, "hooks", [3], (slow,), None)),
+    ],
+)
+def test_invalid_terms(parameter: str, value: object, said: str) -> None:
+    """Invalid terms are refused before the first attempt, and the error names the parameter."""
     calls.check_hooks([print])
 
-    with pytest.raises(ArgumentError) as caught:
-        calls.CallTerms(SIMPLE, hooks=hooks)  # type: ignore[arg-type]
-
-    assert "hooks" == caught.value.parameter
+    with refusal_of(parameter, said):
+        calls.CallTerms(**{"strategy": SIMPLE, parameter: value})  # type: ignore[arg-type]
 
 
 def test_results_are_accepted_by_default() -> None:
@@ -130,18 +116,3 @@ def test_a_token_is_abandoned_once() -> None:
         terms.abandon(token)
 
     assert 500 - 14 == strategy.available_quota()
-
-
-class Half(Later):
-    """Strategy with one synchronous method."""
-
-    def record_success(self, *, token: smithy.RetryToken) -> None:  # type: ignore[override]  # the base is asynchronous
-        """Do nothing: no test calls this."""
-
-
-def test_a_mixed_strategy_is_refused() -> None:
-    """A strategy with both synchronous and asynchronous methods is refused."""
-    with pytest.raises(ArgumentError, match="acquire_initial_retry_token, refresh_retry_token_for_retry") as caught:
-        calls.CallTerms(Half())  # type: ignore[arg-type]
-
-    assert "strategy" == caught.value.parameter

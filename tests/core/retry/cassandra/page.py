@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 LEVELS = (
     "ANY",
@@ -153,28 +154,19 @@ def expected_answer(policy: str, failure: PageFailure) -> Answer:
 
 
 COUNTS = range(5)
-RETRY_COUNTS = range(4)
+
+SMALL: Mapping[str, Mapping[str, Sequence[object]]] = {
+    "read_timeout": {"level": LEVELS, "needed": COUNTS, "replicas": COUNTS, "data_present": (False, True)},
+    "write_timeout": {"level": LEVELS, "write_type": WRITE_TYPES, "needed": COUNTS, "replicas": COUNTS},
+    "unavailable": {"level": LEVELS, "needed": COUNTS, "replicas": COUNTS},
+    "request_aborted": {"error": ABORTS},
+    "error_response": {"error": ANSWERS},
+}
+"""Fields of each event, with all names and the small counts."""
 
 
 def every_failure(event: str) -> Iterator[PageFailure]:
     """Yield every failure of one event kind whose counts are small."""
-    match event:
-        case "read_timeout":
-            for level, needed, count, data, retry_count in itertools.product(
-                LEVELS, COUNTS, COUNTS, (False, True), RETRY_COUNTS
-            ):
-                yield PageFailure(event, retry_count, level, needed=needed, replicas=count, data_present=data)
-        case "write_timeout":
-            for level, write_type, needed, count, retry_count in itertools.product(
-                LEVELS, WRITE_TYPES, COUNTS, COUNTS, RETRY_COUNTS
-            ):
-                yield PageFailure(event, retry_count, level, write_type, needed, count)
-        case "unavailable":
-            for level, needed, count, retry_count in itertools.product(LEVELS, COUNTS, COUNTS, RETRY_COUNTS):
-                yield PageFailure(event, retry_count, level, needed=needed, replicas=count)
-        case "request_aborted":
-            for error, retry_count in itertools.product(ABORTS, RETRY_COUNTS):
-                yield PageFailure(event, retry_count, error=error)
-        case "error_response":
-            for error, retry_count in itertools.product(ANSWERS, RETRY_COUNTS):
-                yield PageFailure(event, retry_count, error=error)
+    fields: dict[str, Any] = {"retry_count": range(4), **SMALL[event]}
+    for values in itertools.product(*fields.values()):
+        yield PageFailure(event, **dict(zip(fields, values, strict=True)))

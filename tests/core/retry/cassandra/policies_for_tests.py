@@ -1,4 +1,4 @@
-"""Policies for tests: the first always returns or raises one object, and the second fails the test if it is called."""
+"""Policies for tests: a base, a policy that returns or raises one object, and one that fails the test if it is called."""
 
 from __future__ import annotations
 
@@ -8,38 +8,47 @@ from typing import Any
 from triclinium_core.retry.cassandra import RetryVerdict
 
 
+class UniformPolicy:
+    """Policy whose five methods call one function with their names and arguments."""
+
+    def decide(self, method: str, arguments: dict[str, Any]) -> RetryVerdict:
+        """Return the verdict of a method."""
+        raise NotImplementedError
+
+    def on_read_timeout(self, **arguments: Any) -> RetryVerdict:
+        """Return the verdict."""
+        return self.decide("on_read_timeout", arguments)
+
+    def on_write_timeout(self, **arguments: Any) -> RetryVerdict:
+        """Return the verdict."""
+        return self.decide("on_write_timeout", arguments)
+
+    def on_unavailable(self, **arguments: Any) -> RetryVerdict:
+        """Return the verdict."""
+        return self.decide("on_unavailable", arguments)
+
+    def on_request_aborted(self, **arguments: Any) -> RetryVerdict:
+        """Return the verdict."""
+        return self.decide("on_request_aborted", arguments)
+
+    def on_error_response(self, **arguments: Any) -> RetryVerdict:
+        """Return the verdict."""
+        return self.decide("on_error_response", arguments)
+
+
 @dataclass
-class Always:
+class Always(UniformPolicy):
     """Policy that records its calls and always returns one verdict, or raises it if it is an exception."""
 
     answer: Any
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
-    def _answer(self, method: str, arguments: dict[str, Any]) -> RetryVerdict:
+    def decide(self, method: str, arguments: dict[str, Any]) -> RetryVerdict:
+        """Return or raise the answer."""
         self.asked.append((method, arguments))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer  # type: ignore[no-any-return]
-
-    def on_read_timeout(self, **arguments: Any) -> RetryVerdict:
-        """Return the verdict."""
-        return self._answer("on_read_timeout", arguments)
-
-    def on_write_timeout(self, **arguments: Any) -> RetryVerdict:
-        """Return the verdict."""
-        return self._answer("on_write_timeout", arguments)
-
-    def on_unavailable(self, **arguments: Any) -> RetryVerdict:
-        """Return the verdict."""
-        return self._answer("on_unavailable", arguments)
-
-    def on_request_aborted(self, **arguments: Any) -> RetryVerdict:
-        """Return the verdict."""
-        return self._answer("on_request_aborted", arguments)
-
-    def on_error_response(self, **arguments: Any) -> RetryVerdict:
-        """Return the verdict."""
-        return self._answer("on_error_response", arguments)
 
 
 def never_asked() -> Always:

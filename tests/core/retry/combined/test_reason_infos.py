@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.retry.smithy.cases import Fixed
+from tests.core.retry.couchbase.request_cases import map_entry, retry_request
 from triclinium_core.retry.combined.reason_infos import REASON_INFOS, FailedAttemptError, _complete, describe
-from triclinium_core.retry.couchbase import TERMINAL_ERRORS, RetryReason, RetryRequest, Service, parse_entry
+from triclinium_core.retry.couchbase import TERMINAL_ERRORS, RetryReason
 from triclinium_core.retry.smithy import classify
 
 ROWS = [*REASON_INFOS.items()]
+INDICATED = RetryReason.KV_ERROR_MAP_RETRY_INDICATED
 SCHEDULE = {"strategy": "constant", "interval": 40, "after": 300, "max-duration": 1000, "ceil": 1000}
-
-
-def request(*, idempotent: bool = False, attempts: int = 0, since: float = 0.0, schedule: bool = False) -> RetryRequest:
-    """Return a failed request."""
-    entry = {"name": "LATER", "desc": "", "attrs": ["auto-retry"], **({"retry": SCHEDULE} if schedule else {})}
-    return RetryRequest(
-        service=Service.KV,
-        operation="get",
-        idempotent=idempotent,
-        rng=Fixed(),
-        remaining=2.5,
-        attempts_this_status=attempts,
-        since_first_failure=since,
-        error_map_entry=parse_entry(entry, "entry"),
-    )
 
 
 def test_each_reason_has_one_row() -> None:
@@ -51,8 +37,8 @@ def test_possibly_applied_requests_need_idempotency(reason: RetryReason) -> None
     """If a request may have been sent before the failure, the reason is retry-safe only for an idempotent request."""
     safe = REASON_INFOS[reason].is_retry_safe
 
-    assert describe(request(idempotent=True), reason).info.is_retry_safe is safe
-    assert describe(request(), reason).info.is_retry_safe is (safe and reason.allows_non_idempotent_retry)
+    assert describe(retry_request(idempotent=True), reason).info.is_retry_safe is safe
+    assert describe(retry_request(), reason).info.is_retry_safe is (safe and reason.allows_non_idempotent_retry)
 
 
 @pytest.mark.parametrize(
@@ -63,9 +49,8 @@ def test_the_error_map_schedule_sets_the_delay(
     attempts: int, since: float, safe: bool, delay: float | None, within: float | None
 ) -> None:
     """The first delay is ``after`` and later ones ``interval``; after ``max-duration`` the error is not retry-safe."""
-    reported = describe(
-        request(attempts=attempts, since=since, schedule=True), RetryReason.KV_ERROR_MAP_RETRY_INDICATED
-    )
+    entry = map_entry("auto-retry", retry=SCHEDULE)
+    reported = describe(retry_request(attempts_this_status=attempts, since_first_failure=since, entry=entry), INDICATED)
 
     assert (safe, delay) == (reported.info.is_retry_safe, reported.info.retry_after)
     assert reported.within == (pytest.approx(within) if within is not None else None)
@@ -73,14 +58,14 @@ def test_the_error_map_schedule_sets_the_delay(
 
 def test_an_entry_without_a_schedule_sets_no_delay() -> None:
     """Without a schedule in the error map there is no ``retry_after``, so the strategy's backoff applies."""
-    reported = describe(request(), RetryReason.KV_ERROR_MAP_RETRY_INDICATED)
+    reported = describe(retry_request(entry=map_entry("auto-retry")), INDICATED)
 
     assert (True, None) == (reported.info.is_retry_safe, reported.info.retry_after)
 
 
 def test_the_error_has_the_request_and_reason() -> None:
     """The error has the attributes of Smithy's errors, and also the reason and the request."""
-    asked = request()
+    asked = retry_request()
     info = describe(asked, RetryReason.KV_TEMPORARY_FAILURE).info
     error = FailedAttemptError(asked, RetryReason.KV_TEMPORARY_FAILURE, info)
 

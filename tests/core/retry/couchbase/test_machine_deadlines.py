@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
-from tests.core.retry.couchbase import request_cases
 from tests.core.retry.couchbase.machine_answers import LOCKED, TEMPORARY, R, S
+from tests.core.retry.couchbase.request_cases import NODE, Says, annotation, answer, error_of, hear, machine_of
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
@@ -21,7 +22,7 @@ STALE_PLAN = b'{"errors": [{"code": 4040, "msg": "no such plan"}]}'
 
 def test_a_response_after_the_deadline() -> None:
     """A response after the deadline completes the request if the timeout event has not arrived yet."""
-    machine = request_cases.machine_of(request_cases.annotation())
+    machine = machine_of(annotation())
     machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(0x00)), 103.0)
 
     assert S.COMPLETED is machine.state
@@ -29,9 +30,7 @@ def test_a_response_after_the_deadline() -> None:
 
 def test_the_example_of_the_rfc() -> None:
     """If a retry after 1 s is permitted 2 s into a timeout of 2.5 s, the request waits 0.5 s and times out unsent."""
-    machine = request_cases.machine_of(
-        request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(1.0)), submitted_at=0.0, timeout=2.5)
-    )
+    machine = machine_of(annotation(Says(couchbase.RetryAction.after(1.0)), submitted_at=0.0, timeout=2.5))
     report, order = machine.handle(LOCKED_ANSWER, 2.0)
 
     assert couchbase.RetryAfter(0.5, dispatches=False) == order
@@ -40,7 +39,7 @@ def test_the_example_of_the_rfc() -> None:
     assert (S.EXPIRING, 2.5, 0) == (machine.state, machine.wakeup, machine.retry_attempts)
     assert [] == list(machine.handle(couchbase.WakeupReached(), 2.4999))
 
-    error = request_cases.error_of(machine.handle(couchbase.WakeupReached(), 2.5))
+    error = error_of(machine.handle(couchbase.WakeupReached(), 2.5))
 
     assert errors.UnambiguousTimeoutException is type(error)
     assert (0, frozenset({"KV_LOCKED"})) == (error.context.retry_attempts, error.context.retry_reasons)
@@ -48,11 +47,11 @@ def test_the_example_of_the_rfc() -> None:
 
 def test_a_retry_counts_when_its_delay_is_over() -> None:
     """A retry is counted only when its delay has ended."""
-    machine = request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.25))))
-    request_cases.hear(machine, request_cases.answer(LOCKED), 100.5)
+    machine = machine_of(annotation(Says(couchbase.RetryAction.after(0.25))))
+    hear(machine, answer(LOCKED), 100.5)
     waiting = machine.error_context(100.6).retry_attempts
-    request_cases.hear(machine, couchbase.WakeupReached(), 100.75)
-    request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 18), 100.75)
+    hear(machine, couchbase.WakeupReached(), 100.75)
+    hear(machine, couchbase.Dispatched(NODE, 18), 100.75)
 
     assert (0, 1) == (waiting, machine.error_context(100.8).retry_attempts)
 
@@ -61,27 +60,22 @@ def test_a_retry_counts_when_its_delay_is_over() -> None:
 @rows("strategy", [couchbase.BestEffortRetryStrategy(), couchbase.FailFastRetryStrategy()])
 def test_the_context_has_the_reason_of_every_failure(strategy: couchbase.AnyRetryStrategy, now: float) -> None:
     """The context has the failure's reason if the failure is refused, is at the deadline, or waits for a retry."""
-    machine = request_cases.machine_of(request_cases.annotation(strategy))
-    request_cases.hear(machine, request_cases.answer(TEMPORARY), now)
+    machine = machine_of(annotation(strategy))
+    hear(machine, answer(TEMPORARY), now)
 
     assert frozenset({"KV_TEMPORARY_FAILURE"}) == machine.error_context(now).retry_reasons
-
-
-def test_the_request_has_its_strategy() -> None:
-    """The request that a strategy gets has the strategy that the caller submitted (RFC 0049)."""
-    strategy = request_cases.Says(couchbase.RetryAction.no_retry())
-    request_cases.hear(request_cases.machine_of(request_cases.annotation(strategy)), request_cases.answer(LOCKED))
-
-    assert strategy is strategy.asked[0][0].retry_strategy
 
 
 @rows(
     ("event", "error", "reason"),
     [
-        (
-            couchbase.SocketClosed(couchbase.HandedOver.ALL, "reset", is_partial=True),
-            errors.RequestCanceledException,
-            R.SOCKET_CLOSED_WHILE_IN_FLIGHT,
+        *(
+            (
+                couchbase.SocketClosed(handed_over, "reset", is_partial=True),
+                errors.RequestCanceledException,
+                R.SOCKET_CLOSED_WHILE_IN_FLIGHT,
+            )
+            for handed_over in couchbase.HandedOver
         ),
         (
             couchbase.ResponseReceived(
@@ -98,40 +92,19 @@ def test_a_failure_after_rows_is_refused(
     reason: couchbase.RetryReason,
 ) -> None:
     """If an idempotent request has delivered rows, its failure is not retried; report and context have the reason."""
-    machine = request_cases.machine_of(
-        request_cases.annotation(idempotent=True, service=couchbase.Service.QUERY, operation="query")
-    )
-    report, fail = request_cases.hear(machine, event, 100.5)
+    machine = machine_of(annotation(idempotent=True, service=couchbase.Service.QUERY, operation="query"))
+    report, fail = hear(machine, event, 100.5)
 
     assert isinstance(report, couchbase.ReportRefusal)
     assert isinstance(fail, couchbase.Fail)
     assert (reason, error.__name__, error) == (report.reason, report.error, type(fail.error))
     assert (reason, frozenset({reason})) == (fail.error.context.refused_reason, fail.error.context.retry_reasons)
-    assert not machine.is_answered
-
-
-@rows("handed_over", list(couchbase.HandedOver))
-def test_delivered_rows_prevent_a_retry(handed_over: couchbase.HandedOver) -> None:
-    """If the socket closes after rows were delivered, the request is not retried, whatever was handed over."""
-    machine = request_cases.machine_of(
-        request_cases.annotation(idempotent=True, service=couchbase.Service.QUERY, operation="query")
-    )
-    report, fail = request_cases.hear(machine, couchbase.SocketClosed(handed_over, "reset", is_partial=True), 100.5)
-    reason = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
-
-    assert isinstance(report, couchbase.ReportRefusal)
-    assert isinstance(fail, couchbase.Fail)
-    assert (reason, errors.RequestCanceledException) == (report.reason, type(fail.error))
-    assert (reason, frozenset({reason})) == (fail.error.context.refused_reason, fail.error.context.retry_reasons)
-    assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
+    assert (S.FAILED, math.inf, False) == (machine.state, machine.wakeup, machine.is_answered)
 
 
 def test_a_late_wakeup() -> None:
     """If the wakeup is late, the due retry is sent before the deadline, but not after the deadline."""
-    late, too_late = (
-        request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.1))))
-        for _ in range(2)
-    )
+    late, too_late = (machine_of(annotation(Says(couchbase.RetryAction.after(0.1)))) for _ in range(2))
     for machine in (late, too_late):
         machine.handle(LOCKED_ANSWER, 102.0)
 
@@ -142,9 +115,7 @@ def test_a_late_wakeup() -> None:
 def test_large_clock_values() -> None:
     """Retries and deadlines work even if the clock value is so large that floats have a coarse resolution."""
     start = 1e9
-    machine = request_cases.machine_of(
-        request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.1)), submitted_at=start, timeout=0.35)
-    )
+    machine = machine_of(annotation(Says(couchbase.RetryAction.after(0.1)), submitted_at=start, timeout=0.35))
     now, dispatches = start, 0
     while machine.state is not S.FAILED:
         if machine.state is S.IN_FLIGHT:
@@ -161,15 +132,11 @@ def test_large_clock_values() -> None:
 
 def test_the_machine_overrides_the_owners_context() -> None:
     """In the error context, the machine's operation, times and service replace those that the owner has set."""
-    request = couchbase.RequestAnnotation(
-        operation="get",
-        idempotent=True,
-        strategy=couchbase.BestEffortRetryStrategy(),
-        submitted_at=0.0,
-        deadline=1.0,
+    request = replace(
+        annotation(idempotent=True, submitted_at=0.0, timeout=1.0),
         error_context=ErrorContext(operation="other", idempotent=False, timeout=99.0, service="query"),
     )
-    context = request_cases.machine_of(request).error_context(0.5)
+    context = machine_of(request).error_context(0.5)
 
     assert ("get", True, 1.0, "kv", 0.5) == (
         context.operation,
@@ -182,7 +149,7 @@ def test_the_machine_overrides_the_owners_context() -> None:
 
 def test_a_request_without_a_deadline() -> None:
     """If a request has no deadline, only retries wake its machine, and the error context has no timeout."""
-    machine = request_cases.machine_of(request_cases.annotation(timeout=math.inf))
+    machine = machine_of(annotation(timeout=math.inf))
 
     assert math.inf == machine.wakeup
     assert machine.error_context(100.0).timeout is None
@@ -196,7 +163,7 @@ def test_a_request_without_a_deadline() -> None:
 
 def test_an_early_wakeup() -> None:
     """If a wakeup is before the end of a delay, the machine does not send the retry."""
-    machine = request_cases.machine_of(request_cases.annotation())
+    machine = machine_of(annotation())
     machine.handle(LOCKED_ANSWER, 100.0)
 
     assert [] == list(machine.handle(couchbase.WakeupReached(), 100.0009))
@@ -208,11 +175,9 @@ def test_an_early_wakeup() -> None:
 @rows("handed_over", [couchbase.HandedOver.PART, couchbase.HandedOver.ALL])
 def test_a_socket_that_closed_under_a_write(handed_over: couchbase.HandedOver) -> None:
     """If the socket closes after part or all of a write was handed over, the write fails (decision C24)."""
-    machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
+    machine = machine_of(annotation(), state=S.PENDING)
     machine.handle(DISPATCHED, 100.0)
-    error = request_cases.error_of(
-        machine.handle(couchbase.SocketClosed(handed_over, "reset", R.AUTHENTICATION_ERROR), 100.0)
-    )
+    error = error_of(machine.handle(couchbase.SocketClosed(handed_over, "reset", R.AUTHENTICATION_ERROR), 100.0))
 
     assert errors.RequestCanceledException is type(error)
     assert ("SOCKET_CLOSED_WHILE_IN_FLIGHT", "reset") == (
@@ -224,7 +189,7 @@ def test_a_socket_that_closed_under_a_write(handed_over: couchbase.HandedOver) -
 @rows("asked", [0.0, 0.0005])
 def test_the_minimum_delay(asked: float) -> None:
     """If a strategy permits a retry with a shorter delay, the delay is one millisecond."""
-    machine = request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(asked))))
+    machine = machine_of(annotation(Says(couchbase.RetryAction.after(asked))))
     *_, order = machine.handle(LOCKED_ANSWER, 100.0)
 
     assert couchbase.RetryAfter(0.001, dispatches=True) == order

@@ -17,6 +17,8 @@ from triclinium_core.retry.backoff import exponential
 SCHEDULED = 0x7FF0
 ASLEEP = {couchbase.RetryState.WAITING, couchbase.RetryState.EXPIRING}
 ROUNDING = 1e-9
+DECISIONS = couchbase.Dispatch | couchbase.RetryAfter | couchbase.AskStrategy | couchbase.Complete | couchbase.Fail
+"""Actions of which an event causes at most one."""
 
 good_answers = st.builds(
     couchbase.RetryAction.after,
@@ -201,20 +203,7 @@ class Witness:
         assert len(self.settled) <= 1
         assert (machine.state in {couchbase.RetryState.COMPLETED, couchbase.RetryState.FAILED}) is bool(self.settled)
         assert machine.is_ambiguous is (self.unanswered and not machine.annotation.idempotent)
-        assert (
-            sum(
-                isinstance(
-                    a,
-                    couchbase.Dispatch
-                    | couchbase.RetryAfter
-                    | couchbase.AskStrategy
-                    | couchbase.Complete
-                    | couchbase.Fail,
-                )
-                for a in actions
-            )
-            <= 1
-        )
+        assert sum(isinstance(action, DECISIONS) for action in actions) <= 1
         if machine.state.is_final:
             assert math.inf == machine.wakeup
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.retry.couchbase.request_cases import NODE, annotation, machine_of, map_entry, map_store
+from tests.core.retry.couchbase.request_cases import NODE, annotation, answer, machine_of, map_entry, map_store
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.retry import couchbase
@@ -15,27 +15,21 @@ CONSTANT, LINEAR, EXPONENTIAL, SHORT, OUTSIDE, UNKNOWN = 0xFFF0, 0xFFF1, 0xFFF2,
 NOT_MY_VBUCKET, LOCKED, OUTDATED = 0x07, 0x09, 0x88
 
 
+def scheduled(strategy: str, interval: int, after: int, duration: int, **more: object) -> couchbase.ErrorMapEntry:
+    """Return an entry with a schedule."""
+    retry = {"strategy": strategy, "interval": interval, "after": after, "max-duration": duration, **more}
+    return map_entry("auto-retry", "support", retry=retry)
+
+
 def store() -> couchbase.ErrorMapStore:
     """Return the error map of a node: schedules of RFC 0013, a short one, none, and one with an unknown algorithm."""
-    attributes = ("auto-retry", "temp")
     return map_store(
         {
-            CONSTANT: map_entry(
-                *attributes, retry={"strategy": "constant", "interval": 25, "after": 10, "max-duration": 1500}
-            ),
-            LINEAR: map_entry(
-                *attributes, retry={"strategy": "linear", "interval": 10, "after": 10, "max-duration": 1500, "ceil": 35}
-            ),
-            EXPONENTIAL: map_entry(
-                *attributes,
-                retry={"strategy": "exponential", "interval": 2, "after": 10, "max-duration": 0, "ceil": 500},
-            ),
-            SHORT: map_entry(
-                "auto-retry",
-                "support",
-                retry={"strategy": "constant", "interval": 40, "after": 5, "max-duration": 100},
-            ),
-            OUTSIDE: map_entry(*attributes),
+            CONSTANT: scheduled("constant", 25, 10, 1500),
+            LINEAR: scheduled("linear", 10, 10, 1500, ceil=35),
+            EXPONENTIAL: scheduled("exponential", 2, 10, 0, ceil=500),
+            SHORT: scheduled("constant", 40, 5, 100),
+            OUTSIDE: map_entry("auto-retry", "temp"),
             UNKNOWN: map_entry("auto-retry", "support", retry={"strategy": "fibonacci", "seeds": [1, 1]}),
         }
     )
@@ -60,7 +54,7 @@ class Run:
     def answer(self, *statuses: int) -> None:
         """For each status: respond with it, wait for the delay, and dispatch the next attempt."""
         for status in statuses:
-            self._resume(self.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(status, NODE)), self.now))
+            self._resume(self.machine.handle(answer(status), self.now))
 
     def close(self) -> None:
         """Close the socket of the attempt, wait for the delay, and dispatch the next attempt."""
@@ -160,7 +154,7 @@ def test_max_duration_cuts_the_last_delay() -> None:
     """A delay that reaches ``max-duration`` is cut to that time; then the request fails with the error of the entry."""
     run = Run(machine())
     run.answer(SHORT, SHORT, SHORT)
-    report, order = run.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(SHORT, NODE)), run.now)
+    report, order = run.machine.handle(answer(SHORT), run.now)
 
     assert [5, 40, 40] == run.delays_ms
     assert isinstance(report, couchbase.ReportRetry)
@@ -189,7 +183,7 @@ def test_max_duration_starts_with_the_status() -> None:
     run.answer(SHORT)
     run.now = 0.45
     run.answer(SHORT)
-    report, fail = run.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(SHORT, NODE)), 0.5)
+    report, fail = run.machine.handle(answer(SHORT), 0.5)
 
     assert [1, 5, 10, 5, 40] == run.delays_ms
     assert isinstance(report, couchbase.ReportRefusal)
@@ -208,7 +202,7 @@ def test_max_duration_excludes_waiting_for_a_connection() -> None:
     retried.handle(couchbase.DispatchFailed(R.SOCKET_NOT_AVAILABLE), 0.0)
     retried.handle(couchbase.WakeupReached(), 60.0)
     retried.handle(couchbase.Dispatched(NODE, 1), 60.0)
-    _, order = retried.handle(couchbase.ResponseReceived(couchbase.KvResponse(SHORT, NODE)), 60.0)
+    _, order = retried.handle(answer(SHORT), 60.0)
 
     assert couchbase.RetryAfter(0.005, dispatches=True) == order
 
@@ -219,7 +213,7 @@ def test_max_duration_excludes_waiting_for_a_connection() -> None:
 )
 def test_an_unknown_algorithm_fails_the_request(strategy: couchbase.ErrorMapRetryStrategy) -> None:
     """If a schedule has an unknown algorithm, ErrorMapRetryStrategy fails the request with the error of the entry."""
-    report, fail = machine(strategy).handle(couchbase.ResponseReceived(couchbase.KvResponse(UNKNOWN, NODE)), 0.0)
+    report, fail = machine(strategy).handle(answer(UNKNOWN), 0.0)
 
     assert isinstance(report, couchbase.ReportRefusal)
     assert isinstance(fail, couchbase.Fail)
@@ -240,7 +234,7 @@ def test_max_duration_with_a_late_wakeup() -> None:
     """If a wakeup is after both limits and ``max-duration`` ended first, the request fails with the entry's error."""
     run = Run(machine(timeout=2.5))
     run.answer(SHORT, SHORT, SHORT)
-    run.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(SHORT, NODE)), run.now)
+    run.machine.handle(answer(SHORT), run.now)
     (fail,) = run.machine.handle(couchbase.WakeupReached(), 99.0)
 
     assert isinstance(fail, couchbase.Fail)

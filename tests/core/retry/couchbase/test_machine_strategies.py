@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,16 +24,9 @@ LOCKED = couchbase.ResponseReceived(couchbase.KvResponse(0x09, request_cases.NOD
 NOT_MY_VBUCKET = couchbase.ResponseReceived(couchbase.KvResponse(0x07, request_cases.NODE))
 
 
-class Computes:
-    """Strategy that calls a function for its decision."""
-
-    def __init__(self, compute: Callable[[], object]) -> None:
-        self._compute = compute
-
-    def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> RetryAction:
-        """Return the function's result."""
-        answer: Any = self._compute()
-        return answer  # type: ignore[no-any-return]
+def computes(compute: Callable[[], object]) -> Any:
+    """Return a strategy that calls a function for its decision."""
+    return SimpleNamespace(retry_after=lambda request, reason: compute())
 
 
 class Hides:
@@ -44,20 +38,9 @@ class Hides:
         raise OSError("hidden")
 
 
-class Generates:
-    """Strategy that yields in its method, which makes the method an asynchronous generator."""
-
-    async def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> Any:
-        """Yield a retry, although a strategy has to return it."""
-        yield RetryAction.after(0.0)
-
-
-class Needs:
-    """Strategy whose method lacks the parameters."""
-
-    def retry_after(self) -> RetryAction:
-        """Return a retry."""
-        return RetryAction.after(0.0)
+async def generate(request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> AsyncIterator[RetryAction]:
+    """Yield a retry, although a strategy has to return it."""
+    yield RetryAction.after(0.0)
 
 
 async def answer_later() -> RetryAction:
@@ -83,13 +66,13 @@ BROKEN: list[tuple[str, Any, type[BaseException]]] = [
     ("answers None", request_cases.Says(None), TypeError),
     ("answers a number", request_cases.Says(0.5), TypeError),
     ("answers a class", request_cases.Says(RetryAction), TypeError),
-    ("answers a coroutine", Computes(answer_later), TypeError),
-    ("answers a negative delay", Computes(lambda: RetryAction.after(-0.1)), InvalidArgumentException),
-    ("answers NaN", Computes(lambda: RetryAction.after(math.nan)), InvalidArgumentException),
-    ("answers infinity", Computes(lambda: RetryAction.after(math.inf)), InvalidArgumentException),
-    ("builds a negative delay", Computes(lambda: RetryAction(-0.1)), InvalidArgumentException),
-    ("builds NaN", Computes(lambda: RetryAction(math.nan)), InvalidArgumentException),
-    ("asks for a foreign error", Computes(lambda: RetryAction.no_retry(OSError)), InvalidArgumentException),  # type: ignore[arg-type]
+    ("answers a coroutine", computes(answer_later), TypeError),
+    ("answers a negative delay", computes(lambda: RetryAction.after(-0.1)), InvalidArgumentException),
+    ("answers NaN", computes(lambda: RetryAction.after(math.nan)), InvalidArgumentException),
+    ("answers infinity", computes(lambda: RetryAction.after(math.inf)), InvalidArgumentException),
+    ("builds a negative delay", computes(lambda: RetryAction(-0.1)), InvalidArgumentException),
+    ("builds NaN", computes(lambda: RetryAction(math.nan)), InvalidArgumentException),
+    ("asks for a foreign error", computes(lambda: RetryAction.no_retry(OSError)), InvalidArgumentException),  # type: ignore[arg-type]
     (
         "asks for an error that cannot be built",
         request_cases.Says(RetryAction.no_retry(request_cases.Unbuildable)),
@@ -102,8 +85,8 @@ BROKEN: list[tuple[str, Any, type[BaseException]]] = [
     ("no strategy at all", None, AttributeError),
     ("a name", "best_effort", AttributeError),
     ("hides its method", Hides(), OSError),
-    ("generates", Generates(), TypeError),
-    ("needs other arguments", Needs(), TypeError),
+    ("generates", SimpleNamespace(retry_after=generate), TypeError),
+    ("needs other arguments", SimpleNamespace(retry_after=lambda: RetryAction.after(0.0)), TypeError),
 ]
 
 
@@ -148,13 +131,12 @@ def test_the_strategy_selects_the_error(asked: type[errors.CouchbaseException]) 
     assert asked.__name__ == report.error
 
 
-def consulting(*, idempotent: bool = False) -> tuple[couchbase.RetryMachine, request_cases.Awaits]:
-    """Return a machine that has waited since 100.5 for its strategy's decision about a lock, and the strategy."""
-    strategy = request_cases.Awaits()
-    machine = request_cases.machine_of(request_cases.annotation(strategy, idempotent=idempotent), state=S.PENDING)
+def consulting() -> couchbase.RetryMachine:
+    """Return a machine that has waited since 100.5 for its strategy's decision about a lock."""
+    machine = request_cases.machine_of(request_cases.annotation(request_cases.Awaits()), state=S.PENDING)
     machine.handle(couchbase.Dispatched(request_cases.NODE, 17), 100.0)
     machine.handle(LOCKED, 100.5)
-    return machine, strategy
+    return machine
 
 
 def test_an_asynchronous_strategy_is_consulted() -> None:
@@ -170,7 +152,7 @@ def test_an_asynchronous_strategy_is_consulted() -> None:
 
 def test_an_asynchronous_retry() -> None:
     """The delay of a retry starts at the asynchronous decision, and the report has the request at that time."""
-    machine, _ = consulting()
+    machine = consulting()
     report, order = machine.handle(couchbase.StrategyAnswered(RetryAction.after(0.25)), 101.0)
 
     assert couchbase.RetryAfter(0.25, dispatches=True) == order
@@ -198,7 +180,7 @@ def test_an_asynchronous_retry() -> None:
 )
 def test_an_asynchronous_failure(event: couchbase.StrategyAnswered, cause: type[BaseException]) -> None:
     """If an asynchronous strategy raises or returns an invalid value, the request fails with the cause (C28)."""
-    machine, _ = consulting()
+    machine = consulting()
     actions = machine.handle(event, 101.0)
 
     assert [couchbase.ReportRefusal, couchbase.Fail] == [type(action) for action in actions]
@@ -210,7 +192,7 @@ def test_an_asynchronous_failure(event: couchbase.StrategyAnswered, cause: type[
 @rows("now", [102.5, 102.6])
 def test_a_decision_at_the_deadline(answer: RetryAction, now: float) -> None:
     """A decision at or after the deadline is ignored, and the request times out (decision C23)."""
-    machine, _ = consulting()
+    machine = consulting()
     actions = machine.handle(couchbase.StrategyAnswered(answer), now)
 
     assert [couchbase.ReportRefusal, couchbase.Fail] == [type(action) for action in actions]

@@ -14,6 +14,7 @@ from tests.rows import rows
 from triclinium_core.retry.backoff import RESOLUTION
 from triclinium_core.retry.couchbase import Retry, RetryAction, RetryReason, RetryRequest, RetryStrategy, judge
 from triclinium_core.retry.couchbase.orchestrator import Refuse, TimeOut, Verdict, decide_without_strategy
+from triclinium_core.shown import shown
 
 R = RetryReason
 
@@ -136,7 +137,7 @@ def test_no_verdict_outlives_a_limit(request: RetryRequest, reason: RetryReason,
         assert (False, True) == (request.idempotent, reason in UNSAFE)
 
 
-@rows("answer", [None, 0.1, True, "retry", (0.1, None), RetryAction, object])
+@rows("answer", [None, 0.1, True, "retry", (0.1, None), RetryAction, object, 10**5000])
 def test_results_of_the_wrong_type(answer: object) -> None:
     """If a strategy does not return a RetryAction, TypeError has the value and the expected type."""
     with pytest.raises(TypeError, match="RetryAction") as asked:
@@ -144,14 +145,8 @@ def test_results_of_the_wrong_type(answer: object) -> None:
     with pytest.raises(TypeError, match="RetryAction") as judged:
         judge(retry_request(), R.KV_LOCKED, answer)
 
-    assert repr(answer) in str(asked.value)
-    assert repr(answer) in str(judged.value)
-
-
-def test_a_result_without_a_repr() -> None:
-    """If the ``repr`` of the returned value raises, TypeError is raised as for any other invalid value."""
-    with pytest.raises(TypeError, match="RetryAction"):
-        judge(retry_request(), R.KV_LOCKED, 10**5000)
+    assert shown(answer) in str(asked.value)
+    assert shown(answer) in str(judged.value)
 
 
 async def answer_later() -> RetryAction:

@@ -6,12 +6,12 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
-
-import pytest
 
 from tests.core.retry.couchbase.request_cases import Awaits, Refusal, Says, map_entry, retry_request
 from tests.core.retry.smithy.cases import Fixed
+from tests.refusals import refusal_of
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.retry import couchbase
@@ -169,23 +169,15 @@ def test_invalid_values_are_refused_at_creation(
 ) -> None:
     """Invalid delays, errors and backoffs are refused when the object is created, not at the first failure."""
     for value in values:
-        with pytest.raises(errors.InvalidArgumentException) as caught:
+        with refusal_of(parameter, kind=errors.InvalidArgumentException, said=repr(value)):
             build(value)
 
-        assert parameter == caught.value.parameter
-        assert repr(value) in str(caught.value)
 
-
-class Partial:
-    """Strategy whose method is a partial of an ``async def``."""
-
-    def __init__(self) -> None:
-        self.retry_after = functools.partial(self._retry_after, None)
-
-    async def _retry_after(
-        self, nothing: None, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /
-    ) -> couchbase.RetryAction:
-        return couchbase.RetryAction.no_retry()
+async def refuse_later(
+    nothing: None, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /
+) -> couchbase.RetryAction:
+    """Return a refusal, asynchronously."""
+    return couchbase.RetryAction.no_retry()
 
 
 def test_is_async() -> None:
@@ -196,22 +188,13 @@ def test_is_async() -> None:
 
     assert couchbase.is_async(Awaits())
     assert couchbase.is_async(Inherited())
-    assert couchbase.is_async(Partial())
+    assert couchbase.is_async(SimpleNamespace(retry_after=functools.partial(refuse_later, None)))
     assert not couchbase.is_async(Says(None))
     assert not couchbase.is_async(couchbase.FailFastRetryStrategy())
 
 
-class _Asks:
-    async def retry_after(
-        self, request: couchbase.RetryRequest, reason: couchbase.RetryReason
-    ) -> couchbase.RetryAction:
-        return couchbase.RetryAction.no_retry()
-
-
-@rows("otherwise", [42, object(), _Asks()])
+@rows("otherwise", [42, object(), Awaits()])
 def test_error_map_strategy_wraps_synchronous_strategies_only(otherwise: object) -> None:
     """ErrorMapRetryStrategy refuses to wrap an invalid strategy or an asynchronous strategy."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
+    with refusal_of("otherwise", kind=errors.InvalidArgumentException):
         couchbase.ErrorMapRetryStrategy(otherwise)  # type: ignore[arg-type]
-
-    assert "otherwise" == caught.value.parameter

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from triclinium_core.retry.smithy import RetryError, SingleUseToken, StandardRetryStrategy
+from collections.abc import Sequence
+
+from triclinium_core.retry.smithy import RetryError, SingleUseToken
 from triclinium_core.retry.smithy.base import BaseRetryStrategy
 
 
@@ -47,7 +49,7 @@ ERRORS = {
 
 
 def delays_of(
-    strategy: StandardRetryStrategy, responses: list[str], scope: str | None = None
+    strategy: BaseRetryStrategy, responses: Sequence[str | Failure], scope: str | None = None
 ) -> tuple[str, list[float]]:
     """Run one request. Return "ok", "open" or the refusal's text, and the delays before its retries."""
     delays: list[float] = []
@@ -57,7 +59,8 @@ def delays_of(
             strategy.record_success(token=token)
             return "ok", delays
         try:
-            token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERRORS[response])
+            error = response if isinstance(response, Failure) else ERRORS[response]
+            token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
         except RetryError as refusal:
             return str(refusal), delays
         delays.append(token.retry_delay)

@@ -175,15 +175,3 @@ def test_a_token_of_another_strategy(clock: Clock) -> None:
     with pytest.raises(ArgumentError, match="comes from another strategy"):
         strategy.abandon(token=token)
     assert strategy.allowed_rate is None
-
-
-def test_invalid_arguments(clock: Clock) -> None:
-    """A clock that is not callable is refused, and so are arguments that the standard strategy refuses."""
-    nothing: Any = 12.5
-
-    with pytest.raises(ArgumentError, match="clock=12.5") as caught:
-        AdaptiveRetryStrategy(rng=Fixed(), clock=nothing)
-    with pytest.raises(ArgumentError, match="max_attempts=-1"):
-        adaptive(clock, max_attempts=-1)
-
-    assert "clock" == caught.value.parameter

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.retry.smithy.cases import Fixed
+from tests.refusals import refusal_of
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy import DecorrelatedRetryBackoffStrategy, ExponentialRetryBackoffStrategy, Jitter
@@ -106,32 +107,11 @@ def test_decorrelated_delays_are_walked() -> None:
     assert 5 + WALK_MAX == rng.draws
 
 
-@rows(
-    ("parameter", "value"),
-    [
-        ("base", -0.1),
-        ("max", math.inf),
-        ("jitter", "full"),
-        ("rng", 0.5),
-        ("rng", None),
-    ],
-)
-def test_invalid_arguments(parameter: str, value: Any) -> None:
-    """An invalid argument raises an error that names the argument."""
-    with pytest.raises(ArgumentError) as caught:
-        ExponentialRetryBackoffStrategy(**{"rng": Fixed(), parameter: value})
-
-    assert parameter == caught.value.parameter
-    assert str(caught.value).startswith(parameter)
-
-
 @rows("attempt", [-1, 1.0, math.nan, True, None])
 def test_invalid_attempts(attempt: Any) -> None:
     """A number of attempts is refused unless it is a non-negative integer."""
-    with pytest.raises(ArgumentError, match="retry_attempt=") as caught:
+    with refusal_of("retry_attempt", "retry_attempt="):
         ExponentialRetryBackoffStrategy(rng=Fixed()).compute_next_backoff_delay(attempt)
-
-    assert "retry_attempt" == caught.value.parameter
 
 
 @rows("draw", [-0.1, 1.1, math.nan, math.inf, None, "0.5"])
@@ -140,20 +120,11 @@ def test_invalid_draws(jitter: Jitter, draw: Any) -> None:
     """If the random source returns a number outside 0 to 1, the error names the random source."""
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(draw), jitter=jitter)
 
-    with pytest.raises(ArgumentError, match="^rng ") as caught:
+    with refusal_of("rng", "^rng "):
         backoff.compute_next_backoff_delay(3)
 
-    assert "rng" == caught.value.parameter
 
-
-class Unshowable:
-    """Object whose ``repr`` raises an error."""
-
-    def __repr__(self) -> str:
-        raise OSError("not to be shown")
-
-
-@rows("part", [None, 0.5, Unshowable()])
+@rows("part", [None, 0.5])
 def test_an_object_without_the_method_is_refused(part: Any) -> None:
     """An object without ``compute_next_backoff_delay`` is refused, and the error names the missing method."""
     with pytest.raises(ArgumentError, match="must be an object with a method compute_next_backoff_delay"):

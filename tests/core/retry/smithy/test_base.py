@@ -1,4 +1,4 @@
-"""Cases in which no retry is possible, and the effect of the server's ``retry_after``."""
+"""Cases in which no retry is possible, and values that are no errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from tests.core.retry.smithy.cases import Failure, Fixed
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy import RetryError, SimpleRetryStrategy, SingleUseToken
-from triclinium_core.retry.smithy.base import at_least_retry_after
 
 
 @rows(
@@ -33,25 +32,6 @@ def test_hopeless(safe: bool | None, retries: int, reason: str) -> None:
 
     assert str(refused.value).startswith(f"Failure is not retried: {reason}")
     assert (error, None, True) == (refused.value.__cause__, refused.value.retry_after, token.is_used)
-
-
-@rows(
-    ("delay", "retry_after", "clamped", "expected"),
-    [
-        (1.0, None, False, 1.0),
-        (1.0, 0.0, False, 1.0),
-        (1.0, 1.0, True, 1.0),
-        (1.0, 4.0, False, 4.0),
-        (1.0, 4.0, True, 4.0),
-        (1.0, 6.0, True, 6.0),
-        (1.0, 60.0, True, 6.0),
-        (1.0, 60.0, False, 60.0),
-        (1.0, None, True, 1.0),
-    ],
-)
-def test_retry_after(delay: float, retry_after: float | None, clamped: bool, expected: float) -> None:
-    """A delay is at least the backoff and ``retry_after``, which clamping limits to 5 s more than the backoff."""
-    assert expected == at_least_retry_after(delay, retry_after, clamped=clamped)
 
 
 @rows("error", [None, "it failed", Failure, object()])

@@ -88,29 +88,16 @@ class Text(str):
         raise OSError("no hash")
 
 
-@rows(
-    ("attribute", "value"),
-    [
-        ("is_retry_safe", 1),
-        ("is_retry_safe", "yes"),
-        ("is_retry_safe", Pretender),
-        ("retry_after", -1.0),
-        ("retry_after", math.nan),
-        ("retry_after", math.inf),
-        ("retry_after", 10**400),
-        ("retry_after", -(10**400)),
-        ("retry_after", "5"),
-        ("retry_after", True),
-        ("retry_after", Pretender),
-        ("is_throttling_error", 1),
-        ("is_timeout_error", "no"),
-        ("fault", "network"),
-        ("fault", 500),
-        ("fault", ["server"]),
-        ("fault", Text("server")),
-        ("fault", Pretender),
-    ],
-)
+INVALID: dict[str, list[object]] = {
+    "is_retry_safe": [1, "yes", Pretender],
+    "retry_after": [-1.0, math.nan, math.inf, 10**400, -(10**400), "5", True, Pretender],
+    "is_throttling_error": [1],
+    "is_timeout_error": ["no"],
+    "fault": ["network", 500, ["server"], Text("server"), Pretender],
+}
+
+
+@rows(("attribute", "value"), [(name, value) for name, values in INVALID.items() for value in values])
 def test_an_invalid_attribute_has_the_default(attribute: str, value: Any) -> None:
     """If one attribute has an invalid value, its default is used, and the other attributes keep their values."""
     others: dict[str, Any] = {name: True for name in ("is_retry_safe", "is_throttling_error") if name != attribute}

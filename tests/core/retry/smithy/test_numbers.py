@@ -1,15 +1,10 @@
-"""Presets with the numbers of AWS, and checks of custom numbers."""
+"""Presets with the numbers of AWS."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import Any
-
-import pytest
 
 from tests.rows import rows
-from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy import AwsRetryNumbers
 
 
@@ -24,24 +19,3 @@ from triclinium_core.retry.smithy import AwsRetryNumbers
 def test_the_numbers(numbers: AwsRetryNumbers, expected: tuple[float | None, ...]) -> None:
     """The presets have the numbers of the AWS SDKs before and after November 2026, and of DynamoDB after that date."""
     assert expected == dataclasses.astuple(numbers)
-
-
-@rows(
-    ("field", "value"),
-    [
-        ("max_attempts", -1),
-        ("quota_capacity", 1.5),
-        ("retry_cost", 0),
-        ("throttling_cost", True),
-        ("timeout_cost", 0),
-        ("backoff_base", math.nan),
-        ("throttling_backoff_base", -0.1),
-        ("backoff_max", math.inf),
-    ],
-)
-def test_invalid_numbers(field: str, value: Any) -> None:
-    """An invalid number raises an error with the name of the field and the value."""
-    with pytest.raises(ArgumentError, match=f"{field}={value!r}") as caught:
-        dataclasses.replace(AwsRetryNumbers.OF_2026, **{field: value})
-
-    assert field == caught.value.parameter

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import pytest
 
-from tests.rows import rows
-from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy import quota
 
 
@@ -34,12 +29,3 @@ def test_the_oldest_shortage_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
         bucket.acquire(5, scope)
 
     assert [10, 20, 15] == [bucket.available(scope) for scope in ("a", "b", "c")]
-
-
-@rows("capacity", [-1, 1.5, math.nan, True, None, "500"])
-def test_an_invalid_capacity(capacity: Any) -> None:
-    """An invalid capacity raises an error that names the capacity."""
-    with pytest.raises(ArgumentError, match="quota_capacity=") as caught:
-        quota.RetryQuota(capacity)
-
-    assert "quota_capacity" == caught.value.parameter

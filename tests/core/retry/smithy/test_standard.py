@@ -117,19 +117,6 @@ def test_retry_after(error: Failure, clamped: bool, delay: float) -> None:
     assert delay == strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error).retry_delay
 
 
-@rows("safe", [False, None])
-def test_not_safe_to_retry(safe: bool | None) -> None:
-    """If an error is not retry-safe, the retry is refused and the quota does not change (decision S2)."""
-    strategy, error = standard(), Failure(safe)
-
-    refusal = refused(strategy, strategy.acquire_initial_retry_token(), error)
-
-    assert f"is_retry_safe is {safe}" in str(refusal)
-    assert refusal.retry_after is None
-    assert error is refusal.__cause__
-    assert 500 == strategy.available_quota()
-
-
 @rows(("max_attempts", "retries"), [(0, 0), (1, 0), (2, 1), (3, 2), (None, 2)])
 def test_attempts(max_attempts: int | None, retries: int) -> None:
     """The limit includes the first attempt, which is permitted whatever the limit is."""
@@ -175,29 +162,6 @@ def test_a_copy_of_the_settings_shares_the_strategy() -> None:
     assert strategy is copy.deepcopy({"retry": strategy})["retry"]
 
 
-@rows("use", ["refreshed", "succeeded", "refused"])
-def test_a_token_is_used_once(use: str) -> None:
-    """If a token is used twice, an error names the token, and the quota does not change (decision S6)."""
-    strategy = standard()
-    token = strategy.acquire_initial_retry_token()
-    if use == "refreshed":
-        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
-    elif use == "succeeded":
-        delays_of(strategy, ["E"])
-        strategy.record_success(token=token)
-    else:
-        refused(strategy, token, Failure(safe=False))
-    before = strategy.available_quota()
-
-    with pytest.raises(ArgumentError, match=r"^token=SingleUseToken\(.*\) has been used") as success:
-        strategy.record_success(token=token)
-    with pytest.raises(ArgumentError, match=r"^token_to_renew=SingleUseToken\(.*\) has been used") as again:
-        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
-    assert ("token", "token_to_renew") == (success.value.parameter, again.value.parameter)
-    assert before == strategy.available_quota()
-    assert token.is_used
-
-
 class Whimsical:
     """Backoff that returns one delay, or raises it if it is an exception."""
 
@@ -223,24 +187,3 @@ def test_an_invalid_backoff_delay(delay: Any) -> None:
 
         assert 500 == strategy.available_quota()
         strategy.record_success(token=token)
-
-
-@rows(
-    ("parameter", "value"),
-    [
-        ("max_attempts", -1),
-        ("quota_capacity", -1),
-        ("numbers", 2026),
-        ("clamp_retry_after", 1),
-        ("backoff", 0.5),
-        ("throttling_backoff", 0.5),
-        ("rng", None),
-    ],
-)
-def test_invalid_arguments(parameter: str, value: Any) -> None:
-    """An invalid argument raises an error that names the argument."""
-    with pytest.raises(ArgumentError) as caught:
-        StandardRetryStrategy(**{"rng": Fixed(), parameter: value})
-
-    assert parameter == caught.value.parameter
-    assert parameter in str(caught.value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -78,8 +78,44 @@ def node_options(**options: Any) -> FakeNodeOptions:
     return FakeNodeOptions(**{**defaults, **options})
 
 
-class Recorded(Simulation):
-    """Simulation that records every action, with helpers that inspect the requests."""
+class Watched(Simulation):
+    """Simulation that records every action."""
+
+    def __init__(self, nodes: FakeNode | FakeNodes, options: ClientOptions, *, rng: Random = MIDPOINT) -> None:
+        self.actions: list[Action] = []
+        super().__init__(nodes, options, rng=rng)
+
+    def feed(self, event: Event) -> list[Action]:
+        """Feed an event, and record the resulting actions."""
+        actions = list(super().feed(event))
+        self.actions += actions
+        return actions
+
+    def live(self, seconds: float) -> None:
+        """Let ``seconds`` pass and all bytes flow, even after all operations have completed."""
+        end = self.now + seconds
+        self.flow()
+        while (instant := self.wakeup) <= end:
+            self.now = max(self.now, instant)
+            self.flow()
+        self.now = end
+
+    def settled(self, token: Token) -> Token:
+        """Run the simulation until an operation or a request completes, and return its token."""
+        self.run()
+        assert token in self.settled_at
+        return token
+
+    def error(self, kind: type[E], token: Token) -> E:
+        """Return the error of an operation or a request, which must have failed with exactly this class."""
+        error = self.errors[token]
+        assert type(error) is kind, repr(error)
+        assert isinstance(error, kind)
+        return error
+
+
+class Recorded(Watched):
+    """Simulation of the users of documents, with helpers that inspect the requests."""
 
     def __init__(
         self,
@@ -91,16 +127,14 @@ class Recorded(Simulation):
     ) -> None:
         if node is None:
             node = FakeNode(node_options(**options_of_node))
-        self.actions: list[Action] = []
         self.opened_at: list[tuple[float, OpenStream]] = []
         self.sent: dict[StreamId, FrameBuffer] = {}
         self.requests: dict[StreamId, list[Frame]] = {}
         super().__init__(node, options if options is not None else client_options(), rng=rng)
 
-    def feed(self, event: Event) -> Sequence[Action]:
-        """Feed an event, and record the resulting actions."""
+    def feed(self, event: Event) -> list[Action]:
+        """Feed an event, and record the resulting actions and requests."""
         actions = super().feed(event)
-        self.actions += actions
         for action in actions:
             if isinstance(action, OpenStream):
                 self.opened_at.append((self.now, action))
@@ -114,21 +148,9 @@ class Recorded(Simulation):
         """Newest of the streams that exist."""
         return max(self.links)
 
-    def live(self, seconds: float) -> None:
-        """Let ``seconds`` pass, and let all bytes flow meanwhile."""
-        end = self.now + seconds
-        self.flow()
-        while (instant := min(self.machine.wakeup, self.node.wakeup)) <= end:
-            self.now = max(self.now, instant)
-            self.flow()
-        self.now = end
-
     def finish(self, operation: Operation, **options: Any) -> Token:
         """Submit an operation, run the simulation until it completes, and return its token."""
-        token = self.submit(operation, **options)
-        self.run()
-        assert token in self.settled_at
-        return token
+        return self.settled(self.submit(operation, **options))
 
     def result(self, operation: Operation, **options: Any) -> Result:
         """Run an operation that must succeed, and return its result."""
@@ -139,14 +161,6 @@ class Recorded(Simulation):
     def failure(self, kind: type[E], operation: Operation, **options: Any) -> E:
         """Run an operation that must fail with exactly this class, and return its error."""
         return self.error(kind, self.finish(operation, **options))
-
-    def error(self, kind: type[E], token: Token) -> E:
-        """Return the error of an operation, which must have failed with exactly this class."""
-        assert token not in self.results
-        error = self.errors[token]
-        assert type(error) is kind, repr(error)
-        assert isinstance(error, kind)
-        return error
 
     def submit_in_flight(self, operation: Operation, **options: Any) -> tuple[Token, Frame]:
         """Submit an operation that must be sent immediately, and return its token and request.
@@ -188,15 +202,13 @@ class Recorded(Simulation):
         return found
 
 
-def ready(
-    *, options: ClientOptions | None = None, rng: Random = MIDPOINT, replicas: int = 0, **options_of_node: Any
-) -> Recorded:
+def ready(*, options: ClientOptions | None = None, replicas: int = 0, **options_of_node: Any) -> Recorded:
     """Return a simulation whose two connections are ready and idle; the newer one is that of the bucket.
 
     Args:
         replicas: number of replicas of each vbucket that the map gives to the node.
     """
-    simulation = Recorded(options=options, rng=rng, **options_of_node)
+    simulation = Recorded(options=options, **options_of_node)
     cluster = simulation.node.cluster
     cluster.map = replace(cluster.map, replicas=(cluster.map.owners,) * replicas)
     for bucket in cluster.buckets:

@@ -28,16 +28,6 @@ def small_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("triclinium_core.runtime.kv.connection.in_flight.REQUESTS_MAX", ROOM)
 
 
-def in_flight(simulation: simulated.Recorded) -> int:
-    """Return the number of requests in flight on the bucket's connection."""
-    return simulation.connection().in_flight
-
-
-def waiting(simulation: simulated.Recorded) -> int:
-    """Return the number of operations that are queued for the bucket's connection."""
-    return simulation.connection().waiting
-
-
 @pytest.mark.parametrize(
     "keyspace", [simulated.TRAVEL, simulated.HOTELS], ids=["default-collection", "one-to-be-asked-for"]
 )
@@ -46,7 +36,7 @@ def test_all_are_sent_in_order(make: Callable[[], simulated.Recorded], keyspace:
     """If a burst exceeds the capacity of a connection many times, all operations are sent in order, without a retry."""
     simulation = make()
     tokens = [simulation.submit(simulated.upsert(f"k{position}", keyspace)) for position in range(10 * ROOM)]
-    most = in_flight(simulation)
+    most = simulation.connection().in_flight
     simulation.run()
     sent = [command.key.rpartition(b"k")[2] for command in simulation.commands(Opcode.SET)]
 
@@ -75,10 +65,14 @@ def test_a_response_releases_one_queued_operation() -> None:
     _, request = simulation.submit_in_flight(simulated.get("first"))
     for position in range(5 * ROOM):
         simulation.submit(simulated.get(f"k{position}"))
-    before = waiting(simulation)
+    before = simulation.connection().waiting
     simulation.inject(simulated.found(request))
 
-    assert (4 * ROOM + 1, 4 * ROOM, ROOM) == (before, waiting(simulation), in_flight(simulation))
+    assert (4 * ROOM + 1, 4 * ROOM, ROOM) == (
+        before,
+        simulation.connection().waiting,
+        simulation.connection().in_flight,
+    )
 
 
 def calls_in(function: Callable[[], object]) -> int:
@@ -156,7 +150,7 @@ def test_an_open_breaker_holds_the_queue() -> None:
     refused = simulation.submit(simulated.get("late"), retry_strategy=FailFastRetryStrategy())
     for request in simulation.requests[TWO][-ROOM:]:
         simulation.inject(simulated.found(request), TWO)
-    held_back = (in_flight(simulation), waiting(simulation))
+    held_back = (simulation.connection().in_flight, simulation.connection().waiting)
     simulation.run()
 
     assert (0, ROOM) == held_back

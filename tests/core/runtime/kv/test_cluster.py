@@ -22,7 +22,16 @@ from triclinium_core.testing.fakes.faults import delay, drop_response
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 KEYS = [f"k{number}" for number in range(60)]
-
+NO_NODES = json.dumps(
+    {
+        "rev": 9,
+        "revEpoch": 9,
+        "name": "travel",
+        "nodesExt": [],
+        "vBucketServerMap": {"serverList": [], "vBucketMap": [[-1]] * 128},
+    }
+).encode()
+"""Config whose vbuckets have no nodes."""
 
 MUTE = IMPLEMENTED_FEATURES - {HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF}
 """Features of a node that does not announce new maps."""
@@ -55,6 +64,19 @@ class RecordedCluster(simulated.Recorded):
         ]
 
 
+def written(count: int = 3, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES) -> RecordedCluster:
+    """Return a client that has written all documents, so that it is connected to all nodes."""
+    simulation = RecordedCluster(count, features)
+    simulation.write()
+    return simulation
+
+
+def clear_logs(simulation: simulated.Recorded) -> None:
+    """Clear the logs of all nodes."""
+    for node in simulation.nodes:
+        node.command_log.clear()
+
+
 def owner_of(simulation: RecordedCluster, key: str) -> int:
     """Return the index of the node that owns a key."""
     owner = simulation.nodes.owner_of(key)
@@ -64,8 +86,7 @@ def owner_of(simulation: RecordedCluster, key: str) -> int:
 
 def test_each_document_goes_to_its_node() -> None:
     """The first attempt of each write goes to the node of its document, without NOT_MY_VBUCKET."""
-    simulation = RecordedCluster()
-    simulation.write()
+    simulation = written()
 
     assert {0, 1, 2} == {owner_of(simulation, key) for key in KEYS}
     assert [[owner_of(simulation, key)] for key in KEYS] == [simulation.takers(key) for key in KEYS]
@@ -75,12 +96,10 @@ def test_each_document_goes_to_its_node() -> None:
 
 def test_a_vbucket_that_has_moved() -> None:
     """If a vbucket has moved, its old node responds with the new map, and only the new node applies the write."""
-    simulation = RecordedCluster()
-    simulation.write()
+    simulation = written()
     moved = [key for key in KEYS if owner_of(simulation, key) == 0]
     simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
-    for node in simulation.nodes:
-        node.command_log.clear()
+    clear_logs(simulation)
     simulation.write()
 
     assert moved
@@ -90,8 +109,7 @@ def test_a_vbucket_that_has_moved() -> None:
 
 def test_a_node_that_was_removed() -> None:
     """After a node was removed from the map, the client closes its connections and does not reopen them."""
-    simulation = RecordedCluster()
-    simulation.write()
+    simulation = written()
     simulation.nodes.remove_node(2)
     simulation.write()
     simulation.live(60.0)
@@ -113,8 +131,7 @@ def stream_to(simulation: RecordedCluster, place: int) -> StreamId:
 
 def leaving(key: str) -> tuple[RecordedCluster, StreamId, Token]:
     """Return a client with a write in flight to a node that has left the map and has not responded."""
-    simulation = RecordedCluster()
-    simulation.write()
+    simulation = written()
     stream = stream_to(simulation, owner_of(simulation, key))
     token = simulation.submit(simulated.upsert(key))
     simulation.hand_over(stream)
@@ -151,8 +168,7 @@ def test_a_removed_node_that_never_responds() -> None:
 
 def test_a_removed_node_with_a_durable_write() -> None:
     """If a durable write to a removed node is in flight, the connection stays open for up to its longer timeout."""
-    simulation = RecordedCluster()
-    simulation.write()
+    simulation = written()
     owner = owner_of(simulation, KEYS[0])
     simulation.nodes[owner].faults.next(Opcode.SET, delay(8.0))
     token = simulation.submit(simulated.upsert(KEYS[0], durability=DurabilityLevel.MAJORITY))
@@ -224,18 +240,9 @@ def test_a_removed_node_that_returns() -> None:
 
 def test_a_map_without_nodes() -> None:
     """If a map has no nodes, the client keeps its connections, so that it can receive the next map."""
-    simulation = RecordedCluster(1)
-    simulation.write()
-    empty = {
-        "rev": 9,
-        "revEpoch": 9,
-        "name": "travel",
-        "vBucketServerMap": {"serverList": [], "vBucketMap": [[-1]] * 128},
-    }
+    simulation = written(1)
     _, request = simulation.submit_in_flight(simulated.get())
-    simulation.inject(
-        simulated.respond(request, Status.NOT_MY_VBUCKET, value=json.dumps(empty).encode()), stream_to(simulation, 0)
-    )
+    simulation.inject(simulated.respond(request, Status.NOT_MY_VBUCKET, value=NO_NODES), stream_to(simulation, 0))
     error = simulation.failure(errors.UnambiguousTimeoutException, simulated.upsert("late"))
     simulation.nodes.set_config_revision(1, epoch=10)
     simulation.live(1.0)
@@ -262,8 +269,7 @@ def test_a_node_that_was_added() -> None:
 
 def test_a_dead_node_until_its_failover() -> None:
     """While a node is dead, only its documents are unavailable; once it is removed, all documents can be written."""
-    simulation = RecordedCluster()
-    simulation.write()
+    simulation = written()
     dead = next(key for key in KEYS if owner_of(simulation, key) == 2)
     alive = next(key for key in KEYS if owner_of(simulation, key) == 1)
     simulation.nodes.kill(2)
@@ -280,12 +286,10 @@ def test_a_dead_node_until_its_failover() -> None:
 
 def test_an_announced_map() -> None:
     """If the nodes announce a new map, the client requests it before an operation gets NOT_MY_VBUCKET."""
-    simulation = RecordedCluster()
-    simulation.write()
+    simulation = written()
     simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
     simulation.live(0.1)
-    for node in simulation.nodes:
-        node.command_log.clear()
+    clear_logs(simulation)
     simulation.write()
 
     assert (1, 2) == simulation.nodes.map.version == simulation.machine.statistics().connections[-1].config_revision
@@ -294,8 +298,7 @@ def test_an_announced_map() -> None:
 
 def test_nodes_that_announce_nothing() -> None:
     """If nodes do not announce maps, the client polls them every 2.5 s and thus notices a removed node."""
-    simulation = RecordedCluster(features=MUTE)
-    simulation.write()
+    simulation = written(features=MUTE)
     simulation.nodes.kill(2)
     simulation.nodes.remove_node(2)
     unnoticed = simulation.addresses()
@@ -307,8 +310,7 @@ def test_nodes_that_announce_nothing() -> None:
 
 def test_polls_end_with_their_connection() -> None:
     """The client polls each connection once per 2.5 s, even after a reconnect."""
-    simulation = RecordedCluster(1, MUTE)
-    simulation.write()
+    simulation = written(1, MUTE)
     simulation.lose(stream_to(simulation, 0))
     simulation.live(1.0)
     before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
@@ -319,8 +321,7 @@ def test_polls_end_with_their_connection() -> None:
 
 def test_a_false_announcement() -> None:
     """If a node announces a config that it does not have, the client requests the config only twice."""
-    simulation = RecordedCluster(1)
-    simulation.write()
+    simulation = written(1)
     before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
     announcement = encode_server_request(
         ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION, opaque=1, extras=struct.pack(">qq", 9, 9), key=b"travel"
@@ -336,8 +337,7 @@ def test_a_false_announcement() -> None:
 @rows("opcode", [0x01, 0x02, 0x7F])
 def test_unknown_server_requests(opcode: int, extras: bytes) -> None:
     """The client ignores an unknown or malformed server request."""
-    simulation = RecordedCluster(1)
-    simulation.write()
+    simulation = written(1)
     before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
     simulation.inject(encode_server_request(opcode, opaque=1, extras=extras, key=b"travel"))
     simulation.live(10.0)
@@ -360,13 +360,6 @@ def test_collections_of_several_nodes() -> None:
 # Collection ids.
 
 
-def connected_to_all() -> RecordedCluster:
-    """Return a client that is connected to all nodes and has not requested a collection id."""
-    simulation = RecordedCluster()
-    simulation.write()
-    return simulation
-
-
 def key_of(simulation: RecordedCluster, place: int) -> str:
     """Return a key that this node owns."""
     return next(key for key in KEYS if owner_of(simulation, key) == place)
@@ -374,7 +367,7 @@ def key_of(simulation: RecordedCluster, place: int) -> str:
 
 def test_a_question_outlives_other_connections() -> None:
     """If the connection to another node is lost, a pending id request continues."""
-    simulation = connected_to_all()
+    simulation = written()
     token = simulation.submit(simulated.upsert(key_of(simulation, 0), simulated.HOTELS))
     simulation.lose(stream_to(simulation, 1))
     simulation.flow()
@@ -385,7 +378,7 @@ def test_a_question_outlives_other_connections() -> None:
 
 def test_a_lost_id_request_moves_to_another_node() -> None:
     """If the connection of an id request is lost, another node gets the request, and operations on that node go on."""
-    simulation = connected_to_all()
+    simulation = written()
     asker, other = (
         simulation.submit(simulated.upsert(key_of(simulation, place), simulated.HOTELS)) for place in (0, 1)
     )
@@ -398,7 +391,7 @@ def test_a_lost_id_request_moves_to_another_node() -> None:
 
 def test_an_unanswered_id_request_goes_elsewhere() -> None:
     """If a node does not respond to an id request, the client sends the request to the next node."""
-    simulation = connected_to_all()
+    simulation = written()
     simulation.nodes[0].faults.always(Opcode.GET_COLLECTION_ID, drop_response())
     tokens = [simulation.submit(simulated.upsert(key_of(simulation, place), simulated.HOTELS)) for place in (0, 1)]
     simulation.live(QUESTION_SECONDS)

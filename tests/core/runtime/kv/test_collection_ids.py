@@ -17,32 +17,6 @@ def named(collection: str) -> Keyspace:
     return Keyspace(BUCKET, "a", collection)
 
 
-def test_one_request_for_many_waiters() -> None:
-    """If several operations wait for an id, one request is sent, and its response releases them in order."""
-    ids = CollectionIds(BUCKET)
-
-    assert [True, False, False] == [ids.wait(HOTEL, waiter, 0.0) for waiter in (1, 2, 3)]
-    assert ids.prefixes.get(HOTEL) is None
-    assert [1, 2, 3] == ids.found(HOTEL, 8)
-    assert b"\x08" == ids.prefixes.get(HOTEL)
-
-
-def test_outdated() -> None:
-    """If a node does not know an id, the id is dropped and requested again, once for all waiters (decision C9)."""
-    ids = CollectionIds(BUCKET)
-    ids.found(HOTEL, 8)
-    ids.outdated(HOTEL)
-
-    assert ids.prefixes.get(HOTEL) is None
-    assert [True, False] == [ids.wait(HOTEL, waiter, 0.0) for waiter in (1, 2)]
-
-    ids.outdated(HOTEL)
-
-    assert not ids.wait(HOTEL, 3, 0.0)
-    assert [1, 2, 3] == ids.found(HOTEL, 9)
-    assert b"\x09" == ids.prefixes.get(HOTEL)
-
-
 def test_missing_collections_are_not_stored() -> None:
     """The table keeps no entry for a collection that is missing, lost, outdated or dropped."""
     ids = CollectionIds(BUCKET)
@@ -143,19 +117,6 @@ def test_a_manifest_drops_outdated_ids() -> None:
     assert [1] == ids.found(named("asked"), 12)
 
 
-def test_stop_waiting() -> None:
-    """A response does not release an operation that has stopped waiting; stopping without waiting changes nothing."""
-    ids = CollectionIds(BUCKET)
-    ids.wait(HOTEL, 1, 0.0)
-    ids.wait(HOTEL, 2, 0.0)
-    ids.stop_waiting(HOTEL, 1)
-    ids.stop_waiting(HOTEL, 1)
-    ids.stop_waiting(HOTEL, 99)
-    ids.stop_waiting(AIRLINE, 1)
-
-    assert [2] == ids.found(HOTEL, 8)
-
-
 def test_a_late_waiter_repeats_the_request() -> None:
     """If a request has had no response for half a second, the next waiter repeats it."""
     ids = CollectionIds(BUCKET)
@@ -196,17 +157,6 @@ def test_connection_lost() -> None:
     assert [] == ids.connection_lost()
     assert b"\x07" == ids.prefixes.get(named("known"))
     assert ids.wait(HOTEL, 4, 0.0)
-
-
-def test_another_connection_is_lost() -> None:
-    """A pending request is dropped only with the connection on which it was sent last."""
-    ids = CollectionIds(BUCKET)
-    ids.wait(HOTEL, 1, 0.0, "first")
-    ids.request_again(HOTEL, 0.5, "second")
-    ids.wait(AIRLINE, 2, 0.0, "first")
-
-    assert [2] == ids.connection_lost("first")
-    assert [1] == ids.connection_lost("second")
 
 
 class EveryWaitEnds(RuleBasedStateMachine):

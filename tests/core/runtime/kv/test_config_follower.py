@@ -15,11 +15,11 @@ from triclinium_core.runtime.kv.destinations import vbucket_of
 from triclinium_core.testing.fakes.faults import status
 
 
-def config(rev: int, *, epoch: int = 1, name: str | None = "travel", vbuckets: int = 64) -> bytes:
+def config(rev: int, *, name: str | None = "travel") -> bytes:
     """Return a config of one node."""
-    document: dict[str, Any] = {"rev": rev, "revEpoch": epoch, "nodesExt": []}
+    document: dict[str, Any] = {"rev": rev, "revEpoch": 1, "nodesExt": []}
     if name is not None:
-        document |= {"name": name, "vBucketServerMap": {"serverList": ["$HOST:11210"], "vBucketMap": [[0]] * vbuckets}}
+        document |= {"name": name, "vBucketServerMap": {"serverList": ["$HOST:11210"], "vBucketMap": [[0]] * 64}}
     return json.dumps(document).encode()
 
 

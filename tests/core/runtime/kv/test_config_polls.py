@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from tests.core.runtime.kv.simulated import TRAVEL, Recorded, client_options, get, ready, respond, upsert
-from tests.core.runtime.kv.test_cluster import KEYS, MUTE, RecordedCluster, owner_of, stream_to
+from tests.core.runtime.kv.test_cluster import KEYS, MUTE, owner_of, stream_to, written
 from triclinium_core.kv.operation.document_operations import Noop
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
@@ -65,8 +65,7 @@ def test_a_node_that_knows_no_versions() -> None:
 
 def test_a_connection_after_the_first() -> None:
     """A later connection sends the known version in its bootstrap, so that the node sends a large map only once."""
-    simulation = RecordedCluster(3)
-    simulation.write()
+    simulation = written(3)
     version = CONFIG_VERSION.pack(1, 1)
 
     assert [b"", b"", version, version] == questions(simulation)
@@ -91,8 +90,7 @@ def test_interval(interval: float, polls: int) -> None:
 
 def test_floor() -> None:
     """Many NOT_MY_VBUCKET responses cause at most one config request per connection in 50 ms."""
-    simulation = RecordedCluster(1, MUTE - {KNOWN_VERSION, DEDUPE})
-    simulation.write()
+    simulation = written(1, MUTE - {KNOWN_VERSION, DEDUPE})
     simulation.node.faults.always(Opcode.GET, not_my_vbucket(with_config=False))
     before = len(questions(simulation))
     for key in KEYS:
@@ -106,8 +104,7 @@ def test_floor() -> None:
 
 def test_refusals_without_a_config_that_is_known() -> None:
     """If a node refuses an operation without a config, the client retries until the nodes agree on the map."""
-    simulation = RecordedCluster(2, MUTE)
-    simulation.write()
+    simulation = written(2, MUTE)
     key = next(key for key in KEYS if owner_of(simulation, key) == 0)
     simulation.nodes.hold_config(1)
     simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)

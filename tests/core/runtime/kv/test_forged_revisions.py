@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.core.runtime.kv.simulated import Recorded, client_options, get, ready, respond, upsert
-from tests.core.runtime.kv.test_cluster import KEYS, MUTE, RecordedCluster, nodes_of
+from tests.core.runtime.kv.test_cluster import KEYS, MUTE, nodes_of, written
 from triclinium_core.kv.wire.config_version import COUNTER_MAX
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.options import TimeoutOptions
@@ -58,8 +58,7 @@ def test_polls_end_a_forged_revision() -> None:
 
 def test_refusals_end_a_forged_revision() -> None:
     """If nodes are not polled, their refusals without a config end a forged revision after a limit."""
-    simulation = RecordedCluster(2, IMPLEMENTED_FEATURES)
-    simulation.write()
+    simulation = written(2, IMPLEMENTED_FEATURES)
     (genuine,) = revisions(simulation)
     owners = [simulation.nodes.owner_of(key) for key in KEYS]
     swapped = [[1 - node] for node in simulation.nodes[0].cluster.map.owners]

@@ -6,8 +6,8 @@ import weakref
 
 import pytest
 
-from tests.core.runtime.kv.simulated import HOTELS, TRAVEL, Recorded, client_options, get, node_options, ready, upsert
-from tests.core.runtime.kv.test_cluster import KEYS, RecordedCluster, stream_to
+from tests.core.runtime.kv.simulated import HOTELS, TRAVEL, Recorded, get, ready, upsert
+from tests.core.runtime.kv.test_cluster import KEYS, RecordedCluster, stream_to, written
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.client.client_machine import ClientMachine
@@ -20,7 +20,6 @@ from triclinium_core.retry.couchbase import RetryReason, Service, Status
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.pool.connections import FORGOTTEN_MAX
 from triclinium_core.services.views.view_request import ViewRequest
-from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import drop_response, refuse_connection, status
 
 OTHER = Keyspace("other")
@@ -211,24 +210,6 @@ def test_a_bucket_that_exists_is_kept() -> None:
     assert all(change.old == changes(simulation)[0].new for change in changes(simulation)[1:])
 
 
-def test_a_bucket_on_one_node_is_kept() -> None:
-    """While one node serves a bucket, the client keeps the bucket, even if another node refuses it."""
-    nodes = FakeNodes(node_options(), nodes=2)
-    connection_string = nodes.connection_string()
-    assert connection_string is not None
-    simulation = Recorded(nodes, client_options(connection_string))
-    for key in "abcdefgh":
-        simulation.result(upsert(key))
-    stream = simulation.newest
-    simulation.nodes[1].faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
-    simulation.nodes[0].faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
-    simulation.lose(stream)
-    simulation.live(10 * SETTLED)
-
-    assert 3 == len(simulation.machine.statistics().connections)
-    assert 2 == len(machine_of(simulation).topologies)
-
-
 def test_a_node_that_joins_without_the_bucket() -> None:
     """If a node without the bucket joins and leaves, the client keeps no timer and no connection of the node."""
     simulation = RecordedCluster()
@@ -252,8 +233,7 @@ def test_a_node_that_joins_without_the_bucket() -> None:
 
 def test_a_dropped_bucket_with_a_dead_node() -> None:
     """If a bucket is dropped and one of its nodes is dead, the client forgets the bucket and stops its attempts."""
-    simulation = RecordedCluster()
-    simulation.write()
+    simulation = written()
     simulation.nodes.kill(2)
     simulation.live(2.0)
     simulation.node.cluster.buckets.drop("travel")
@@ -268,8 +248,7 @@ def test_a_dropped_bucket_with_a_dead_node() -> None:
 
 def test_a_dropped_bucket_with_a_silent_node() -> None:
     """If a bucket is dropped while one of its nodes is silent, the client forgets the bucket within five minutes."""
-    simulation = RecordedCluster()
-    simulation.write()
+    simulation = written()
     simulation.nodes.cut_off(2)
     simulation.live(30.0)
     simulation.node.cluster.buckets.drop("travel")
@@ -279,12 +258,12 @@ def test_a_dropped_bucket_with_a_silent_node() -> None:
     assert "travel" not in machine_of(simulation)._configs
 
 
-def test_a_bucket_on_one_of_three_nodes() -> None:
+@pytest.mark.parametrize("refusal", [Status.KEY_NOT_FOUND, Status.NO_ACCESS])
+def test_a_bucket_on_one_of_three_nodes(refusal: Status) -> None:
     """While one node serves a bucket, the client keeps it, even if a second node lacks it and a third is dead."""
-    simulation = RecordedCluster()
-    simulation.write()
+    simulation = written()
     topologies, addresses = len(machine_of(simulation).topologies), simulation.addresses()
-    simulation.nodes[1].faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
+    simulation.nodes[1].faults.always(Opcode.SELECT_BUCKET, status(refusal))
     simulation.lose(stream_to(simulation, 1))
     simulation.nodes.kill(2)
     simulation.live(4 * SETTLED)

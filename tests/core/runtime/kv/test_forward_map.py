@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.core.runtime.kv.simulated import upsert
-from tests.core.runtime.kv.test_cluster import KEYS, MUTE, RecordedCluster, owner_of
+from tests.core.runtime.kv.test_cluster import KEYS, MUTE, RecordedCluster, clear_logs, owner_of, written
 from triclinium_core import errors
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import RetryReason
@@ -12,8 +12,7 @@ from triclinium_core.testing.fakes.faults import not_my_vbucket
 
 def rebalancing() -> tuple[RecordedCluster, str]:
     """Return a client that knows of a move of all vbuckets from one node to the other, and a key of the old node."""
-    simulation = RecordedCluster(2, MUTE)
-    simulation.write()
+    simulation = written(2, MUTE)
     key = next(key for key in KEYS if owner_of(simulation, key) == 0)
     simulation.nodes.announce_move(simulation.nodes.vbuckets_of(0), to=1)
     simulation.live(2.6)
@@ -26,8 +25,7 @@ def test_the_next_node_is_tried() -> None:
     simulation.nodes.hold_config(0)
     simulation.nodes[0].faults.always(Opcode.SET, not_my_vbucket(with_config=False))
     simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
-    for node in simulation.nodes:
-        node.command_log.clear()
+    clear_logs(simulation)
     begun = simulation.now
     token = simulation.finish(upsert(key))
 
@@ -57,8 +55,7 @@ def test_both_nodes_are_tried_in_turn() -> None:
 def test_a_rebalance_that_is_not_done_yet() -> None:
     """While the old node accepts operations, the client does not use the forward map."""
     simulation, key = rebalancing()
-    for node in simulation.nodes:
-        node.command_log.clear()
+    clear_logs(simulation)
     simulation.write()
 
     assert [0] == simulation.takers(key)

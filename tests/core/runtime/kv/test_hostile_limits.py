@@ -6,7 +6,7 @@ A call takes about half a microsecond; the size limits also bound the time of si
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
@@ -101,7 +101,7 @@ class Salting(Recorded):
 
     salted = 0
 
-    def feed(self, event: Event) -> Sequence[Action]:
+    def feed(self, event: Event) -> list[Action]:
         """Feed an event; if it has received bytes, count the salted passwords that it computes."""
         with counted() as calls:
             actions = super().feed(event)

@@ -11,23 +11,21 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.runtime.kv.known_configs import OLDER_CONFIGS_MAX, KnownConfigs
 
 
-def named(revision: int, **labels: str) -> ClusterConfig:
-    """Return a config with this revision and these fields for labels."""
-    return parse_cluster_config(json.dumps({"rev": revision, **labels}).encode(), host="10.0.0.1")
+def named(revision: int, **fields: object) -> ClusterConfig:
+    """Return a config with this revision and these fields."""
+    return parse_cluster_config(json.dumps({"rev": revision, **fields}).encode(), host="10.0.0.1")
 
 
 def config(revision: int, **capabilities: list[str]) -> ClusterConfig:
     """Return a config with this revision and these capabilities of services."""
-    document = {"rev": revision, "nodesExt": [{"services": {"kv": 11210}}], "clusterCapabilities": capabilities}
-    return parse_cluster_config(json.dumps(document).encode(), host="10.0.0.1")
+    return named(revision, nodesExt=[{"services": {"kv": 11210}}], clusterCapabilities=capabilities)
 
 
 def test_counts_of_a_bucket() -> None:
     """The counts of vbuckets and replicas are those of the map; without a map they are 0 and None."""
     configs = KnownConfigs()
     servers = {"numReplicas": 1, "serverList": ["$HOST:11210"], "vBucketMap": [[0, -1]] * 64}
-    document = {"rev": 1, "name": "travel", "nodesExt": [], "vBucketServerMap": servers}
-    configs.take("travel", parse_cluster_config(json.dumps(document).encode(), host="10.0.0.1"))
+    configs.take("travel", named(1, name="travel", nodesExt=[], vBucketServerMap=servers))
     configs.take(None, named(7))
 
     assert [64, 0, 0] == [configs.vbucket_count(bucket) for bucket in ("travel", None, "hotels")]

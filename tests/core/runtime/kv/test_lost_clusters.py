@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.runtime.kv.simulated import Recorded, client_options, get, node_options, upsert
-from tests.core.runtime.kv.test_cluster import KEYS, MUTE, RecordedCluster, stream_to
+from tests.core.runtime.kv.test_cluster import KEYS, MUTE, RecordedCluster, stream_to, written
 from triclinium_core.contract.neutral import LossCause, StreamId
 from triclinium_core.kv.operation.document_operations import Keyspace, Noop
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
@@ -112,8 +112,7 @@ def opening(simulation: RecordedCluster, bucket: str | None, place: int) -> Stre
 
 def test_a_cluster_lost_during_a_bootstrap() -> None:
     """If the cluster is lost during a bootstrap, the client requests the config again, without a known version."""
-    simulation = RecordedCluster(2)
-    simulation.write()
+    simulation = written(2)
     simulation.lose(stream_to(simulation, 0))
     simulation.lose(opening(simulation, "travel", 0), LossCause.REFUSED)
     coming_back = opening(simulation, "travel", 0)

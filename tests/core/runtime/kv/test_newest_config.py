@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 
 from tests.core.runtime.kv.simulated import Recorded, get, ready, respond, upsert
+from tests.core.runtime.kv.test_cluster import MUTE
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_server_request
@@ -17,7 +18,6 @@ from triclinium_core.testing.fakes.faults import status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 from triclinium_core.testing.fakes.store.config import encode_config
 
-MUTE = IMPLEMENTED_FEATURES - {HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF}
 KNOWN = (7, 5)
 VERSIONS = {"an older epoch": (6, 99), "an older revision": (7, 4), "the same": KNOWN}
 

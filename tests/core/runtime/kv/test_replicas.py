@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.runtime.kv.simulated import ADDRESS, HOTELS, TRAVEL, Recorded, client_options, ready
-from tests.core.runtime.kv.test_cluster import RecordedCluster, nodes_of
+from tests.core.runtime.kv.test_cluster import RecordedCluster, clear_logs, nodes_of
 from triclinium_core import errors
 from triclinium_core.kv.operation.document_operations import GetReplica
 from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
@@ -31,8 +31,7 @@ class Replicated(RecordedCluster):
             for command in node.command_log
             if (command.opcode, command.status) == (Opcode.GET_REPLICA, Status.SUCCESS)
         ]
-        for node in self.nodes:
-            node.command_log.clear()
+        clear_logs(self)
         return places
 
     def read(self, replica: int) -> GetReplicaResult:

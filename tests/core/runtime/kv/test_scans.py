@@ -9,7 +9,6 @@ import pytest
 from tests.core.runtime.kv.simulated import HOTEL_ID, HOTELS, TRAVEL, Recorded, client_options, get, ready, respond
 from tests.core.runtime.kv.test_cluster import RecordedCluster
 from triclinium_core import errors
-from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.neutral import BytesReceived
 from triclinium_core.kv.operation.results import Done, RangeScanCreated, ScanPage
 from triclinium_core.kv.operation.scan.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
@@ -17,7 +16,6 @@ from triclinium_core.kv.operation.scan.scans import Bounds
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase import RetryReason, Status
-from triclinium_core.runtime.kv.connection.in_flight import is_last
 from triclinium_core.runtime.kv.destinations import vbucket_of
 from triclinium_core.telemetry.defaults import OrphanReporter
 from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
@@ -47,13 +45,6 @@ def open_scan(simulation: Recorded, create: RangeScanCreate = CREATE) -> bytes:
 def go_on(scan_id: bytes, items: int = 1000, vbucket: int = VBUCKET) -> RangeScanContinue:
     """Return the operation that requests the next page."""
     return RangeScanContinue(TRAVEL, vbucket, scan_id, items)
-
-
-def vbuckets(simulation: Recorded, bucket: str = "travel") -> int:
-    """Return how many vbuckets of a bucket the client knows."""
-    machine = simulation.machine
-    assert isinstance(machine, ClientMachine)
-    return machine.vbucket_count(bucket)
 
 
 def test_a_scan() -> None:
@@ -164,11 +155,6 @@ def test_a_bucket_that_cannot_be_scanned() -> None:
     assert [] == simulation.commands(Opcode.RANGE_SCAN_CREATE)
 
 
-def test_the_number_of_vbuckets() -> None:
-    """The client knows the number of vbuckets once the map has arrived."""
-    assert (0, 128, 0) == (vbuckets(Recorded()), vbuckets(ready()), vbuckets(ready(), "hotels"))
-
-
 def test_the_deadline_of_a_scan() -> None:
     """The options or the connection string set the deadline of scan requests."""
     for options in (
@@ -184,14 +170,6 @@ def test_the_deadline_of_a_scan() -> None:
 
 
 # Several responses to one request.
-
-
-def test_the_last_response() -> None:
-    """A response is the last one of its request, unless it is a success of a continuation."""
-    assert not is_last(Opcode.RANGE_SCAN_CONTINUE, Status.SUCCESS)
-    assert all(is_last(Opcode.RANGE_SCAN_CONTINUE, code) for code in (MORE, COMPLETE, Status.NOT_MY_VBUCKET))
-    assert is_last(Opcode.GET, Status.SUCCESS)
-    assert is_last(Opcode.RANGE_SCAN_CREATE, Status.SUCCESS)
 
 
 def test_a_page_in_parts() -> None:

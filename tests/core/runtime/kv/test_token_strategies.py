@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
+from types import coroutine
 from typing import Any
 
 import pytest
@@ -31,24 +32,10 @@ async def nothing() -> None:
     """Return without waiting."""
 
 
-class _Moment:
-    def __await__(self) -> Generator[None, None, None]:
-        yield
-
-
-async def moment() -> None:
+@coroutine
+def moment() -> Generator[None, None, None]:
     """Suspend once, as a function does that waits."""
-    await _Moment()
-
-
-def after_the_first(think: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
-    """Return a function that does nothing in its first call and calls ``think`` in each later one."""
-    thoughts = iter([nothing])
-
-    def next_thought() -> Awaitable[None]:
-        return next(thoughts, think)()
-
-    return next_thought
+    yield
 
 
 def ready(strategy: AnyRetryStrategy) -> Recorded:
@@ -235,13 +222,17 @@ def test_an_unsent_retry_releases_its_token() -> None:
     assert (["renewed", "abandoned"], 1) == (book.ends[1:], book.left)
 
 
+@pytest.mark.parametrize("is_awaited", [False, True])
 @pytest.mark.parametrize("delay", [0.25, 1.0])
-def test_a_token_delays_the_first_attempt(delay: float) -> None:
+def test_a_token_delays_the_first_attempt(delay: float, is_awaited: bool) -> None:
     """A delay of the first token delays the first attempt of its operation, and no other operation."""
     book = TokenBook(first_delay=delay)
     simulation = Recorded()
     simulation.result(upsert())
-    began, held = simulation.now, simulation.submit(get(), retry_strategy=book)
+    asked = Asked(book, simulation)
+    began, held = simulation.now, simulation.submit(get(), retry_strategy=asked.strategy if is_awaited else book)
+    if is_awaited:
+        asked.answer()
     other = simulation.submit(get())
     simulation.flow()
 
@@ -251,7 +242,7 @@ def test_a_token_delays_the_first_attempt(delay: float) -> None:
     simulation.run()
 
     assert delay == pytest.approx(simulation.settled_at[held] - began)
-    assert ["recorded"] == book.ends
+    assert [None if is_awaited else "recorded"] == book.ends
 
 
 def test_a_first_delay_beyond_the_deadline() -> None:
@@ -407,7 +398,12 @@ def test_a_late_token_is_released(is_retry: bool) -> None:
     """If an operation is abandoned while its strategy provides a token, the token is released."""
     book = TokenBook(retries=1)
     asked = Asked(book)
-    asked.strategy = AwaitedBook(book, moment) if not is_retry else AwaitedBook(book, after_the_first(moment))
+    thoughts = iter([nothing] * is_retry)
+
+    def think() -> Awaitable[None]:
+        return next(thoughts, moment)()
+
+    asked.strategy = AwaitedBook(book, think)
     simulation = asked.simulation
     simulation.result(upsert())
     simulation.node.faults.always(Opcode.GET, faults.temporary_failure())

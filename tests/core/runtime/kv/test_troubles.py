@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
 from tests.core.runtime.kv.simulated import TRAVEL, Recorded, client_options, get, node_options, upsert
-from tests.core.runtime.kv.test_cluster import KEYS, RecordedCluster, nodes_of
+from tests.core.runtime.kv.test_cluster import KEYS, NO_NODES, RecordedCluster, nodes_of, written
 from triclinium_core import errors
 from triclinium_core.contract.neutral import Token
 from triclinium_core.kv.operation.document_operations import Noop
@@ -22,13 +20,10 @@ from triclinium_core.testing.fakes.faults import status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
 
 TWO_SEEDS = "couchbase://a.example:1,b.example:2"
-NO_NODES: Mapping[str, Any] = {
-    "rev": 9,
-    "revEpoch": 9,
-    "name": "travel",
-    "nodesExt": [],
-    "vBucketServerMap": {"serverList": [], "vBucketMap": [[-1]] * 128},
-}
+MEMCACHED = json.dumps(
+    {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
+).encode()
+"""Config of a memcached bucket."""
 
 
 def two_seeds() -> Recorded:
@@ -105,9 +100,7 @@ def test_a_whole_cluster_down_at_start() -> None:
 def test_a_first_map_with_zero_nodes() -> None:
     """If the first map has no nodes, operations time out and state the reason, until the next map arrives."""
     simulation = RecordedCluster(1)
-    simulation.node.faults.next(
-        Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NO_NODES).encode()), times=2
-    )
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, NO_NODES), times=2)
     error = simulation.failure(errors.UnambiguousTimeoutException, upsert())
 
     assert "has no active node now" in str(error)
@@ -120,9 +113,7 @@ def test_a_first_map_with_zero_nodes() -> None:
 def test_a_map_with_zero_nodes_that_is_lost() -> None:
     """If the only node had a map without nodes and is lost, the client returns to its seeds and uses their map."""
     simulation = RecordedCluster(1)
-    simulation.node.faults.next(
-        Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NO_NODES).encode()), times=2
-    )
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, NO_NODES), times=2)
     simulation.failure(errors.UnambiguousTimeoutException, upsert())
     simulation.nodes.kill(0)
     simulation.live(5.0)
@@ -134,8 +125,7 @@ def test_a_map_with_zero_nodes_that_is_lost() -> None:
 def test_a_memcached_bucket() -> None:
     """If the bucket is a memcached bucket, operations fail immediately with advice; the client stops its attempts."""
     simulation = Recorded()
-    bucket = {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
-    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(bucket).encode()))
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, MEMCACHED))
     error = simulation.failure(errors.UnsupportedOperationException, upsert())
 
     assert simulation.now < 0.1
@@ -256,8 +246,7 @@ def test_a_bucket_beside_a_dead_node() -> None:
 def test_a_recreated_bucket() -> None:
     """If a rejected bucket is created again as a supported type, operations on it succeed."""
     simulation = Recorded()
-    bucket = {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
-    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(bucket).encode()))
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, MEMCACHED))
     simulation.failure(errors.UnsupportedOperationException, upsert())
     simulation.node.faults.clear()
     simulation.live(2.0)
@@ -268,8 +257,7 @@ def test_a_recreated_bucket() -> None:
 @pytest.mark.parametrize("hours", [1.0, 24.0 * 365])
 def test_a_clock_that_jumps_forward(hours: float) -> None:
     """If the clock jumps forward, open operations time out, and the client recovers."""
-    simulation = RecordedCluster()
-    simulation.write()
+    simulation = written()
     token, _ = simulation.submit_in_flight(upsert(KEYS[0]))
     simulation.now += hours * 3600.0
     simulation.flow()

@@ -7,14 +7,6 @@ from triclinium_core.contract import couchbase
 from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest
 
 
-class Later:
-    """Asynchronous strategy, for which the tests decide."""
-
-    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Raise, because a test decides instead."""
-        raise AssertionError("the simulation decides")
-
-
 class Never:
     """Strategy that refuses every retry."""
 

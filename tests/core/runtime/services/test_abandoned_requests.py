@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
+from tests.core.runtime.kv.test_reported_operations import recorded_by
 from tests.core.runtime.services.asking import ROWS, STATEMENT, Asking, asking
 from tests.rows import rows
 from triclinium_core.contract import couchbase, neutral
@@ -54,11 +52,6 @@ def test_request_with_unread_rows_may_be_applied(readonly: bool) -> None:
 
     assert ROWS == simulation.rows[token]
     assert (not readonly) is simulation.machine.is_ambiguous(token)
-
-
-def recorded_by(simulation: Asking) -> dict[couchbase.TelemetryKind, Any]:
-    """Return the last reports of the client as parsed JSON."""
-    return {report.kind: json.loads(report.text) for report in simulation.clients[0].last_reports()}
 
 
 @rows(

@@ -7,14 +7,15 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.core.runtime.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
-from tests.core.runtime.services.request_cases import Later, Never, refusals
+from tests.core.runtime.kv import phases
+from tests.core.runtime.services.asking import ANSWER, NO_INDEX, ROWS, STATEMENT, Asking, asking
+from tests.core.runtime.services.request_cases import Never, refusals
 from triclinium_core import errors
 from triclinium_core.contract import couchbase, neutral
 from triclinium_core.contract.couchbase import RequestSubmitted
 from triclinium_core.contract.neutral import Token
 from triclinium_core.options import PasswordAuthenticator, TimeoutOptions
-from triclinium_core.retry.couchbase import RetryAction, RetryReason, Service
+from triclinium_core.retry.couchbase import BreakerState, RetryAction, RetryReason, Service
 from triclinium_core.services.management.buckets import GetBucket
 from triclinium_core.services.service_request import HttpRequest
 from triclinium_core.telemetry.defaults import ThresholdLoggingTracer
@@ -158,8 +159,7 @@ def test_an_error_without_rows() -> None:
 def test_a_retryable_error_without_rows() -> None:
     """If the response is a retryable error, the strategy retries the request until a response succeeds."""
     simulation = Asking()
-    failing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
-    simulation.nodes.script.answer(STATEMENT, failing, failing, ANSWER)
+    simulation.nodes.script.answer(STATEMENT, NO_INDEX, NO_INDEX, ANSWER)
 
     token = simulation.finish(asking())
 
@@ -257,8 +257,7 @@ def test_encoding_times_of_all_attempts_are_reported() -> None:
     """The reported encoding time is the sum of all attempts; a request without a payload has none."""
     everything = ThresholdLoggingTracer(query_threshold=0, management_threshold=0)
     simulation = Asking(tracer=everything, meter=None)
-    failing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
-    simulation.nodes.script.answer(STATEMENT, failing, ANSWER)
+    simulation.nodes.script.answer(STATEMENT, NO_INDEX, ANSWER)
     encoded: list[str] = []
 
     def encoding(encode: Callable[[], HttpRequest]) -> tuple[HttpRequest, float]:
@@ -305,7 +304,7 @@ def test_an_asynchronous_strategy_is_consulted() -> None:
     """An asynchronous strategy decides on each retry; its decision after the end of the request is ignored."""
     simulation = Asking()
     simulation.nodes[0].faults.next(Service.QUERY, faults.cut_body(bytes_sent=1), times=3)
-    token = simulation.request(asking(readonly=True), retry_strategy=Later())
+    token = simulation.request(asking(readonly=True), retry_strategy=phases.Asking())
     simulation.flow()
 
     for _ in range(3):
@@ -320,10 +319,9 @@ def test_an_asynchronous_strategy_is_consulted() -> None:
 def test_a_slow_asynchronous_strategy() -> None:
     """If an asynchronous strategy has not decided by the deadline, the timeout has the reason of the retry."""
     simulation = Asking(timeouts=TimeoutOptions(query=1.0))
-    stale = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
-    simulation.nodes.script.answer(STATEMENT, stale)
+    simulation.nodes.script.answer(STATEMENT, NO_INDEX)
 
-    error = simulation.failure(errors.UnambiguousTimeoutException, asking(), retry_strategy=Later())
+    error = simulation.failure(errors.UnambiguousTimeoutException, asking(), retry_strategy=phases.Asking())
     (report,) = refusals(simulation)
 
     assert RetryReason.QUERY_INDEX_NOT_FOUND is report.reason
@@ -370,13 +368,16 @@ def test_a_removed_node_gets_no_canary() -> None:
     simulation.nodes[1].faults.next(Service.QUERY, drop_response(), times=20)
     for _ in range(20):
         simulation.finish(asking())
+    breakers = [each.circuit_breaker for each in simulation.clients[0].statistics().endpoints]
     simulation.nodes.set_services(1, {Service.KV})
     simulation.live(3.0)
     before = simulation.count(neutral.OpenStream)
 
     simulation.live(60.0)
 
+    assert [BreakerState.CLOSED, BreakerState.OPEN] == [each and each.state for each in breakers]
     assert before == simulation.count(neutral.OpenStream)
+    assert [] == [each.target for each in simulation.asked if each.method == "GET"]
     assert 0 == simulation.open_operations
 
 

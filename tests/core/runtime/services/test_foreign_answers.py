@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from tests.core.runtime.services.asking import ROWS, STATEMENT, Asking, asking
+from tests.core.runtime.services.asking import NO_INDEX, ROWS, STATEMENT, Asking, asking
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.contract import neutral
@@ -256,8 +256,7 @@ def ids_of(simulation: Asking) -> list[str]:
 def test_each_attempt_has_its_own_id() -> None:
     """The PREPARE, the execution and each retry have ids that differ; the error has the first of them."""
     simulation = Asking(enhanced=False)
-    refused = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
-    simulation.nodes.script.answer(STATEMENT, refused, refused, FakeAnswer(errors=[{"code": 3000, "msg": "no"}]))
+    simulation.nodes.script.answer(STATEMENT, NO_INDEX, NO_INDEX, FakeAnswer(errors=[{"code": 3000, "msg": "no"}]))
 
     token = simulation.finish(asking(adhoc=False, readonly=True))
     ids = ids_of(simulation)

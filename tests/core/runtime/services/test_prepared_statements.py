@@ -73,12 +73,6 @@ def prepared() -> prepared_statements.PreparedStatements:
     return statements
 
 
-def test_a_statement_is_planned_once() -> None:
-    """Without enhanced prepared statements, the client sends a PREPARE and then the statement with its plan."""
-    assert PrepareRequest(query=QUERY) == prepared_statements.PreparedStatements(KnownConfigs()).message(QUERY)
-    assert QUERY.with_plan(PreparedPlan("p1", "abc")) == prepared().message(QUERY)
-
-
 def test_an_adhoc_query_is_not_prepared() -> None:
     """The client sends an ad hoc query unchanged and stores no plan from its response."""
     statements, adhoc = prepared_statements.PreparedStatements(KnownConfigs()), QueryRequest(statement="SELECT 1")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.runtime.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
-from tests.core.runtime.services.request_cases import Later, Never
+from tests.core.runtime.kv import phases
+from tests.core.runtime.services.asking import ANSWER, NO_INDEX, ROWS, STATEMENT, Asking, asking
+from tests.core.runtime.services.request_cases import Never
 from triclinium_core import errors
 from triclinium_core.contract import neutral
 from triclinium_core.options import TimeoutOptions
@@ -44,8 +45,7 @@ def test_a_plan_with_a_missing_index() -> None:
     """If the index of a plan is missing, the client prepares the statement again, because this plan needs the index."""
     simulation = Asking()
     simulation.finish(asking(adhoc=False))
-    missing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
-    simulation.nodes.script.answer(STATEMENT, missing, ANSWER)
+    simulation.nodes.script.answer(STATEMENT, NO_INDEX, ANSWER)
 
     token = simulation.finish(asking(adhoc=False))
 
@@ -59,9 +59,8 @@ def test_plan_is_kept_until_the_strategy_decides(decision: RetryAction) -> None:
     """A stale plan is sent until the asynchronous strategy has decided, and is then forgotten."""
     simulation = Asking()
     simulation.finish(asking(adhoc=False))
-    missing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
-    simulation.nodes.script.answer(STATEMENT, missing, ANSWER)
-    token = simulation.request(asking(adhoc=False), retry_strategy=Later())
+    simulation.nodes.script.answer(STATEMENT, NO_INDEX, ANSWER)
+    token = simulation.request(asking(adhoc=False), retry_strategy=phases.Asking())
     simulation.flow()
     meanwhile = simulation.finish(asking(adhoc=False), retry_strategy=Never())
     before = [b"PREPARE" in each.body for each in simulation.asked]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.runtime.kv.simulated import upsert
-from tests.core.runtime.services.asking import ROWS, STATEMENT, Asking, asking
+from tests.core.runtime.services.asking import NO_INDEX, ROWS, STATEMENT, Asking, asking
 from tests.core.runtime.services.request_cases import BASIC, refusals
 from triclinium_core import errors
 from triclinium_core.contract import couchbase, neutral
@@ -130,8 +130,7 @@ def test_silence_between_rows_is_no_earlier_failure() -> None:
     """If a query was retried and later stalls between rows, the error of its timeout omits the reason of the retry."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     stalling = FakeAnswer(rows=[{"n": 1}, {"n": 2}], seconds_between_rows=60.0)
-    stale = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
-    simulation.nodes.script.answer(STATEMENT, stale, stalling)
+    simulation.nodes.script.answer(STATEMENT, NO_INDEX, stalling)
 
     token = simulation.request(asking(readonly=True))
     simulation.run(10.0)

@@ -7,7 +7,7 @@ import pytest
 from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
 from tests.core.retry.smithy.cases import Fixed
 from tests.core.runtime.kv.test_token_strategies import asking as question, completed, nothing
-from tests.core.runtime.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
+from tests.core.runtime.services.asking import ANSWER, NO_INDEX, ROWS, STATEMENT, Asking, asking
 from triclinium_core import errors
 from triclinium_core.contract.couchbase import OperationAbandoned
 from triclinium_core.contract.neutral import StrategyDecided
@@ -19,9 +19,6 @@ from triclinium_core.retry.couchbase import RetryReason, Service
 from triclinium_core.retry.smithy import StandardRetryStrategy
 from triclinium_core.testing.fakes.faults import drop_response, hang_up
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
-
-FAILING = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
-"""Error response that the strategies retry."""
 
 
 def test_a_success_is_recorded_with_its_last_row() -> None:
@@ -42,7 +39,7 @@ def test_the_strategy_gets_errors_and_sets_delays() -> None:
     """The strategy of a call replaces that of the client; it receives the error of the attempt and sets the delay."""
     book = TokenBook(delay=0.3)
     simulation = Asking()
-    simulation.nodes.script.answer(STATEMENT, FAILING, ANSWER)
+    simulation.nodes.script.answer(STATEMENT, NO_INDEX, ANSWER)
     token = simulation.finish(asking(), retry_strategy=book)
     (shown,) = book.errors
 
@@ -72,7 +69,7 @@ def test_a_falsy_strategy_is_used() -> None:
 def test_an_empty_quota_fails_the_request() -> None:
     """If the quota is empty, the request fails with the error of its response, whose text mentions the quota."""
     simulation = Asking(retry_strategy=StandardRetryStrategy(rng=Fixed(), quota_capacity=0))
-    simulation.nodes.script.answer(STATEMENT, FAILING, ANSWER)
+    simulation.nodes.script.answer(STATEMENT, NO_INDEX, ANSWER)
     error = simulation.failure(errors.IndexNotFoundException, asking())
 
     assert "quota" in str(error)
@@ -104,8 +101,8 @@ def test_an_error_of_the_user_records_a_success(
     assert [end] == book.ends
 
 
-@pytest.mark.parametrize(("takes_rows", "end"), [(True, "recorded"), (False, "recorded")])
-def test_abandoning_after_rows_records_a_success(takes_rows: bool, end: str) -> None:
+@pytest.mark.parametrize("takes_rows", [True, False])
+def test_abandoning_after_rows_records_a_success(takes_rows: bool) -> None:
     """If a request is abandoned after rows have arrived, it records a success, even if no row was taken."""
     book = TokenBook()
     simulation = Asking(retry_strategy=book)
@@ -115,7 +112,7 @@ def test_abandoning_after_rows_records_a_success(takes_rows: bool, end: str) -> 
     simulation.run(2.5)
     simulation.feed(OperationAbandoned(token))
 
-    assert [end] == book.ends
+    assert ["recorded"] == book.ends
 
 
 def test_abandoning_an_unsent_request_releases_its_token() -> None:
@@ -136,7 +133,7 @@ def test_a_delay_beyond_the_deadline_releases_the_token() -> None:
     """If the delay reaches the deadline, the request releases its token immediately and times out."""
     book = TokenBook(delay=600.0, retries=1)
     simulation = Asking(retry_strategy=book, timeouts=TimeoutOptions(query=2.0))
-    simulation.nodes.script.answer(STATEMENT, FAILING, ANSWER)
+    simulation.nodes.script.answer(STATEMENT, NO_INDEX, ANSWER)
     token = simulation.request(asking())
     simulation.live(1.0)
 
@@ -181,11 +178,21 @@ def test_a_broken_strategy() -> None:
     assert 1 == len(simulation.asked)
 
 
+def test_a_broken_asynchronous_strategy_fails_the_request() -> None:
+    """If an asynchronous strategy raises before the first attempt, the request fails with this exception as cause."""
+    broken = ZeroDivisionError("a strategy with a defect")
+    simulation = Asking()
+    token = simulation.request(asking(), retry_strategy=AwaitedBook(TokenBook(), nothing))
+    simulation.feed(StrategyDecided(token, None, broken))
+
+    assert broken is simulation.errors[token].__cause__
+
+
 def test_an_asynchronous_strategy_records_the_success() -> None:
     """If the strategy is asynchronous, it records the success in the background, after the last row."""
     book = TokenBook()
     simulation = Asking()
-    simulation.nodes.script.answer(STATEMENT, FAILING, ANSWER)
+    simulation.nodes.script.answer(STATEMENT, NO_INDEX, ANSWER)
     token = simulation.request(asking(), retry_strategy=AwaitedBook(book, nothing))
     for _ in range(2):
         simulation.live(0.5)
@@ -202,13 +209,3 @@ def test_an_asynchronous_strategy_records_the_success() -> None:
         recorded.permit.record().send(None)
 
     assert ["renewed", "recorded"] == book.ends
-
-
-def test_a_broken_asynchronous_strategy_fails_the_request() -> None:
-    """If an asynchronous strategy raises before the first attempt, the request fails with this exception as cause."""
-    broken = ZeroDivisionError("a strategy with a defect")
-    simulation = Asking()
-    token = simulation.request(asking(), retry_strategy=AwaitedBook(TokenBook(), nothing))
-    simulation.feed(StrategyDecided(token, None, broken))
-
-    assert broken is simulation.errors[token].__cause__

@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 import msgspec
-import pytest
 
+from tests.refusals import refused
 from tests.rows import rows
-from triclinium_core import errors
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.analytics.analytics_request import AnalyticsRequest, AnalyticsScanConsistency
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
@@ -83,7 +82,4 @@ def test_service_and_context() -> None:
 )
 def test_invalid_arguments(options: dict[str, Any], parameter: str) -> None:
     """An invalid argument raises an error with its name when the request is created."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
-        AnalyticsRequest(**{"statement": STATEMENT, **options})
-
-    assert parameter == caught.value.parameter
+    refused(parameter, AnalyticsRequest, **{"statement": STATEMENT, **options})

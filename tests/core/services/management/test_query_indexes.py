@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings as hypothesis_settings, strategies as st
+from hypothesis import given, strategies as st
 
-from tests.core.services.management.answers import JSON, NONSENSE, anything
+from tests.core.services.answers import anything
 from tests.core.services.statement.grammars import NAMES, query_tokens
 from tests.rows import rows
 from triclinium_core import errors
@@ -264,27 +264,3 @@ def test_an_unknown_value(member: str, value: object, field: str, expected: obje
 
     assert ("by_a", "#primary") == tuple(index.name for index in found)
     assert expected == getattr(found[0], field)
-
-
-def test_invalid_responses() -> None:
-    """An invalid response raises MalformedAnswer."""
-    for request in (
-        query_indexes.all_indexes(BUCKET),
-        query_indexes.deferred_indexes(BUCKET),
-        query_indexes.drop_index(BUCKET, "i"),
-    ):
-        for body in NONSENSE:
-            with pytest.raises(MalformedAnswer):
-                request.decode(HttpResponse(200, body))
-
-
-@hypothesis_settings(max_examples=50)
-@given(JSON)
-def test_any_json(row: object) -> None:
-    """Any JSON is decoded or raises MalformedAnswer."""
-    for request in (query_indexes.all_indexes(BUCKET), query_indexes.deferred_indexes(BUCKET)):
-        for each in (row, *(OLD | {key: row} for key in OLD)):
-            try:
-                request.decode(answered(each))
-            except MalformedAnswer as error:
-                assert len(str(error)) < 1000

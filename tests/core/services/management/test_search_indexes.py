@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import pytest
-from hypothesis import given, settings as hypothesis_settings
 
-from tests.core.services.management.answers import JSON, anything, refuses_nonsense, survives
+from tests.core.services.answers import answered, anything
+from tests.refusals import refused
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.kv.topology.capabilities import ClusterCapability
@@ -28,52 +28,29 @@ HOTELS = search_indexes.SearchIndex(name="hotels", source_name="travel")
 @rows(
     ("make", "method", "path", "body"),
     [
-        (lambda scope: search_indexes.GetAllSearchIndexes(scope=scope), "GET", "", b""),
-        (lambda scope: search_indexes.GetSearchIndex("hotels", scope=scope), "GET", "/hotels", b""),
+        (search_indexes.GetAllSearchIndexes, "GET", "", b""),
+        (partial(search_indexes.GetSearchIndex, "hotels"), "GET", "/hotels", b""),
         (
-            lambda scope: search_indexes.UpsertSearchIndex(HOTELS, scope=scope),
+            partial(search_indexes.UpsertSearchIndex, HOTELS),
             "PUT",
             "/hotels",
             b'{"name":"hotels","type":"fulltext-index","sourceType":"couchbase","sourceName":"travel","params":{}}',
         ),
-        (lambda scope: search_indexes.DropSearchIndex("hotels", scope=scope), "DELETE", "/hotels", b""),
-        (lambda scope: search_indexes.GetIndexedDocumentsCount("hotels", scope=scope), "GET", "/hotels/count", b""),
-        (lambda scope: search_indexes.PauseIngest("hotels", scope=scope), "POST", "/hotels/ingestControl/pause", b""),
-        (lambda scope: search_indexes.ResumeIngest("hotels", scope=scope), "POST", "/hotels/ingestControl/resume", b""),
-        (lambda scope: search_indexes.AllowQuerying("hotels", scope=scope), "POST", "/hotels/queryControl/allow", b""),
-        (
-            lambda scope: search_indexes.DisallowQuerying("hotels", scope=scope),
-            "POST",
-            "/hotels/queryControl/disallow",
-            b"",
-        ),
-        (
-            lambda scope: search_indexes.FreezePlan("hotels", scope=scope),
-            "POST",
-            "/hotels/planFreezeControl/freeze",
-            b"",
-        ),
-        (
-            lambda scope: search_indexes.UnfreezePlan("hotels", scope=scope),
-            "POST",
-            "/hotels/planFreezeControl/unfreeze",
-            b"",
-        ),
-        (
-            lambda scope: search_indexes.AnalyzeDocument("hotels", {"a": 1}, scope=scope),
-            "POST",
-            "/hotels/analyzeDoc",
-            b'{"a":1}',
-        ),
-        (lambda scope: search_indexes.GetSearchIndex("a/b%2F", scope=scope), "GET", "/a%2Fb%252F", b""),
+        (partial(search_indexes.DropSearchIndex, "hotels"), "DELETE", "/hotels", b""),
+        (partial(search_indexes.GetIndexedDocumentsCount, "hotels"), "GET", "/hotels/count", b""),
+        (partial(search_indexes.PauseIngest, "hotels"), "POST", "/hotels/ingestControl/pause", b""),
+        (partial(search_indexes.ResumeIngest, "hotels"), "POST", "/hotels/ingestControl/resume", b""),
+        (partial(search_indexes.AllowQuerying, "hotels"), "POST", "/hotels/queryControl/allow", b""),
+        (partial(search_indexes.DisallowQuerying, "hotels"), "POST", "/hotels/queryControl/disallow", b""),
+        (partial(search_indexes.FreezePlan, "hotels"), "POST", "/hotels/planFreezeControl/freeze", b""),
+        (partial(search_indexes.UnfreezePlan, "hotels"), "POST", "/hotels/planFreezeControl/unfreeze", b""),
+        (partial(search_indexes.AnalyzeDocument, "hotels", {"a": 1}), "POST", "/hotels/analyzeDoc", b'{"a":1}'),
     ],
 )
-def test_requests(
-    make: Callable[[search_indexes.SearchScope | None], ManagementRequest], method: str, path: str, body: bytes
-) -> None:
+def test_requests(make: Callable[..., ManagementRequest], method: str, path: str, body: bytes) -> None:
     """Each request has its method, path and body, for the cluster or for a scope, and uses the search service."""
     for scope, root in ((None, "/api/index"), (SCOPE, IN_SCOPE)):
-        request = make(scope)
+        request = make(scope=scope)
         sent = request.encode(75.0)
         assert bool(sent.body) == request.has_body
 
@@ -87,33 +64,6 @@ def test_an_upsert_is_not_cached() -> None:
     assert (("cache-control", "no-cache"),) == search_indexes.UpsertSearchIndex(HOTELS).encode(1.0).headers
 
 
-def test_a_complete_definition_is_sent() -> None:
-    """All fields of a definition are sent with the service's names."""
-    whole = search_indexes.SearchIndex(
-        name="hotels",
-        source_name="travel",
-        type="fulltext-alias",
-        source_type="nil",
-        uuid="u1",
-        params={"mapping": {}},
-        source_uuid="u2",
-        source_params={"x": [1]},
-        plan_params={"numReplicas": 1},
-    )
-
-    assert {
-        "name": "hotels",
-        "type": "fulltext-alias",
-        "sourceType": "nil",
-        "sourceName": "travel",
-        "uuid": "u1",
-        "params": {"mapping": {}},
-        "sourceUUID": "u2",
-        "sourceParams": {"x": [1]},
-        "planParams": {"numReplicas": 1},
-    } == json.loads(search_indexes.UpsertSearchIndex(whole).encode(1.0).body)
-
-
 def test_later_changes_of_parameters_are_not_sent() -> None:
     """If the caller changes the parameters after it has created the request, the request does not change."""
     params: dict[str, object] = {"a": 1}
@@ -125,29 +75,23 @@ def test_later_changes_of_parameters_are_not_sent() -> None:
 
 
 @rows(
-    ("field", "value"),
+    ("field", "values"),
     [
-        ("name", ""),
-        ("name", ".."),
-        ("name", 7),
-        ("type", ""),
-        ("type", None),
-        ("source_type", ""),
-        ("source_name", ""),
-        ("uuid", 7),
-        ("source_uuid", ""),
-        ("params", None),
-        ("params", []),
-        ("source_params", "{}"),
-        ("plan_params", 7),
+        ("name", ("", "..", 7)),
+        ("type", ("", None)),
+        ("source_type", ("",)),
+        ("source_name", ("",)),
+        ("uuid", (7,)),
+        ("source_uuid", ("",)),
+        ("params", (None, [])),
+        ("source_params", ("{}",)),
+        ("plan_params", (7,)),
     ],
 )
-def test_invalid_definitions(field: str, value: Any) -> None:
+def test_invalid_definitions(field: str, values: tuple[object, ...]) -> None:
     """An invalid field raises an error with its name when the definition is created."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
-        replace(HOTELS, **{field: value})
-
-    assert field == caught.value.parameter
+    for value in values:
+        refused(field, replace, HOTELS, **{field: value})
 
 
 @rows("value", [object(), float("nan"), {"a": float("inf")}, b"bytes"])
@@ -228,26 +172,21 @@ def test_scopes_require_a_capability() -> None:
         assert frozenset({ClusterCapability.SCOPED_SEARCH_INDEX}) == request.required_capabilities
 
 
-def answered(body: object) -> HttpResponse:
-    """Return a response whose body is this value as JSON."""
-    return HttpResponse(200, json.dumps(body).encode())
-
-
 DEFINITION = {
-    "type": "fulltext-index",
+    "type": "fulltext-alias",
     "name": "hotels",
     "uuid": "u1",
     "sourceType": "gocbcore",
     "sourceName": "travel",
     "sourceUUID": "u2",
     "params": {"mapping": {"default_mapping": {"enabled": True}}},
-    "sourceParams": {},
+    "sourceParams": {"x": [1]},
     "planParams": {"numReplicas": 1},
 }
 
 
 def test_an_index_is_read() -> None:
-    """A caller can write a received index back unchanged."""
+    """A caller can write a received index back unchanged; all fields are sent with the service's names."""
     found = (
         search_indexes.GetSearchIndex("hotels")
         .decode(answered({"status": "ok", "indexDef": DEFINITION, "planPIndexes": []}))
@@ -255,7 +194,7 @@ def test_an_index_is_read() -> None:
     )
     written = json.loads(search_indexes.UpsertSearchIndex(found).encode(1.0).body)
 
-    assert {key: value for key, value in DEFINITION.items() if value != {}} == written
+    assert DEFINITION == written
 
 
 def test_an_index_of_a_scope_is_read() -> None:
@@ -380,30 +319,3 @@ def test_an_analyzed_document_with_many_parts() -> None:
     body = b'{"status":"ok","analyzed":[%b,{"term":"a"}]}' % BEYOND
 
     assert ({}, {"term": "a"}) == search_indexes.AnalyzeDocument("i", {}).decode(HttpResponse(200, body)).analyzed
-
-
-def test_invalid_responses() -> None:
-    """An invalid response raises MalformedAnswer."""
-    for request in (
-        search_indexes.GetSearchIndex("i"),
-        search_indexes.GetIndexedDocumentsCount("i"),
-        search_indexes.GetAllSearchIndexes(),
-        search_indexes.AnalyzeDocument("i", 1),
-    ):
-        refuses_nonsense(request)
-
-
-@hypothesis_settings(max_examples=50)
-@given(JSON)
-def test_any_json(part: object) -> None:
-    """Any JSON is decoded or raises MalformedAnswer."""
-    for request in (
-        search_indexes.GetSearchIndex("i"),
-        search_indexes.GetAllSearchIndexes(),
-        search_indexes.GetIndexedDocumentsCount("i"),
-        search_indexes.AnalyzeDocument("i", 1),
-    ):
-        for body in (part, {"indexDef": part}, {"indexDefs": part}, {"count": part}, {"analyzed": part}):
-            survives(request, json.dumps(body).encode())
-    for key in DEFINITION:
-        survives(search_indexes.GetSearchIndex("i"), json.dumps({"indexDef": DEFINITION | {key: part}}).encode())

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 import msgspec
 import pytest
 
+from tests.core.services.answers import answered
+from tests.refusals import refused
 from tests.rows import rows
 from triclinium_core import errors
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase import Service
@@ -135,61 +137,53 @@ def test_error_context() -> None:
         parameters=Parameters(["s3cret"], {"age": "s3cret"}),
         query_context=QueryContext("travel", "inventory"),
     )
-    context = request.error_context()
 
-    assert ("query", "query", "c1", STATEMENT) == (
-        context.service,
-        context.operation,
-        context.client_context_id,
-        context.statement,
+    assert request.error_context() == ErrorContext(
+        service="query",
+        operation="query",
+        idempotent=False,
+        client_context_id="c1",
+        statement=STATEMENT,
+        bucket="travel",
+        scope="inventory",
+        parameters=("$1", "$age"),
+        http_method="POST",
+        http_path="/query/service",
     )
-    assert ("travel", "inventory", ("$1", "$age"), False) == (
-        context.bucket,
-        context.scope,
-        context.parameters,
-        context.idempotent,
-    )
-    assert ("POST", "/query/service") == (context.http_method, context.http_path)
-    assert "s3cret" not in f"{context.to_json()}{request!r}{request.encode(1)!r}"
+    assert "s3cret" not in f"{request!r}{request.encode(1)!r}"
+
+
+TOKEN = MutationToken("b", 1, 2, 3)
 
 
 @rows(
-    ("options", "parameter"),
+    ("parameter", "values"),
     [
-        ({"statement": ""}, "statement"),
-        ({"statement": " \n"}, "statement"),
-        ({"statement": b"SELECT 1"}, "statement"),
-        ({"statement": "\ud800"}, "statement"),
-        ({"client_context_id": 5}, "client_context_id"),
-        ({"parameters": {"age": 5}}, "parameters"),
-        ({"query_context": "travel.inventory"}, "query_context"),
-        ({"scan_consistency": "request_plus"}, "scan_consistency"),
-        (
-            {
-                "scan_consistency": query_request.QueryScanConsistency.NOT_BOUNDED,
-                "consistent_with": (MutationToken("b", 1, 2, 3),),
-            },
-            "scan_consistency",
-        ),
-        ({"consistent_with": [MutationToken("b", 1, 2, 3)]}, "consistent_with"),
-        ({"consistent_with": ("token",)}, "consistent_with"),
-        ({"profile": "timings"}, "profile"),
-        ({"scan_wait": -1}, "scan_wait"),
-        ({"scan_wait": math.inf}, "scan_wait"),
-        ({"scan_wait": 1e11}, "scan_wait"),
-        ({"raw": {"controls": True}}, "raw"),
-        ({"plan": "p1"}, "plan"),
-        ({"use_replica": "on"}, "use_replica"),
-        *(({flag: 1}, flag) for flag in ("adhoc", "readonly", "metrics", "flex_index", "preserve_expiry")),
-        *(({number: wrong}, number) for number in query_request.NUMBERS for wrong in (-1, 2**32, True, "1", 1.5)),
+        ("statement", ("", " \n", b"SELECT 1", "\ud800")),
+        ("client_context_id", (5,)),
+        ("parameters", ({"age": 5},)),
+        ("query_context", ("travel.inventory",)),
+        ("scan_consistency", ("request_plus",)),
+        ("consistent_with", ([TOKEN], ("token",))),
+        ("profile", ("timings",)),
+        ("scan_wait", (-1, math.inf, 1e11)),
+        ("raw", ({"controls": True},)),
+        ("plan", ("p1",)),
+        ("use_replica", ("on",)),
+        *((flag, (1,)) for flag in ("adhoc", "readonly", "metrics", "flex_index", "preserve_expiry")),
+        *((number, (-1, 2**32, True, "1", 1.5)) for number in query_request.NUMBERS),
     ],
 )
-def test_invalid_arguments(options: dict[str, Any], parameter: str) -> None:
+def test_invalid_arguments(parameter: str, values: tuple[object, ...]) -> None:
     """An invalid argument raises an error with its name when the request is created."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
-        query_request.QueryRequest(**{"statement": STATEMENT, **options})
-
-    assert parameter == caught.value.parameter
+    for value in values:
+        refused(parameter, query_request.QueryRequest, **{"statement": STATEMENT, parameter: value})
+    refused(
+        "scan_consistency",
+        query,
+        scan_consistency=query_request.QueryScanConsistency.NOT_BOUNDED,
+        consistent_with=(TOKEN,),
+    )
 
 
 @rows("names", [("", "inventory"), ("travel", "a`b"), ("tra`vel", "inventory"), (None, "inventory")])
@@ -204,7 +198,7 @@ def test_raw_options_do_not_override_members() -> None:
     everything = query(
         client_context_id="c1",
         readonly=True,
-        consistent_with=(MutationToken("b", 1, 2, 3),),
+        consistent_with=(TOKEN,),
         profile=query_request.QueryProfile.TIMINGS,
         flex_index=True,
         preserve_expiry=True,
@@ -224,9 +218,7 @@ def test_raw_options_do_not_override_members() -> None:
 
     assert set(query_request.QueryRequest.members) | {"$age"} == written
     for name in written:
-        with pytest.raises(errors.InvalidArgumentException) as caught:
-            query(raw=RawOptions({name: 1}))
-        assert "raw" == caught.value.parameter
+        refused("raw", query, raw=RawOptions({name: 1}))
 
 
 # -- Prepared statements.
@@ -260,26 +252,16 @@ def test_enhanced_preparation() -> None:
 
 
 @rows(
-    ("body", "plan"),
+    ("prepared", "plan"),
     [
-        (
-            {"status": "success", "results": [], "prepared": "[127.0.0.1:8091]p1"},
-            query_request.PreparedPlan("[127.0.0.1:8091]p1"),
-        ),
-        ({"status": "success", "results": []}, None),
-        ({"status": "success", "results": [], "prepared": ""}, None),
-        ({"status": "success", "results": [], "prepared": 5}, None),
+        ({"prepared": "[127.0.0.1:8091]p1"}, query_request.PreparedPlan("[127.0.0.1:8091]p1")),
+        *(({"prepared": wrong}, None) for wrong in ("", 5, None)),
+        ({}, None),
     ],
 )
-def test_plan_of_enhanced_preparation(body: object, plan: query_request.PreparedPlan | None) -> None:
+def test_plan_of_enhanced_preparation(prepared: dict[str, object], plan: query_request.PreparedPlan | None) -> None:
     """If an enhanced PREPARE returns a name, the plan has this name; otherwise there is no plan."""
-    assert plan == PREPARABLE.plan_of(HttpResponse(200, json.dumps(body).encode()))
-
-
-def test_malformed_plan_of_enhanced_preparation() -> None:
-    """A response that is not an object raises MalformedAnswer."""
-    with pytest.raises(MalformedAnswer):
-        PREPARABLE.plan_of(HttpResponse(200, b"[]"))
+    assert plan == PREPARABLE.plan_of(answered({"status": "success", "results": [], **prepared}))
 
 
 def test_plain_preparation() -> None:
@@ -289,9 +271,7 @@ def test_plain_preparation() -> None:
 
     assert isinstance(preparation, query_request.PrepareRequest)
     assert {"statement": f"PREPARE {STATEMENT}", **ALWAYS} == members(preparation, 75.0)
-    assert query_request.PreparedPlan("p1", "H4sI") == preparation.decode(
-        HttpResponse(200, json.dumps(answer).encode())
-    )
+    assert query_request.PreparedPlan("p1", "H4sI") == preparation.decode(answered(answer))
     assert (None, True) == (preparation.rows_of, preparation.idempotent)
     assert PREPARABLE.error_context() == preparation.error_context()
 
@@ -309,9 +289,12 @@ def test_plain_preparation() -> None:
     ],
 )
 def test_malformed_plan(body: bytes) -> None:
-    """A response without exactly one named plan raises MalformedAnswer."""
+    """A response without exactly one named plan raises MalformedAnswer; an enhanced PREPARE only needs an object."""
     with pytest.raises(MalformedAnswer):
         PREPARABLE.preparation(enhanced=False).decode(HttpResponse(200, body))
+    if not body.startswith(b"{"):
+        with pytest.raises(MalformedAnswer):
+            PREPARABLE.plan_of(HttpResponse(200, body))
 
 
 @rows(

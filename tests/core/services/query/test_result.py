@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from hypothesis import given, strategies as st
 
+from tests.core.services.answers import answered
 from tests.rows import rows
 from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.services.query.result import QueryMetaData, QueryMetrics, QueryStatus, QueryWarning
@@ -14,6 +12,17 @@ from triclinium_core.services.service_request import HttpResponse, MalformedAnsw
 
 QUERY = QueryRequest(statement="SELECT 1")
 
+METRICS = {
+    "elapsedTime": "1.5s",
+    "executionTime": "22.5ms",
+    "sortCount": 1,
+    "resultCount": 2,
+    "resultSize": 3,
+    "mutationCount": 4,
+    "errorCount": 5,
+    "warningCount": 6,
+    "serviceLoad": 12,
+}
 ANSWER = {
     "requestID": "922edd9f-23d7-4053-8d60-91f7cbc22c83",
     "clientContextID": "20165766-8ab7-4c1a-8ad6-5b58e2c2c6a0",
@@ -21,24 +30,14 @@ ANSWER = {
     "results": [],
     "warnings": [{"code": 5503, "msg": "index scan was cut"}],
     "status": "success",
-    "metrics": {
-        "elapsedTime": "1.5s",
-        "executionTime": "22.5ms",
-        "sortCount": 1,
-        "resultCount": 2,
-        "resultSize": 3,
-        "mutationCount": 4,
-        "errorCount": 5,
-        "warningCount": 6,
-        "serviceLoad": 12,
-    },
+    "metrics": METRICS,
     "profile": {"phaseTimes": {"authorize": "1ms"}},
 }
 
 
 def reported(**changes: object) -> QueryMetaData:
     """Return the metadata of the response with changed members."""
-    return QUERY.decode(HttpResponse(200, json.dumps(ANSWER | changes).encode()))
+    return QUERY.decode(answered(ANSWER | changes))
 
 
 def test_metadata() -> None:
@@ -65,72 +64,38 @@ def test_metadata() -> None:
     assert expected == reported()
 
 
-def test_missing_members() -> None:
-    """Missing metrics are read as 0, and a missing signature or profile as None."""
-    metadata = QUERY.decode(HttpResponse(200, b'{"results":[],"status":"success"}'))
-
-    assert QueryMetaData(request_id="", client_context_id="", status=QueryStatus.SUCCESS) == metadata
-    assert (None, None, 0.0, 0, ()) == (
-        metadata.signature,
-        metadata.profile,
-        metadata.metrics.elapsed_time,
-        metadata.metrics.sort_count,
-        metadata.warnings,
-    )
-
-
 @rows("signature", ["json", {"one": "number"}, ["a"], 5, True])
 def test_signatures(signature: object) -> None:
     """A signature may be any JSON value."""
     assert signature == reported(signature=signature).signature
 
 
-@rows(
-    ("word", "status"),
-    [
-        ("running", QueryStatus.RUNNING),
-        ("success", QueryStatus.SUCCESS),
-        ("completed", QueryStatus.COMPLETED),
-        ("unknown", QueryStatus.UNKNOWN),
-        ("on holiday", QueryStatus.UNKNOWN),
-        ("SUCCESS", QueryStatus.SUCCESS),
-    ],
+SUCCESSES, FAILURES = (
+    ("running", "success", "completed"),
+    ("errors", "stopped", "timeout", "closed", "fatal", "aborted"),
 )
-def test_status(word: str, status: QueryStatus) -> None:
-    """The status of a query that has not failed gives its enum member in either case; any other word gives UNKNOWN."""
-    assert status is reported(status=word).status
 
 
-@rows("word", ["errors", "stopped", "timeout", "closed", "fatal", "aborted"])
-def test_a_status_of_an_early_end(word: str) -> None:
-    """A status that ended the query early raises MalformedAnswer if the response has no error."""
-    with pytest.raises(MalformedAnswer, match=word):
-        reported(status=word)
-
-
-def test_every_status() -> None:
-    """The enum has the ten statuses of the RFC."""
-    words = ["running", "success", "errors", "completed", "stopped", "timeout", "closed", "fatal", "aborted", "unknown"]
-
-    assert words == [status.value for status in QueryStatus]
+def test_status() -> None:
+    """A status of the RFC gives its enum member in either case, or raises MalformedAnswer if it ended the query early
+    and the response has no error; any other word gives UNKNOWN.
+    """
+    assert {*SUCCESSES, *FAILURES, "unknown"} == {status.value for status in QueryStatus}
+    for word in SUCCESSES:
+        assert QueryStatus(word) is reported(status=word).status is reported(status=word.upper()).status
+    for word in ("unknown", "on holiday"):
+        assert QueryStatus.UNKNOWN is reported(status=word).status
+    for word in FAILURES:
+        with pytest.raises(MalformedAnswer, match=word):
+            reported(status=word)
 
 
 @rows(
     "body",
-    [
-        b"",
-        b"<html>",
-        b"[]",
-        b"{}",
-        b'{"status":5}',
-        b'{"status":null}',
-        b"[" * 100_000,
-        b'{"status":"success","signature":' + b"[" * 100_000,
-        b"\xff",
-    ],
+    [b"[]", b"{}", b'{"status":5}', b'{"status":null}', b'{"status":"success","signature":' + b"[" * 100_000],
 )
 def test_invalid_responses(body: bytes) -> None:
-    """An invalid response raises MalformedAnswer."""
+    """A response without a status, or with a signature that is nested too deeply, raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
         QUERY.decode(HttpResponse(200, body))
 
@@ -138,6 +103,7 @@ def test_invalid_responses(body: bytes) -> None:
 @rows(
     "changes",
     [
+        {},
         {"warnings": {}},
         {"warnings": None},
         {"metrics": []},
@@ -147,37 +113,21 @@ def test_invalid_responses(body: bytes) -> None:
     ],
 )
 def test_an_unknown_value(changes: dict[str, object]) -> None:
-    """If a part has an unknown form, it is read as empty, and the rest of the response is read."""
-    found = QUERY.decode(HttpResponse(200, json.dumps({"status": "success"} | changes).encode()))
+    """A part that is missing or has an unknown form is read as empty, and the rest of the response is read."""
+    found = QUERY.decode(answered({"status": "success"} | changes))
 
     assert QueryMetaData(request_id="", client_context_id="", status=QueryStatus.SUCCESS) == found
+    assert (None, None, 0.0, 0) == (
+        found.signature,
+        found.profile,
+        found.metrics.elapsed_time,
+        found.metrics.sort_count,
+    )
 
 
 def test_a_warning_of_an_unknown_form() -> None:
     """The readable parts of a warning with an unknown form are kept, and the other warnings are read."""
     warnings = [{"code": "x", "msg": "a"}, {"code": 7, "msg": None}, 5, {"code": 1, "msg": "b"}]
-    found = QUERY.decode(HttpResponse(200, json.dumps({"status": "success", "warnings": warnings}).encode()))
+    found = QUERY.decode(answered({"status": "success", "warnings": warnings}))
 
     assert [(0, "a"), (7, ""), (0, ""), (1, "b")] == [(each.code, each.message) for each in found.warnings]
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(),
-        lambda inner: (
-            st.lists(inner)
-            | st.dictionaries(
-                st.sampled_from(["status", "metrics", "elapsedTime", "warnings", "code", "msg", "requestID", "profile"])
-                | st.text(),
-                inner,
-            )
-        ),
-    )
-)
-def test_any_json(value: object) -> None:
-    """Any JSON is decoded or raises MalformedAnswer."""
-    for body in (value, ANSWER | value if isinstance(value, dict) else [value]):
-        try:
-            QUERY.decode(HttpResponse(200, json.dumps(body).encode()))
-        except MalformedAnswer as error:
-            assert len(str(error)) < 500

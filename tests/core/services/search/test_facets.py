@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from tests.core.runtime.services.refusals import refused
+from tests.refusals import refused
 from tests.rows import rows
 from triclinium_core.services.search.facets import DateFacet, DateRange, Facet, NumericFacet, NumericRange, TermFacet
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.core.services.answers import JSON
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.services.search import result
@@ -260,13 +261,6 @@ def test_invalid_statuses(members: dict[str, object]) -> None:
     """A response without a valid status raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
         meta_data(**members)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 @given(data=st.binary(max_size=64), member=JSON, name=st.sampled_from([*HIT, *ANSWER]))

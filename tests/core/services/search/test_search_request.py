@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.runtime.services.refusals import refused
-from tests.core.services.search.grammar import NAMES, QUERIES, VECTORS, is_query, is_vector_query
+from tests.core.services.search.grammar import NAMES, QUERIES, VECTORS, is_query, is_vector_query, several
+from tests.refusals import refused
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
@@ -261,6 +261,7 @@ def test_requests_match_the_grammar(
     body = body_of(request, remaining)
 
     assert is_query(body["query"])
-    assert all(map(is_vector_query, body["knn"]))  # type: ignore[call-overload]
+    assert several(is_vector_query)(body["knn"])
+    assert body.get("knn_operator", "or") in ("and", "or")
     assert ("timeout" in body["ctl"]) is (remaining < math.inf)  # type: ignore[operator]
     assert body["showrequest"] is False

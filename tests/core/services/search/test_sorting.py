@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from tests.core.runtime.services.refusals import refused
+from tests.refusals import refused
 from tests.rows import rows
 from triclinium_core.services.search import sorting
 

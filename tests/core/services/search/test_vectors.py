@@ -12,10 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 import msgspec
-from hypothesis import given
 
-from tests.core.runtime.services.refusals import refused
-from tests.core.services.search.grammar import VECTORS, is_vector_query
+from tests.refusals import refused
 from tests.rows import rows
 from triclinium_core.services.search.parts import FLOAT32_MAX
 from triclinium_core.services.search.queries import MatchAllQuery, TermQuery
@@ -82,14 +80,3 @@ def test_invalid_arguments(parameter: str, make: Callable[..., object], values: 
 def test_the_largest_32_bit_floats() -> None:
     """A vector accepts the largest positive and negative 32-bit floats."""
     assert (FLOAT32_MAX, -FLOAT32_MAX) == VectorQuery("v", [FLOAT32_MAX, -FLOAT32_MAX]).vector
-
-
-@given(search=VECTORS)
-def test_vector_searches_match_the_grammar(search: VectorSearch) -> None:
-    """Every vector search that can be created matches the service's grammar."""
-    members = json.loads(msgspec.json.encode(search.members()))
-
-    assert members.pop("knn_operator", "or") in ("and", "or")
-    assert ["knn"] == list(members)
-    assert members["knn"]
-    assert all(map(is_vector_query, members["knn"]))

@@ -12,21 +12,7 @@ from collections.abc import Callable
 from hypothesis import strategies as st
 
 HOSTILE = (
-    "\\",
-    "`",
-    "``",
-    '"',
-    "'",
-    "\n",
-    "--",
-    "/*",
-    "*/",
-    "\\u0060",
-    "\\u005c",
-    "\\\\u0060",
-    "\\`",
-    " ON payroll",
-    ".",
+    *("\\", "`", "``", '"', "'", "\n", "--", "/*", "*/", "\\u0060", "\\u005c", "\\\\u0060", "\\`", " ON payroll", "."),
 )
 """Pieces with a special meaning in one of the grammars."""
 

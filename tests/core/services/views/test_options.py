@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.core.runtime.services.refusals import refused
+from tests.refusals import refused
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.services.views.options import (

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from hypothesis import assume, given, strategies as st
 
-from tests.core.runtime.services.refusals import refused
+from tests.refusals import refused
 from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.retry.couchbase import is_idempotent

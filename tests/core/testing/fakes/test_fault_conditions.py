@@ -179,11 +179,16 @@ def test_share_of_struck_requests(probability: float) -> None:
 
 
 def test_refusals_have_conditions() -> None:
-    """A refused connection has the same conditions, which count attempts to connect."""
+    """A refused connect strikes attempts to connect, under the same conditions and in the same number, or lasts."""
     faults = Faults()
     faults.next(None, refuse_connection(), 2, after_requests=1)
 
+    assert (2, None) == (faults.pending, faults.take(GET))
     assert [False, True, True, False] == [faults.take_refusal() for _ in range(4)]
+
+    faults.always(None, refuse_connection())
+
+    assert [True, True] == [faults.take_refusal() for _ in range(2)]
     assert faults.take(GET) is None
 
 

@@ -83,32 +83,6 @@ def test_without_an_opcode_strikes_documents_only(opcode: int) -> None:
     assert (opcode not in DATA_OPCODES) == waiting.pending
 
 
-def test_standing_fault_lasts_and_yields() -> None:
-    """A standing fault strikes repeatedly, after faults of ``next``; a fault for an opcode precedes a general one."""
-    waiting = Faults()
-    waiting.always(None, faults.garble())
-    waiting.always(Opcode.GET, faults.drop_response())
-    waiting.always(Opcode.GET, faults.hang_up())
-    waiting.next(Opcode.GET, faults.locked())
-
-    assert [faults.locked(), faults.hang_up(), faults.hang_up()] == [waiting.take(Opcode.GET) for _ in range(3)]
-    assert faults.garble() == waiting.take(Opcode.SET)
-
-
-def test_refuses_connections_some_times_or_always() -> None:
-    """A refused connect strikes connection attempts, as many as requested, and no command."""
-    waiting = Faults()
-    waiting.next(None, faults.refuse_connection(), times=2)
-
-    assert 2 == waiting.pending
-    assert waiting.take(Opcode.GET) is None
-    assert [True, True, False] == [waiting.take_refusal() for _ in range(3)]
-
-    waiting.always(None, faults.refuse_connection())
-
-    assert [True, True] == [waiting.take_refusal() for _ in range(2)]
-
-
 def test_clear_forgets_everything() -> None:
     """After ``clear``, no fault strikes."""
     waiting = Faults()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
-
 import pytest
 
 from tests.core.testing.http_client import HttpClient
@@ -17,46 +14,17 @@ SIZE = 1000
 """Size limit in bytes of the logs in these tests."""
 
 
-class Logging(Protocol):
-    """Function that adds entries of at most 100 bytes to a log and returns the sizes of all its entries."""
-
-    def __call__(self, count: int) -> list[int]: ...
-
-
-def bodies() -> Logging:
-    """Return a function that adds requests to the request log."""
-    client = HttpClient(FakeNode())
-
-    def ask(count: int) -> list[int]:
-        for number in range(count):
-            client.query(f"SELECT {number:20}")
-        return [len(request.body) + len(request.statement or "") for request in client.node.request_log]
-
-    return ask
-
-
-def keys() -> Logging:
-    """Return a function that fills the command log with long keys."""
-    client = ready_client()
-    client.node.command_log.clear()
-
-    def ask(count: int) -> list[int]:
-        for number in range(count):
-            client.ask(Opcode.GET, key=b"\x00" + f"{number:099}".encode())
-        return [len(command.key) for command in client.node.command_log]
-
-    return ask
-
-
-@pytest.mark.parametrize("fill", [bodies, keys])
-def test_a_log_is_bounded_in_bytes(fill: Callable[[], Logging], monkeypatch: pytest.MonkeyPatch) -> None:
-    """After any number of small entries, the log of a node is within its limit and not empty."""
+def test_logs_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each small entry, the logs of commands and of requests are within the limit and not empty."""
     monkeypatch.setattr(log_limit, "LOG_SIZE_BYTES_MAX", SIZE)
-    log = fill()
+    kv, http = ready_client(), HttpClient(FakeNode())
+    kv.node.command_log.clear()
 
-    for count in (1, 9, 30):
-        sizes = log(count)
-        assert 0 < sum(sizes) <= SIZE
+    for number in range(40):
+        kv.ask(Opcode.GET, key=f"\0{number:099}".encode())
+        http.query(f"SELECT {number:20}")
+        assert 0 < sum(len(command.key) for command in kv.node.command_log) <= SIZE
+        assert 0 < sum(len(request.body) + len(request.statement or "") for request in http.node.request_log) <= SIZE
 
 
 def test_the_newest_entry_stays(monkeypatch: pytest.MonkeyPatch) -> None:

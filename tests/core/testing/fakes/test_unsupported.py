@@ -75,14 +75,6 @@ def test_unsupported_commands_are_named(without: tuple[HelloFeature, ...]) -> No
     )
 
 
-def test_unknown_opcodes_remain_unknown() -> None:
-    """An opcode that no server has gets UNKNOWN_COMMAND, with the opcode in its JSON."""
-    reply = ready_client().ask(0xEE)
-
-    assert Status.UNKNOWN_COMMAND == status_of(reply)
-    assert b"0xee" in reply.value
-
-
 def test_unsupported_routes_are_named() -> None:
     """Every route of the table gets 501 and JSON that names its row and the page."""
     for row in UNSUPPORTED:

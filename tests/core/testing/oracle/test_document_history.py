@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
+from contextlib import nullcontext
 
 import pytest
 
 from tests.core.testing import asked
 from tests.rows import rows
-from triclinium_core.kv.operation.document_operations import DocumentOperation, GetAndTouch, Upsert
+from triclinium_core.kv.operation.document_operations import DocumentOperation, GetAndTouch, Increment, Upsert
 from triclinium_core.testing.oracle.submissions import NEVER, Submission, Violation
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
@@ -28,15 +30,65 @@ def test_first_there_is_no_document() -> None:
         scene.history.check_present(reader)
 
 
-@pytest.mark.parametrize("write", [asked.upsert(), asked.replace(), asked.increment(1 << 48)], ids=asked.named)
-def test_absent_after_a_write(write: DocumentOperation) -> None:
-    """A document certainly created before a read must be found; during its creation it may be missing."""
-    scene = asked.Scene()
-    scene.acknowledged(write, 1, 2).created = True
-    scene.history.check_absent(scene.asked(asked.get(), 2, 4))
+EXPIRING = (asked.upsert(expiry=5), 1, 2)
+PRESERVING = asked.upsert(preserve_expiry=True)
 
-    with pytest.raises(Violation, match=THERE):
-        scene.history.check_absent(scene.asked(asked.get(), 2.1, 4))
+
+@rows(
+    ("history", "begin", "settled", "is_lawful"),
+    [
+        # A document that was certainly created before the read must be found.
+        *(
+            ([(write, 1, 2)], begin, 4, begin == 2)
+            for write in (asked.upsert(), asked.replace(), asked.increment(1 << 48))
+            for begin in (2, 2.1)
+        ),
+        # After its removal it may be missing, until it is certainly created again.
+        ([(asked.upsert(), 1, 2), (asked.remove(), 3, 4)], 5, 6, True),
+        ([(asked.upsert(), 1, 2), (asked.remove(), 3, 4), (asked.upsert(), 7, 8)], 9, 10, False),
+        # With an expiry of 5 s, it exists for 5 s after its write was submitted.
+        ([EXPIRING], 3, 5.9, False),
+        ([EXPIRING], 3, 6, True),
+        # A later write or touch removes the expiry, unless it preserves the expiry.
+        ([EXPIRING, (asked.upsert(), 3, 4)], 7, 8, False),
+        ([EXPIRING, (asked.touch(), 3, 4)], 7, 8, False),
+        ([EXPIRING, (GetAndTouch(asked.HOTELS, "ada", 0), 3, 4)], 7, 8, False),
+        ([EXPIRING, (asked.append(), 3, 4)], 7, 8, True),
+        ([EXPIRING, (PRESERVING, 3, 4)], 7, 8, True),
+        # A touch that may precede the expiry's write, or follow the expiry, proves nothing.
+        ([EXPIRING, (asked.touch(), 2, 4)], 7, 8, True),
+        ([EXPIRING, (asked.touch(), 3, 6)], 7, 8, True),
+        # A document that was created after a removal does not have the removed document's expiry.
+        ([EXPIRING, (asked.remove(), 3, 4), (PRESERVING, 4.5, 5)], 7, 8, False),
+        ([EXPIRING, (PRESERVING, 4.5, 5)], 7, 8, True),
+        # An expiry that certainly passed before the document was created again explains nothing.
+        ([EXPIRING, (PRESERVING, 7, 8)], 9, 10, True),
+        ([EXPIRING, (PRESERVING, 7.1, 8.9)], 9, 10, False),
+    ],
+)
+def test_absence(
+    history: Sequence[tuple[DocumentOperation, float, float]], begin: float, settled: float, is_lawful: bool
+) -> None:
+    """A read may find no document only if it may precede the creation, or follow a removal or an expiry."""
+    scene = asked.Scene()
+    for operation, *times in history:
+        submission = scene.acknowledged(operation, *times)
+        submission.created |= isinstance(operation, Increment)
+    reader = scene.asked(asked.get(), begin, settled)
+
+    with nullcontext() if is_lawful else pytest.raises(Violation, match=THERE):
+        scene.history.check_absent(reader)
+
+
+@rows(("begin", "settled"), [(3, 4), (8, 9)])
+def test_absent_in_spite_of_a_void_removal(begin: float, settled: float) -> None:
+    """A void removal does not end an expiry, before or after it passes, so the document may be missing later."""
+    scene = asked.Scene()
+    scene.acknowledged(asked.upsert(expiry=5), 1, 2)
+    scene.acknowledged(asked.remove(), begin, settled).is_void = True
+    scene.acknowledged(PRESERVING, 4.5, 5)
+
+    scene.history.check_absent(scene.asked(asked.get(), 10, 11))
 
 
 def test_insert_does_not_contradict_itself() -> None:
@@ -46,18 +98,6 @@ def test_insert_does_not_contradict_itself() -> None:
 
     with pytest.raises(Violation, match=NOT_THERE):
         scene.history.check_present(scene.history.submissions[0])
-
-
-def test_absent_after_a_removal() -> None:
-    """A document may be missing after its removal, until it is certainly created again."""
-    scene = asked.Scene()
-    scene.acknowledged(asked.upsert(), 1, 2)
-    scene.acknowledged(asked.remove(), 3, 4)
-    scene.history.check_absent(scene.asked(asked.get(), 5, 6))
-    scene.acknowledged(asked.upsert(), 7, 8)
-
-    with pytest.raises(Violation, match=THERE):
-        scene.history.check_absent(scene.asked(asked.get(), 9, 10))
 
 
 @pytest.mark.parametrize("end", [{"over_by": asked.at(2)}, {"is_void": True}], ids=["is over", "was refused"])
@@ -75,17 +115,7 @@ def test_absent_after_an_unsettled_removal(end: dict[str, object]) -> None:
         scene.history.check_absent(reader)
 
 
-def test_absent_before_the_expiry() -> None:
-    """A document with an expiry of 5 s exists for 5 s after its write was submitted; then it may be missing."""
-    scene = asked.Scene()
-    scene.acknowledged(asked.upsert(expiry=5), 1, 2)
-    scene.history.check_absent(scene.asked(asked.get(), 3, 6))
-
-    with pytest.raises(Violation, match=THERE):
-        scene.history.check_absent(scene.asked(asked.get(), 3, 5.9))
-
-
-@pytest.mark.parametrize("write", [asked.touch(5), GetAndTouch(asked.HOTELS, "ada", 5)], ids=asked.named)
+@rows("write", [asked.touch(5), GetAndTouch(asked.HOTELS, "ada", 5)])
 def test_absent_after_a_touch(write: DocumentOperation) -> None:
     """A document may be missing after a touch with an expiry, unless the touch was not applied."""
     scene = asked.Scene()
@@ -94,69 +124,6 @@ def test_absent_after_a_touch(write: DocumentOperation) -> None:
     reader = scene.asked(asked.get(), 8, 9)
     scene.history.check_absent(reader)
     toucher.is_void = True
-
-    with pytest.raises(Violation, match=THERE):
-        scene.history.check_absent(reader)
-
-
-@pytest.mark.parametrize(
-    ("operation", "keeps"),
-    [
-        (asked.upsert(), False),
-        (asked.touch(), False),
-        (GetAndTouch(asked.HOTELS, "ada", 0), False),
-        (asked.append(), True),
-        (asked.upsert(preserve_expiry=True), True),
-    ],
-    ids=asked.named,
-)
-def test_absent_after_an_expiry_was_replaced(operation: DocumentOperation, keeps: bool) -> None:
-    """A write or touch that removes the expiry keeps a document that would expire; one that preserves it does not."""
-    scene = asked.Scene()
-    scene.acknowledged(asked.upsert(expiry=5), 1, 2)
-    scene.acknowledged(operation, 3, 4)
-    reader = scene.asked(asked.get(), 7, 8)
-
-    if keeps:
-        scene.history.check_absent(reader)
-    else:
-        with pytest.raises(Violation, match=THERE):
-            scene.history.check_absent(reader)
-
-
-@pytest.mark.parametrize(("begin", "settled"), [(2, 4), (3, 6)], ids=["before it", "after it"])
-def test_absent_after_an_expiry_was_possibly_replaced(begin: float, settled: float) -> None:
-    """A touch that may precede the expiry's write, or follow the expiry, does not prove that the document exists."""
-    scene = asked.Scene()
-    scene.acknowledged(asked.upsert(expiry=5), 1, 2)
-    scene.acknowledged(asked.touch(), begin, settled)
-
-    scene.history.check_absent(scene.asked(asked.get(), 7, 8))
-
-
-def test_absent_after_an_expiring_document_was_removed() -> None:
-    """A document created after a removal does not have the removed document's expiry."""
-    scene = asked.Scene()
-    scene.acknowledged(asked.upsert(expiry=5), 1, 2)
-    removal = scene.acknowledged(asked.remove(), 3, 4)
-    scene.acknowledged(asked.upsert(preserve_expiry=True), 4.5, 5)
-    reader = scene.asked(asked.get(), 7, 8)
-
-    with pytest.raises(Violation, match=THERE):
-        scene.history.check_absent(reader)
-
-    removal.is_void = True
-    scene.history.check_absent(reader)
-
-
-def test_absent_after_a_document_was_created_again() -> None:
-    """An expiry that certainly passed before a document was created again does not explain a missing document."""
-    scene = asked.Scene()
-    scene.acknowledged(asked.upsert(expiry=5), 1, 2)
-    scene.acknowledged(asked.upsert(preserve_expiry=True), 7, 8)
-    reader = scene.asked(asked.get(), 9, 10)
-    scene.history.check_absent(reader)
-    scene.acknowledged(asked.upsert(preserve_expiry=True), 7.1, 8.9)
 
     with pytest.raises(Violation, match=THERE):
         scene.history.check_absent(reader)
@@ -243,18 +210,17 @@ CHANGES = [
 each_change = rows("change", CHANGES)
 
 
-def reported() -> tuple[asked.Scene, Submission]:
+def reported() -> asked.Scene:
     """Return a history of one write whose caller knows its CAS."""
     scene = asked.Scene()
-    write = scene.acknowledged(asked.upsert(), 1, 2)
-    scene.history.learn_cas(write, CAS, None)
-    return scene, write
+    scene.history.learn_cas(scene.acknowledged(asked.upsert(), 1, 2), CAS, None)
+    return scene
 
 
 @each_change
 def test_success_with_an_outdated_cas(change: DocumentOperation) -> None:
     """Success with a CAS that was certainly replaced before is a violation; while a change is open, it is lawful."""
-    scene, _ = reported()
+    scene = reported()
     scene.acknowledged(change, 2, 3)
     scene.acknowledged(change, 3, 4)
     scene.history.check_cas_was_current(scene.asked(asked.replace(CAS), 4, 6))
@@ -265,7 +231,7 @@ def test_success_with_an_outdated_cas(change: DocumentOperation) -> None:
 
 def test_mismatch_without_a_change() -> None:
     """A mismatch with the newest write's CAS is a violation without another change; any other CAS may mismatch."""
-    scene, _ = reported()
+    scene = reported()
     scene.acknowledged(asked.get(), 3, 4)
     scene.refused(asked.upsert(), 3, 4)
     scene.history.check_cas_is_outdated(scene.asked(asked.replace(OTHER_CAS), 4, 5))
@@ -278,7 +244,7 @@ def test_mismatch_without_a_change() -> None:
 @each_change
 def test_mismatch_after_a_change(change: DocumentOperation) -> None:
     """A change makes a CAS outdated if it may follow the write of that CAS."""
-    scene, _ = reported()
+    scene = reported()
     other = scene.asked(change, 3, 4)
     reader = scene.asked(asked.replace(CAS), 5, 6)
     scene.history.check_cas_is_outdated(reader)
@@ -317,7 +283,7 @@ def test_mismatch_with_a_cas_that_was_only_read() -> None:
 
 def test_two_contents_of_one_cas() -> None:
     """All reads that return the same CAS must return the same content; a write's result gives no content."""
-    scene, _ = reported()
+    scene = reported()
     readers = [scene.acknowledged(asked.get(), second, second + 1) for second in range(3, 7)]
     scene.history.learn_cas(readers[0], CAS, b"<1>")
     scene.history.learn_cas(readers[1], CAS, b"<1>")
@@ -331,7 +297,7 @@ def test_two_contents_of_one_cas() -> None:
 @each_change
 def test_two_changes_with_one_cas(change: DocumentOperation) -> None:
     """Two changes with the same CAS are a violation."""
-    scene, _ = reported()
+    scene = reported()
     other = scene.acknowledged(change, 3, 4)
     scene.history.learn_cas(other, OTHER_CAS, None)
 
@@ -339,9 +305,7 @@ def test_two_changes_with_one_cas(change: DocumentOperation) -> None:
         scene.history.learn_cas(other, CAS, None)
 
 
-@pytest.mark.parametrize(
-    ("begin", "may_be"), [(3, True), (9, True), (9.1, False)], ids=["held", "at its end", "after its end"]
-)
+@rows(("begin", "may_be"), [(3, True), (9, True), (9.1, False)])
 def test_locked(begin: float, may_be: bool) -> None:
     """A lock of 5 s that may have been applied at 4 s may be held until 9 s."""
     scene = asked.Scene()
@@ -350,9 +314,9 @@ def test_locked(begin: float, may_be: bool) -> None:
     assert may_be == scene.history.may_be_locked(scene.asked(asked.get(), begin, 20))
 
 
-@pytest.mark.parametrize(("settled", "may_be"), [(2, False), (2.1, True)])
+@rows(("settled", "may_be"), [(2, False), (2.1, True)])
 def test_locked_later(settled: float, may_be: bool) -> None:
-    """A lock that was requested after an operation's end does not explain why it found a lock; an earlier one may."""
+    """An open lock that was requested after a read's end does not explain what the read found; an earlier one may."""
     scene = asked.Scene()
     reader = scene.asked(asked.get(), 1, settled)
     scene.waits(asked.lock(), 2)

@@ -7,21 +7,21 @@ from collections.abc import Callable
 import pytest
 
 from tests.core.testing.asked import at, get
+from tests.core.testing.books import STREAM, is_suspect, logged
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.retry.couchbase import CircuitBreakerOptions, Status
 from triclinium_core.testing.fakes import faults
-from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fault_catalogue import HARMLESS_STATUSES, INVALIDATING_STATUSES
 from triclinium_core.testing.oracle.excuses import Excuses, Revision
 from triclinium_core.testing.oracle.ledger import Ledger
 from triclinium_core.testing.oracle.model import Model
-from triclinium_core.testing.oracle.submissions import Submission, Violation
+from triclinium_core.testing.oracle.submissions import Submission
 
-STREAM, OTHER_STREAM = 1, 2
+OTHER_STREAM = STREAM + 1
 REPLY = encode_response(Opcode.GET, opaque=1, value=b"<1>")
 
 HARMLESS: tuple[faults.CommandFault, ...] = (
@@ -55,37 +55,10 @@ def excuses(nodes: FakeNodes) -> Excuses:
     return Excuses(nodes, Model(), Ledger({}), CircuitBreakerOptions())
 
 
-def command(fault: faults.CommandFault | None, opcode: int = Opcode.GET) -> LoggedCommand:
-    """Return a command on a stream, as the node logs it."""
-    return LoggedCommand(
-        connection=STREAM,
-        opcode=opcode,
-        key=b"ada",
-        opaque=1,
-        cas=0,
-        now=0.0,
-        fault=fault,
-        status=None,
-        applied=False,
-        bucket="travel",
-        collection_id=0,
-        vbucket=0,
-    )
-
-
-def is_suspect(excuses: Excuses, stream: int = STREAM) -> bool:
-    """Return whether the client may close a stream."""
-    try:
-        excuses.check_end(stream, "because")
-    except Violation:
-        return False
-    return True
-
-
 @rows("fault", HARMLESS)
 def test_fault_that_spares_the_stream(excuses: Excuses, fault: faults.CommandFault) -> None:
     """A fault that strikes one command of a caller excuses neither other operations nor the end of the stream."""
-    excuses.struck(command(fault), at(3), 0)
+    excuses.struck(logged(Opcode.GET, fault), at(3), 0)
 
     assert excuses.newest_at([0, 1]) < at(0)
     assert not is_suspect(excuses)
@@ -100,7 +73,7 @@ def test_fault_that_spares_the_stream(excuses: Excuses, fault: faults.CommandFau
 )
 def test_fault_that_breaks_the_stream(excuses: Excuses, fault: faults.CommandFault, opcode: int) -> None:
     """A fault that breaks a stream, or strikes the client's own request, excuses all operations on that node."""
-    excuses.struck(command(fault, opcode), at(3), 1)
+    excuses.struck(logged(opcode, fault), at(3), 1)
 
     assert at(3) == excuses.newest_at([0, 1])
     assert excuses.newest_at([0]) < at(0)
@@ -144,7 +117,7 @@ def test_stuck(excuses: Excuses, before: bytes, size: int) -> None:
 
 def test_late_bytes_of_a_fault(excuses: Excuses) -> None:
     """Bytes of a fault that arrive late also excuse operations that were submitted after it struck."""
-    excuses.struck(command(faults.WrongLength()), at(1), 1)
+    excuses.struck(logged(Opcode.GET, faults.WrongLength()), at(1), 1)
     excuses.delivered(STREAM, REPLY, 1, at(2))
 
     assert at(1) == excuses.newest_at([1])

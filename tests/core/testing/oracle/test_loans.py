@@ -229,15 +229,8 @@ def test_errors_shown_to_strategies() -> None:
         other.book.check()
 
 
-@pytest.mark.parametrize("reason", list(TERMINAL_ERRORS))
-def test_terminal_reasons_are_never_retried(reason: RetryReason) -> None:
-    """Retrying a terminal reason is a violation."""
-    with pytest.raises(Violation, match="which is terminal"):
-        borrowed().report(reason)
-
-
 def test_retries_without_permission() -> None:
-    """A retry without the strategy's permission, for another reason, or before its token's delay is a violation."""
+    """A retry without the strategy's permission, for another or a terminal reason, or too early is a violation."""
     with pytest.raises(Violation, match="is retried for KV_LOCKED, "):
         borrowed().report()
     client = borrowed()
@@ -248,6 +241,9 @@ def test_retries_without_permission() -> None:
     client.renew(TEMPORARY)
     with pytest.raises(Violation, match="0.001 s of the 0.5 s of its token"):
         client.report(TEMPORARY, 0.001)
+    for reason in TERMINAL_ERRORS:
+        with pytest.raises(Violation, match="which is terminal"):
+            borrowed().report(reason)
 
 
 def test_unrecorded_successes() -> None:
@@ -283,19 +279,20 @@ def test_refusal_at_the_deadline() -> None:
 
 
 def test_rows_are_an_excuse() -> None:
-    """A request whose rows were handed out may fail for a reason about which its strategy was not consulted."""
-    reader, waiter = borrowed(), borrowed()
+    """Only a request whose rows were handed out may fail for a reason about which its strategy was not consulted."""
+    reader, waiter, unsent = borrowed(), borrowed(), borrowed()
     for client in (reader, waiter):
         client.send()
     reader.book.failed(1, refused(LOCKED), is_well=False, has_rows=True)
 
     reader.book.check()
-    with pytest.raises(Violation, match="its strategy has not refused it"):
-        waiter.book.failed(1, refused(LOCKED), is_well=False)
+    for client in (waiter, unsent):
+        with pytest.raises(Violation, match="is not retried for KV_LOCKED, .*its strategy has not refused it"):
+            client.book.failed(1, refused(LOCKED), is_well=False)
 
 
 def test_refusals_take_effect() -> None:
-    """A refusal fails the request immediately and with its reason; a failure without a refusal is a violation."""
+    """A refusal fails the request immediately and with its reason; waiting and another reason are violations."""
     client = borrowed()
     client.send()
     client.renew_in_vain()
@@ -303,8 +300,6 @@ def test_refusals_take_effect() -> None:
         client.book.check()
     with pytest.raises(Violation, match="was refused a retry for KV_LOCKED, .*fails with"):
         client.book.failed(1, refused(UNKNOWN), is_well=False)
-    with pytest.raises(Violation, match="is not retried for KV_LOCKED, .*has not refused it"):
-        borrowed().book.failed(1, refused(LOCKED), is_well=False)
 
 
 def test_every_token_ends_correctly() -> None:

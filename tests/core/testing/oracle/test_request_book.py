@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -75,68 +75,52 @@ def retry(book: RequestBook, token: Token, reason: RetryReason) -> None:
     book.retried(token, ReportRetry(token, request, reason, 0.1, True, None))
 
 
-def fail(book: RequestBook, token: Token) -> None:
-    """Record that a request fails without a reason."""
-    book.failed(
-        token, errors.InternalServerFailureException("query: refused", ErrorContext(retry_attempts=0)), LONG_AGO
-    )
-
-
-def refuse(book: RequestBook, token: Token, reason: RetryReason) -> None:
-    """Record that a request fails because it is not retried for a reason."""
-    context = ErrorContext(retry_attempts=0, refused_reason=str(reason))
-    book.failed(token, errors.InternalServerFailureException("view_query: refused", context), LONG_AGO)
-
-
-def steps(*each: Callable[[RequestBook], object]) -> Callable[[RequestBook], None]:
-    """Return a function that calls the given ones in order."""
-
-    def play(book: RequestBook) -> None:
-        for step in each:
-            step(book)
-
-    return play
+def fail(book: RequestBook, token: Token, reason: RetryReason | None = None) -> None:
+    """Record that a request fails without a reason, or because it is not retried for a reason."""
+    context = ErrorContext(retry_attempts=0, refused_reason=reason and str(reason))
+    book.failed(token, errors.InternalServerFailureException("query: refused", context), LONG_AGO)
 
 
 @pytest.mark.parametrize(
-    ("mistake", "words"),
+    ("steps", "words"),
     [
-        (steps(lambda b: send(b, CHANGE), lambda b: send(b, CHANGE)), "was sent 2 times"),
-        (steps(lambda b: apply(b, CHANGE), lambda b: apply(b, CHANGE)), "was applied 2 times"),
-        (lambda b: retry(b, CHANGE, RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT), "may have been applied"),
-        (steps(lambda b: apply(b, CHANGE), lambda b: b.abandoned(CHANGE, ambiguous=False)), "was applied, "),
-        (steps(lambda b: b.abandoned(READ, ambiguous=False), lambda b: send(b, READ)), " is sent "),
-        (steps(lambda b: b.abandoned(READ, ambiguous=False), lambda b: b.completed(READ)), "its caller "),
-        (steps(lambda b: b.handed_out(READ, ROWS), lambda b: b.handed_out(READ, ROWS)), "hands out 2 rows"),
-        (lambda b: b.handed_out(READ, ()), "hands out 0 rows"),
-        (lambda b: b.handed_out(READ, ROWS[::-1]), "handed out rows"),
+        ([lambda b: send(b, CHANGE), lambda b: send(b, CHANGE)], "was sent 2 times"),
+        ([lambda b: apply(b, CHANGE), lambda b: apply(b, CHANGE)], "was applied 2 times"),
+        ([lambda b: retry(b, CHANGE, RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT)], "may have been applied"),
+        ([lambda b: apply(b, CHANGE), lambda b: b.abandoned(CHANGE, ambiguous=False)], "was applied, "),
+        ([lambda b: b.abandoned(READ, ambiguous=False), lambda b: send(b, READ)], " is sent "),
+        ([lambda b: b.abandoned(READ, ambiguous=False), lambda b: b.completed(READ)], "its caller "),
+        ([lambda b: b.handed_out(READ, ROWS), lambda b: b.handed_out(READ, ROWS)], "hands out 2 rows"),
+        ([lambda b: b.handed_out(READ, ())], "hands out 0 rows"),
+        ([lambda b: b.handed_out(READ, ROWS[::-1])], "handed out rows"),
         (
-            steps(lambda b: b.handed_out(READ, ROWS), lambda b: retry(b, READ, RetryReason.QUERY_INDEX_NOT_FOUND)),
+            [lambda b: b.handed_out(READ, ROWS), lambda b: retry(b, READ, RetryReason.QUERY_INDEX_NOT_FOUND)],
             "after rows were handed out",
         ),
-        (steps(lambda b: apply(b, READ), lambda b: b.completed(READ)), "ended after 0 of 2 rows"),
+        ([lambda b: apply(b, READ), lambda b: b.completed(READ)], "ended after 0 of 2 rows"),
+        ([lambda b: b.handed_out(READ, ROWS), lambda b: b.wanted(READ), lambda b: b.completed(READ)], "no node has "),
+        ([lambda b: fail(b, READ)], " failed "),
+        ([lambda b: fail(b, READ, RetryReason.VIEWS_NO_ACTIVE_PARTITION)], "which is always retried"),
+        ([lambda b: retry(b, READ, RetryReason.UNKNOWN), lambda b: fail(b, READ)], "reports 0 retries"),
+        ([lambda b: send(b, READ), lambda b: b.check_pauses([STREAM])], "no reader is behind"),
         (
-            steps(lambda b: b.handed_out(READ, ROWS), lambda b: b.wanted(READ), lambda b: b.completed(READ)),
-            "no node has ",
-        ),
-        (lambda b: fail(b, READ), " failed "),
-        (lambda b: refuse(b, READ, RetryReason.VIEWS_NO_ACTIVE_PARTITION), "which is always retried"),
-        (steps(lambda b: retry(b, READ, RetryReason.UNKNOWN), lambda b: fail(b, READ)), "reports 0 retries"),
-        (steps(lambda b: send(b, READ), lambda b: b.check_pauses([STREAM])), "no reader is behind"),
-        (
-            steps(
+            [
                 lambda b: send(b, READ),
                 lambda b: b.handed_out(READ, ROWS),
                 lambda b: b.delivered(STREAM, HELD_SIZE_MAX + 10, is_paused=False),
-            ),
+            ],
             "holds [0-9]+ bytes",
         ),
     ],
 )
-def test_mistake_breaks_a_law(book: RequestBook, mistake: Callable[[RequestBook], None], words: str) -> None:
-    """Each mistake of a client raises Violation with its own message."""
+def test_mistake_breaks_a_law(book: RequestBook, steps: Sequence[Callable[[RequestBook], object]], words: str) -> None:
+    """The last step of a client that makes a mistake raises Violation with the mistake's own message."""
+    *before, last = steps
+    for step in before:
+        step(book)
+
     with pytest.raises(Violation, match=words):
-        mistake(book)
+        last(book)
 
 
 def test_lawful_requests(book: RequestBook) -> None:

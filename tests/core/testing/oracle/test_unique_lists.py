@@ -8,7 +8,7 @@ from tests.core.testing.asked import TRAVEL, get
 from tests.core.testing.callers import Callers, found
 from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, DocumentOperation, Increment, Upsert
+from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, DocumentOperation, Upsert
 from triclinium_core.kv.operation.results import LookupInResult, MutateInResult
 from triclinium_core.kv.operation.subdocument.specs import EncodedMutation, LookupInSpec, MutateInSpec, StoreSemantics
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
@@ -108,13 +108,3 @@ def test_wrong_list_is_a_violation(data: bytes, message: str) -> None:
         look_up(callers, data)
     with pytest.raises(Violation, match=message):
         callers.hear(callers.ask(get()), found(b'{"parts":%b}' % data))
-
-
-def test_refused_values_name_the_helpers() -> None:
-    """The model refuses a delta or a value that is not unique, and the error names the method for a rule."""
-    callers = Callers()
-
-    with pytest.raises(ValueError, match="submit_count"):
-        callers.ask(Increment(TRAVEL, "hits", 5, None))
-    with pytest.raises(ValueError, match="submit_document or submit_list"):
-        callers.ask(Upsert(TRAVEL, "ada", b"5", 0))

@@ -38,17 +38,16 @@ def test_invalid_fragments(value: bytes) -> None:
     assert not unique_values.is_fragment(value)
 
 
-@pytest.mark.parametrize("data", [b"", b"x", b"<1>x", b"x<1>", b"<1>x<2>", b"<1><2", b"\xc3<1>"])
-def test_reading_unknown_content(data: bytes) -> None:
-    """Content that is empty or has anything beside fragments is unreadable."""
-    with pytest.raises(unique_values.Unreadable, match="does not consist of"):
-        unique_values.read_fragments(data)
-
-
-@pytest.mark.parametrize("data", [b"<1><1>", b"<2><1><3><2>"])
-def test_reading_a_write_twice(data: bytes) -> None:
-    """Content with the same fragment twice is unreadable."""
-    with pytest.raises(unique_values.Unreadable, match="a write twice"):
+@rows(
+    ("data", "message"),
+    [
+        *((data, "does not consist of") for data in (b"", b"x", b"<1>x", b"x<1>", b"<1>x<2>", b"<1><2", b"\xc3<1>")),
+        *((data, "a write twice") for data in (b"<1><1>", b"<2><1><3><2>")),
+    ],
+)
+def test_reading_unknown_content(data: bytes, message: str) -> None:
+    """Content that is empty, or has anything beside fragments or the same fragment twice, is unreadable."""
+    with pytest.raises(unique_values.Unreadable, match=message):
         unique_values.read_fragments(data)
 
 
@@ -74,21 +73,13 @@ def unpacked(read: tuple[int, Sequence[int]]) -> tuple[int, tuple[int, ...]]:
 
 @rows("signs", SIGNS)
 def test_reading_a_counter(signs: Sequence[int]) -> None:
-    """Reading a counter gives its creator and all later counts, whether they add or subtract."""
-    for root in range(COUNTS):
-        others = [position for position in range(COUNTS) if position != root]
+    """Reading a counter gives its creator and all later counts, which add or subtract; none of them may be in it twice."""
+    for one in range(COUNTS):
+        others = [position for position in range(COUNTS) if position != one]
         for applied in itertools.chain.from_iterable(itertools.combinations(others, size) for size in range(COUNTS)):
-            assert (root, applied) == unpacked(unique_values.read_counter(counter_of(root, applied, signs), signs))
-
-
-@rows("signs", SIGNS)
-def test_reading_a_count_twice(signs: Sequence[int]) -> None:
-    """A count that was applied twice is unreadable, with any other counts."""
-    for twice in range(COUNTS):
-        others = [position for position in range(COUNTS) if position != twice]
-        for applied in itertools.chain.from_iterable(itertools.combinations(others, size) for size in range(COUNTS)):
+            assert (one, applied) == unpacked(unique_values.read_counter(counter_of(one, applied, signs), signs))
             with pytest.raises(unique_values.Unreadable, match="a count twice"):
-                unique_values.read_counter(counter_of(0, (*applied, twice, twice), signs), signs)
+                unique_values.read_counter(counter_of(0, (*applied, one, one), signs), signs)
 
 
 @pytest.mark.parametrize(

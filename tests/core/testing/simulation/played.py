@@ -1,10 +1,14 @@
-"""Histories that several tests read."""
+"""Histories that several tests read, and clients at their start."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from triclinium_core.testing.simulation.history import ClusterHistory
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.simulation.chance import Chance
+from triclinium_core.testing.simulation.history import COLLECTION_IDS, NODE_OPTIONS, ClusterHistory
+from triclinium_core.testing.simulation.logged import LoggedSimulation
+from triclinium_core.testing.simulation.simulation import client_options
 
 
 @cache
@@ -13,3 +17,12 @@ def played(seed: int) -> ClusterHistory:
     history = ClusterHistory(seed)
     history.run()
     return history
+
+
+def two_nodes(clients: int = 1) -> LoggedSimulation:
+    """Return started clients of two nodes."""
+    nodes = FakeNodes(NODE_OPTIONS, 2)
+    simulation = LoggedSimulation(nodes, client_options(nodes), COLLECTION_IDS, rng=Chance(1), clients=clients)
+    simulation.tick()
+    simulation.flow()
+    return simulation

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from tests.core.runtime.kv import simulated
-from tests.core.testing.distorted import DistortedMachine, fails_instead
+from tests.core.testing.books import COLLECTION_IDS
+from tests.core.testing.distorted import TRAVEL_NODE, DistortedMachine, fails_instead
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import hang_up
-from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.oracle.submissions import Violation
 from triclinium_core.testing.simulation.checked import CheckedSimulation
 
@@ -26,13 +26,8 @@ class TwoNodes(CheckedSimulation):
     """A simulation of two nodes whose client can be made to fail any operation."""
 
     def __init__(self) -> None:
-        options = FakeNodeOptions(
-            buckets=("travel",), collections=simulated.COLLECTIONS, error_map=simulated.SMALL_MAP, vbuckets=128
-        )
         client = simulated.client_options("couchbase://127.0.0.1:11210,127.0.0.1:11212")
-        super().__init__(
-            FakeNodes(options, nodes=2), client, {simulated.TRAVEL: 0, simulated.HOTELS: simulated.HOTEL_ID}
-        )
+        super().__init__(FakeNodes(TRAVEL_NODE, nodes=2), client, COLLECTION_IDS)
         self.client = DistortedMachine(self.options, None)
         self.clients = (self.client,)
         self.machine = self.client

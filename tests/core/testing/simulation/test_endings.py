@@ -6,35 +6,21 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.core.testing.simulation.played import two_nodes
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.couchbase import Action, Event, OperationAbandoned
 from triclinium_core.contract.neutral import SendBytes, StreamId
 from triclinium_core.kv.operation.document_operations import Get, Upsert
-from triclinium_core.options import ClientOptions
-from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.oracle.submissions import Violation
-from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.endings import has_endings
-from triclinium_core.testing.simulation.history import COLLECTION_IDS, DEFAULT, NODE_OPTIONS, ClusterHistory
-from triclinium_core.testing.simulation.logged import LoggedSimulation
-from triclinium_core.testing.simulation.simulation import client_options
+from triclinium_core.testing.simulation.history import DEFAULT, ClusterHistory
 from triclinium_core.testing.simulation.simulation_command import REGRESSIONS
-
-
-def simulation_of(clients: int) -> LoggedSimulation:
-    """Return started clients of two nodes."""
-    nodes = FakeNodes(NODE_OPTIONS, 2)
-    options: ClientOptions = client_options(nodes)
-    simulation = LoggedSimulation(nodes, options, COLLECTION_IDS, rng=Chance(1), clients=clients)
-    simulation.tick()
-    simulation.flow()
-    return simulation
 
 
 @pytest.mark.parametrize("clients", [1, 2])
 def test_closed_client_is_replaced(clients: int) -> None:
     """Closing a client ends its operations and streams; a new one opens new streams, and other clients go on."""
-    simulation = simulation_of(clients)
+    simulation = two_nodes(clients)
     before = set(simulation.links)
     values = [simulation.model.unique_values.fragment() for _ in range(2 * clients)]
     simulation.submit_together([(Upsert(DEFAULT, "k1", value, 0), None) for value in values])
@@ -61,7 +47,7 @@ def test_closed_client_is_replaced(clients: int) -> None:
 
 def test_client_that_keeps_operations_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that keeps an abandoned operation open while it is closed violates a law."""
-    simulation = simulation_of(1)
+    simulation = two_nodes(1)
     handle = ClientMachine.handle
 
     def forget_nothing(self: ClientMachine, event: Event, now: float) -> Sequence[Action]:
@@ -76,7 +62,7 @@ def test_client_that_keeps_operations_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 def test_client_that_sends_while_closed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that sends anything while it is closed violates a law."""
-    simulation = simulation_of(1)
+    simulation = two_nodes(1)
     handle = ClientMachine.handle
     stream = next(iter(simulation.links))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import pytest
 
@@ -33,10 +33,10 @@ pytestmark = pytest.mark.history
 RELATIVE = (Opcode.APPEND, Opcode.PREPEND, Opcode.INCREMENT, Opcode.DECREMENT)
 
 
-def play(make_nodes: type[FakeNodes], *arguments: str) -> tuple[int, str]:
+def play(make_nodes: type[FakeNodes], *arguments: str, **options: Any) -> tuple[int, str]:
     """Run the command, and return its exit status and its output."""
     printed: list[str] = []
-    status = main(arguments, clock=lambda: 0.0, write=printed.append, make_nodes=make_nodes)
+    status = main(arguments, clock=lambda: 0.0, write=printed.append, make_nodes=make_nodes, **options)
     return status, "\n".join(printed)
 
 
@@ -129,21 +129,8 @@ def test_lie_is_found(cluster: type[FakeNodes], words: str) -> None:
     assert printed.endswith(f"python -m triclinium_core.testing.simulation --seed {found[1]}")
 
 
-def test_command_reproduces_a_lie() -> None:
-    """A run of the single seed breaks the same law and prints more steps, from the first one."""
-    _, many = play(cluster_of(Twice), "--seeds", str(SEEDS))
-    found = re.search(r"seed (\d+) breaks a law:\n  (.*)\n", many)
-    assert found is not None
-    status, one = play(cluster_of(Twice), "--seed", found[1])
-
-    assert 1 == status
-    assert found[0] in one
-    assert len(one) > len(many)
-    assert ":\n     0.000  " in one
-
-
-def test_lie_leaves_tapes() -> None:
-    """After a broken law, the tapes of the clients are kept in the folder of the option, and each of them replays."""
+def test_lie_can_be_replayed() -> None:
+    """After a broken law, tapes of the clients are kept and replay; a run of the single seed prints all of its steps."""
     kept: list[bytes] = []
 
     def keep_tapes(folder: str | None) -> KeepTapes:
@@ -155,11 +142,17 @@ def test_lie_leaves_tapes() -> None:
 
         return keep
 
-    printed: list[str] = []
-    arguments = ["--seeds", str(SEEDS), "--tapes", "there"]
-    main(arguments, clock=lambda: 0.0, write=printed.append, make_nodes=cluster_of(Twice), keep_tapes=keep_tapes)
+    twice = cluster_of(Twice)
+    _, many = play(twice, "--seeds", str(SEEDS), "--tapes", "there", keep_tapes=keep_tapes)
+    found = re.search(r"seed (\d+) breaks a law:\n  (.*)\n", many)
+    assert found is not None
+    status, one = play(twice, "--seed", found[1])
     results = [replay([tape]) for tape in kept]
 
-    assert [f"  triclinium replay there/{number}" for number, _ in enumerate(kept)] == printed[-len(kept) :]
+    assert [f"  triclinium replay there/{number}" for number, _ in enumerate(kept)] == many.splitlines()[-len(kept) :]
     assert {None} == {result.difference for result in results}
     assert sum(result.calls for result in results) > 10
+    assert 1 == status
+    assert found[0] in one
+    assert len(one) > len(many)
+    assert ":\n     0.000  " in one

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.core.runtime.kv import simulated
+from tests.core.testing.books import COLLECTION_IDS
+from tests.core.testing.distorted import TRAVEL_NODE
 from triclinium_core.kv.operation.document_operations import Exists, Increment, Noop, Operation, Unlock
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import drop_response, hang_up, refuse_connection
-from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.simulation import MIDPOINT
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 
@@ -18,16 +19,8 @@ from triclinium_core.testing.simulation.logged import LoggedSimulation
 @pytest.fixture
 def simulation() -> LoggedSimulation:
     """Return a connected client of one node."""
-    options = FakeNodeOptions(
-        buckets=("travel",), collections=simulated.COLLECTIONS, error_map=simulated.SMALL_MAP, vbuckets=128
-    )
-    simulation = LoggedSimulation(
-        FakeNodes(options, nodes=1),
-        simulated.client_options(),
-        {simulated.TRAVEL: 0, simulated.HOTELS: simulated.HOTEL_ID},
-        rng=MIDPOINT,
-        clients=1,
-    )
+    nodes = FakeNodes(TRAVEL_NODE, nodes=1)
+    simulation = LoggedSimulation(nodes, simulated.client_options(), COLLECTION_IDS, rng=MIDPOINT, clients=1)
     simulation.tick()
     simulation.submit(simulated.get())
     simulation.flow()

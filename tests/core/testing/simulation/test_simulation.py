@@ -199,11 +199,7 @@ def test_run_ends_with_the_last_operation() -> None:
 
 def test_run_ends_when_nothing_will_happen() -> None:
     """A run ends with an open operation if no deadline and no timer is left."""
-    options = ClientOptions(
-        connection_string=("couchbase://127.0.0.1:11210?kv_timeout=inf&connect_timeout=inf"),
-        authenticator=PasswordAuthenticator("Administrator", "password"),
-    )
-    simulation = Simulation(options=options)
+    simulation = Simulation(options=options_for("couchbase://127.0.0.1:11210?kv_timeout=inf&connect_timeout=inf"))
     simulation.node.faults.always(Opcode.SELECT_BUCKET, drop_response())
     simulation.node.faults.next(Opcode.SASL_AUTH, drop_response(), times=2)
     simulation.submit(get())

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core import errors
-from triclinium_core.tools.fleet.demand import ClosedLoop, PoissonArrivals, Ramp, Spike, Steady, clock_of, demanded
+from triclinium_core.tools.fleet.demand import Ramp, Spike, Steady, clock_of, demanded
 
 SPIKE = Spike(start=2.0, end=4.0, factor=3.0)
 RAMP = Ramp(points=((0.0, 1.0), (2.0, 2.0), (6.0, 0.0)))
@@ -48,24 +46,3 @@ def test_clock_inverts_the_demand(trend: Steady | Spike | Ramp, seconds: float) 
 def test_demand_after_the_end_is_never_reached() -> None:
     """A demand above the ramp's total is never reached."""
     assert math.inf == clock_of(RAMP)(7.5)
-
-
-@rows(
-    ("build", "parameter"),
-    [
-        (lambda: PoissonArrivals(at_once=1), "at_once"),  # type: ignore[arg-type]
-        (lambda: ClosedLoop(operations=0), "operations"),
-        (lambda: Spike(start=2.0, end=2.0, factor=2.0), "end"),
-        (lambda: Spike(start=1.0, end=2.0, factor=-1.0), "factor"),
-        (lambda: Ramp(points=()), "points"),
-        (lambda: Ramp(points=((1.0, 1.0), (1.0, 2.0))), "points"),
-        (lambda: Ramp(points=((1.0, -1.0),)), "points"),
-        (lambda: Ramp(points=[1.0]), "points"),  # type: ignore[arg-type]
-    ],
-)
-def test_invalid_value_is_refused(build: Callable[[], object], parameter: str) -> None:
-    """An invalid value raises InvalidArgumentException with the parameter's name."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
-        build()
-
-    assert parameter == caught.value.parameter

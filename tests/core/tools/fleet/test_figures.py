@@ -19,18 +19,9 @@ SCENARIO = Scenario(fleet=Fleet(), service=SimulatedService(capacity=1.0), durat
 
 def buckets(*shares: tuple[int, int]) -> Sequence[TimeStep]:
     """Return buckets of one second from the started and the eventually successful operations of each."""
+    rest = {"succeeded": 0, "failed": 0, "throttled": 0, "wasted": 0, "queue": 0.0}
     return [
-        TimeStep(
-            start=float(second),
-            begun=begun,
-            sent=begun,
-            succeeded=0,
-            failed=0,
-            fulfilled=fulfilled,
-            throttled=0,
-            wasted=0,
-            queue=0.0,
-        )
+        TimeStep(start=float(second), begun=begun, sent=begun, fulfilled=fulfilled, **rest)  # type: ignore[arg-type]
         for second, (begun, fulfilled) in enumerate(shares)
     ]
 

@@ -127,13 +127,9 @@ def test_laws_of_the_service(scenario: Scenario, strategy: str) -> None:
 def test_everything_succeeds_without_an_outage(strategy: str) -> None:
     """Liveness: with enough capacity and without an outage, each operation succeeds with its first attempt."""
     figures = run(replace(SMALL, outage=None), strategy)
+    totals = figures.totals
 
-    assert (240, 240, 240, 0) == (
-        figures.totals.begun,
-        figures.totals.sent,
-        figures.totals.succeeded,
-        figures.totals.failed,
-    )
+    assert (240, 240, 240, 0) == (totals.begun, totals.sent, totals.succeeded, totals.failed)
     assert figures.recovered_after is None
     assert all(9 <= bucket.begun <= 11 for bucket in figures.buckets)
 
@@ -215,36 +211,19 @@ def test_clients_are_spread_over_processes() -> None:
 
 def test_late_work_counts_as_wasted() -> None:
     """Requests served after their operations' timeout count as wasted when they are done, here after the duration."""
-    figures = run(
-        Scenario(
-            fleet=Fleet(clients=3, period=0.3, timeout=0.6),
-            service=SimulatedService(capacity=2.0, latency=0.0, queue=9.0),
-            duration=0.3,
-            bucket=0.3,
-        ),
-        "none",
-    )
+    fleet = Fleet(clients=3, period=0.3, timeout=0.6)
+    service = SimulatedService(capacity=2.0, latency=0.0, queue=9.0)
+    figures = run(Scenario(fleet=fleet, service=service, duration=0.3, bucket=0.3), "none")
+    totals = figures.totals
 
-    assert (3, 1, 2, 2) == (
-        figures.totals.sent,
-        figures.totals.succeeded,
-        figures.totals.failed,
-        figures.totals.wasted,
-    )
+    assert (3, 1, 2, 2) == (totals.sent, totals.succeeded, totals.failed, totals.wasted)
     assert [0] == [bucket.wasted for bucket in figures.buckets]
 
 
 def test_bucket_reports_its_longest_queue() -> None:
     """A bucket reports its longest queue, not its last one: an outage empties the queue."""
-    (bucket,) = run(
-        Scenario(
-            fleet=Fleet(clients=10, period=1.0),
-            service=SimulatedService(capacity=2.0, queue=9.0),
-            outage=Outage(0.5, 0.9),
-            duration=1.0,
-        ),
-        "none",
-    ).buckets
+    fleet, service = Fleet(clients=10, period=1.0), SimulatedService(capacity=2.0, queue=9.0)
+    (bucket,) = run(Scenario(fleet=fleet, service=service, outage=Outage(0.5, 0.9), duration=1.0), "none").buckets
 
     assert 4.0 < bucket.queue < 5.0
 
@@ -268,13 +247,9 @@ def test_progress_is_virtual_time() -> None:
 
 def test_closed_loop() -> None:
     """Each client repeats its operation after the previous one's response, or failure, and a pause."""
+    arrivals = ClosedLoop(operations=4, pause=FixedTime(seconds=1.0))
     scenario = Scenario(
-        fleet=Fleet(
-            clients=3,
-            timeout=0.2,
-            arrivals=ClosedLoop(operations=4, pause=FixedTime(seconds=1.0)),
-            clients_per_process=1,
-        ),
+        fleet=Fleet(clients=3, timeout=0.2, arrivals=arrivals, clients_per_process=1),
         service=SimulatedService(capacity=10.0, latency=0.0),
         outage=Outage(1.0, 2.0, OutageKind.SILENT),
         duration=9.0,

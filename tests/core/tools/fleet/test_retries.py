@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 import msgspec
 import pytest
 
 from tests.rows import rows
-from triclinium_core import errors
 from triclinium_core.tools import fleet
 
 
@@ -62,25 +60,3 @@ def test_a_scenario_is_plain_data() -> None:
     ) == scenario.strategies
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({**plain, "failure_rates": 0.1}, fleet.Scenario)
-
-
-@rows(
-    ("build", "parameter"),
-    [
-        (lambda: fleet.CountedRetries(name="", max_attempts=1), "name"),
-        (lambda: fleet.CountedRetries(name="n", max_attempts=0), "max_attempts"),
-        (lambda: fleet.QuotaRetries(name="n", quota=-1), "quota"),
-        (lambda: fleet.BudgetRetries(name="n", capacity=-1.0), "capacity"),
-        (lambda: fleet.BudgetRetries(name="n", deposit=-1.0), "deposit"),
-        (lambda: fleet.BreakerRetries(name="n", failure_share=-1.0), "failure_share"),
-        (lambda: fleet.CouchbaseRetries(name="n", first=2.0, most=1.0), "first"),
-        (lambda: fleet.ExponentialDelays(base=-1.0, most=1.0), "base"),
-        (lambda: fleet.DecorrelatedDelays(base=1.0, most=-1.0), "most"),
-    ],
-)
-def test_invalid_value_is_refused(build: Callable[[], object], parameter: str) -> None:
-    """An invalid value raises InvalidArgumentException with the parameter's name."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
-        build()
-
-    assert parameter == caught.value.parameter

@@ -9,7 +9,10 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core import errors
+from triclinium_core.tools import fleet
 from triclinium_core.tools.fleet import Fleet, Outage, Scenario, SimulatedService
+from triclinium_core.tools.fleet.demand import ClosedLoop, PoissonArrivals, Ramp, Spike
+from triclinium_core.tools.fleet.times import ExponentialTime, FixedTime, NormalTime, UniformTime
 
 SERVICE = SimulatedService(capacity=10.0)
 
@@ -17,6 +20,27 @@ SERVICE = SimulatedService(capacity=10.0)
 @rows(
     ("build", "parameter", "said"),
     [
+        (lambda: FixedTime(seconds=-1.0), "seconds", "-1.0"),
+        (lambda: ExponentialTime(mean=math.nan), "mean", "nan"),
+        (lambda: NormalTime(mean=1.0, deviation=-1.0), "deviation", "-1.0"),
+        (lambda: UniformTime(least=2.0, most=1.0), "most", "1.0"),
+        (lambda: PoissonArrivals(at_once=1), "at_once", "1"),  # type: ignore[arg-type]
+        (lambda: ClosedLoop(operations=0), "operations", "0"),
+        (lambda: Spike(start=2.0, end=2.0, factor=2.0), "end", "2.0"),
+        (lambda: Spike(start=1.0, end=2.0, factor=-1.0), "factor", "-1.0"),
+        (lambda: Ramp(points=()), "points", "points"),
+        (lambda: Ramp(points=((1.0, 1.0), (1.0, 2.0))), "points", "1.0"),
+        (lambda: Ramp(points=((1.0, -1.0),)), "points", "-1.0"),
+        (lambda: Ramp(points=[1.0]), "points", "1.0"),  # type: ignore[arg-type]
+        (lambda: fleet.CountedRetries(name="", max_attempts=1), "name", "name"),
+        (lambda: fleet.CountedRetries(name="n", max_attempts=0), "max_attempts", "0"),
+        (lambda: fleet.QuotaRetries(name="n", quota=-1), "quota", "-1"),
+        (lambda: fleet.BudgetRetries(name="n", capacity=-1.0), "capacity", "-1.0"),
+        (lambda: fleet.BudgetRetries(name="n", deposit=-1.0), "deposit", "-1.0"),
+        (lambda: fleet.BreakerRetries(name="n", failure_share=-1.0), "failure_share", "-1.0"),
+        (lambda: fleet.CouchbaseRetries(name="n", first=2.0, most=1.0), "first", "2.0"),
+        (lambda: fleet.ExponentialDelays(base=-1.0, most=1.0), "base", "-1.0"),
+        (lambda: fleet.DecorrelatedDelays(base=1.0, most=-1.0), "most", "-1.0"),
         (lambda: Fleet(clients=0), "clients", "1000000"),
         (lambda: Fleet(clients=True), "clients", "True"),
         (lambda: Fleet(clients=1_000_001), "clients", "1000001"),

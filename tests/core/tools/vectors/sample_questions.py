@@ -6,112 +6,56 @@ from hypothesis import strategies as st
 
 from triclinium_core.retry.couchbase.tables.error_map import Attribute
 
-RETRY_NOW = {"name": "X", "desc": "x", "attrs": ["retry-now"]}
-IDEMPOTENT: dict[str, object] = {"family": "couchbase", "ask": "idempotent", "service": "kv", "op": "get"}
-REASON_KV: dict[str, object] = {"family": "couchbase", "ask": "reason", "service": "kv", "op": "get", "status": "0x86"}
-REASON_HTTP: dict[str, object] = {
-    "family": "couchbase",
-    "ask": "reason",
-    "service": "views",
-    "op": "query",
-    "http_status": 302,
-    "body": "",
-}
-DECIDE: dict[str, object] = {
-    "family": "couchbase",
-    "ask": "decide",
-    "strategy": "best_effort",
-    "reason": "KV_LOCKED",
-    "idempotent": False,
-    "attempt": 3,
-    "elapsed_ms": 0,
-    "timeout_ms": 2500,
-}
-TIMEOUT: dict[str, object] = {"family": "couchbase", "ask": "timeout", "idempotent": False, "on_the_wire": True}
-CAP: dict[str, object] = {
-    "family": "couchbase",
-    "ask": "cap",
-    "requested_delay_ms": 10,
-    "elapsed_ms": 0,
-    "timeout_ms": 2500,
-}
-TERMINAL: dict[str, object] = {
-    "family": "couchbase",
-    "ask": "terminal",
-    "events": ["topology_conn:1 sasl status 0x20"],
-    "op": "query",
-}
+
+def question(family: str, ask: str, **fields: object) -> dict[str, object]:
+    """Return a question."""
+    return {"family": family, "ask": ask, **fields}
+
+
+IDEMPOTENT = question("couchbase", "idempotent", service="kv", op="get")
+REASON_KV = question("couchbase", "reason", service="kv", op="get", status="0x86")
+REASON_HTTP = question("couchbase", "reason", service="views", op="query", http_status=302, body="")
+TIMES: dict[str, object] = {"elapsed_ms": 0, "timeout_ms": 2500}
+DECIDE = question(
+    "couchbase", "decide", strategy="best_effort", reason="KV_LOCKED", idempotent=False, attempt=3, **TIMES
+)
+TIMEOUT = question("couchbase", "timeout", idempotent=False, on_the_wire=True)
+CAP = question("couchbase", "cap", requested_delay_ms=10, **TIMES)
+TERMINAL = question("couchbase", "terminal", events=["topology_conn:1 sasl status 0x20"], op="query")
 COUCHBASE = (IDEMPOTENT, REASON_KV, REASON_HTTP, DECIDE, TIMEOUT, CAP, TERMINAL)
 
-READ_TIMEOUT: dict[str, object] = {
-    "family": "cassandra",
-    "ask": "verdict",
+TIMED_OUT: dict[str, object] = {
     "policy": "downgrading",
-    "event": "read_timeout",
     "cl": "QUORUM",
-    "block_for": 2,
-    "received": 1,
-    "data_present": True,
-    "retry_count": 0,
-}
-WRITE_TIMEOUT: dict[str, object] = {
-    "family": "cassandra",
-    "ask": "verdict",
-    "policy": "downgrading",
-    "event": "write_timeout",
-    "cl": "QUORUM",
-    "write_type": "SIMPLE",
     "block_for": 2,
     "received": 1,
     "retry_count": 0,
 }
-UNAVAILABLE: dict[str, object] = {
-    "family": "cassandra",
-    "ask": "verdict",
-    "policy": "default",
-    "event": "unavailable",
-    "cl": "QUORUM",
-    "required": 2,
-    "alive": 1,
-    "retry_count": 0,
-}
-REQUEST_ABORTED: dict[str, object] = {
-    "family": "cassandra",
-    "ask": "verdict",
-    "policy": "default",
-    "event": "request_aborted",
-    "error": "Heartbeat",
-    "retry_count": 5,
-}
-ERROR_RESPONSE: dict[str, object] = REQUEST_ABORTED | {"event": "error_response", "error": "Overloaded"}
-REQUEST: dict[str, object] = {
-    "family": "cassandra",
-    "ask": "request",
-    "idempotent": True,
-    "verdict": "RETRY_NEXT",
-    "script": [["n1", "Unavailable"], ["n2", "rows"]],
-}
+READ_TIMEOUT = question("cassandra", "verdict", event="read_timeout", data_present=True, **TIMED_OUT)
+WRITE_TIMEOUT = question("cassandra", "verdict", event="write_timeout", write_type="SIMPLE", **TIMED_OUT)
+UNAVAILABLE = question(
+    "cassandra", "verdict", policy="default", event="unavailable", cl="QUORUM", required=2, alive=1, retry_count=0
+)
+REQUEST_ABORTED = question(
+    "cassandra", "verdict", policy="default", event="request_aborted", error="Heartbeat", retry_count=5
+)
+ERROR_RESPONSE = REQUEST_ABORTED | {"event": "error_response", "error": "Overloaded"}
+REQUEST = question(
+    "cassandra", "request", idempotent=True, verdict="RETRY_NEXT", script=[["n1", "Unavailable"], ["n2", "rows"]]
+)
 CASSANDRA = (READ_TIMEOUT, WRITE_TIMEOUT, UNAVAILABLE, REQUEST_ABORTED, ERROR_RESPONSE, REQUEST)
 
-BACKOFF: dict[str, object] = {
-    "family": "smithy",
-    "ask": "backoff",
-    "jitter": "FULL",
-    "base_s": 2,
-    "max_s": 20,
-    "random": 0.5,
-    "attempts": [0, 1, 2, 5, 2000],
-}
-SEQUENCE: dict[str, object] = {
-    "family": "smithy",
-    "ask": "sequence",
-    "strategy": "standard",
-    "numbers": "2026",
-    "quota_capacity": 500,
-    "max_attempts": 3,
-    "random": 1.0,
-    "operations": [{"responses": ["E", "T", "ok"]}, {"responses": ["N"]}],
-}
+BACKOFF = question("smithy", "backoff", jitter="FULL", base_s=2, max_s=20, random=0.5, attempts=[0, 1, 2, 5, 2000])
+SEQUENCE = question(
+    "smithy",
+    "sequence",
+    strategy="standard",
+    numbers="2026",
+    quota_capacity=500,
+    max_attempts=3,
+    random=1.0,
+    operations=[{"responses": ["E", "T", "ok"]}, {"responses": ["N"]}],
+)
 SMITHY = (BACKOFF, SEQUENCE)
 
 QUESTIONS = (*COUCHBASE, *CASSANDRA, *SMITHY)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.tools.vectors import sample_questions
+from tests.core.tools.vectors.sample_questions import (
+    ERROR_RESPONSE,
+    READ_TIMEOUT,
+    REQUEST,
+    REQUEST_ABORTED,
+    WRITE_TIMEOUT,
+)
 from tests.rows import rows
 from triclinium_core.tools.vectors.fields import MalformedQuestion
 from triclinium_core.tools.vectors.questions import answer
@@ -19,13 +25,13 @@ def verdict(decision: str, consistency: str | None = None) -> dict[str, object]:
 @rows(
     ("question", "expected"),
     [
-        (sample_questions.READ_TIMEOUT | {"policy": "ConsistencyDowngradingRetryPolicy"}, verdict("RETRY_SAME", "ONE")),
-        (sample_questions.REQUEST_ABORTED | {"error": "ClosedConnectionException"}, verdict("RETRY_NEXT")),
-        (sample_questions.REQUEST_ABORTED | {"error": "Overloaded"}, verdict("RETHROW")),
-        (sample_questions.REQUEST_ABORTED | {"error": ""}, verdict("RETHROW")),
-        (sample_questions.ERROR_RESPONSE | {"error": "READ_FAILURE"}, verdict("RETHROW")),
-        (sample_questions.ERROR_RESPONSE | {"error": "ReadTimeout"}, verdict("RETRY_NEXT")),
-        (sample_questions.ERROR_RESPONSE | {"error": "Heartbeat"}, verdict("RETRY_NEXT")),
+        (READ_TIMEOUT | {"policy": "ConsistencyDowngradingRetryPolicy"}, verdict("RETRY_SAME", "ONE")),
+        (REQUEST_ABORTED | {"error": "ClosedConnectionException"}, verdict("RETRY_NEXT")),
+        (REQUEST_ABORTED | {"error": "Overloaded"}, verdict("RETHROW")),
+        (REQUEST_ABORTED | {"error": ""}, verdict("RETHROW")),
+        (ERROR_RESPONSE | {"error": "READ_FAILURE"}, verdict("RETHROW")),
+        (ERROR_RESPONSE | {"error": "ReadTimeout"}, verdict("RETRY_NEXT")),
+        (ERROR_RESPONSE | {"error": "Heartbeat"}, verdict("RETRY_NEXT")),
     ],
 )
 def test_other_names_of_policies_and_errors(question: dict[str, object], expected: dict[str, object]) -> None:
@@ -93,13 +99,13 @@ def succeeded(coordinator: str, *errors: list[str], result: str = "rows", retrie
 )
 def test_requests(changes: dict[str, object], expected: dict[str, object]) -> None:
     """The answer has the result of the request, the errors on the way and the counts, with the script's names."""
-    assert expected == answer(sample_questions.REQUEST | changes)
+    assert expected == answer(REQUEST | changes)
 
 
 def test_null_verdict_forbids_consulting_the_policy() -> None:
     """A question with a null verdict whose policy is consulted is refused, and the error names the failure."""
     with pytest.raises(MalformedQuestion) as caught:
-        answer(sample_questions.REQUEST | {"verdict": None})
+        answer(REQUEST | {"verdict": None})
 
     assert str(caught.value).startswith("verdict is null, but the policy is consulted: ")
     assert "Unavailable of n1" in str(caught.value)
@@ -108,41 +114,17 @@ def test_null_verdict_forbids_consulting_the_policy() -> None:
 @rows(
     ("question", "message"),
     [
-        (sample_questions.READ_TIMEOUT | {"policy": "hope"}, "policy 'hope' is not known; expected one of default, "),
-        (
-            sample_questions.READ_TIMEOUT | {"event": "read"},
-            "event 'read' is not known; expected one of read_timeout, write_timeout",
-        ),
-        (sample_questions.READ_TIMEOUT | {"cl": "MOST"}, "cl 'MOST' is not known; expected one of ANY, ONE, TWO"),
-        (
-            sample_questions.WRITE_TIMEOUT | {"write_type": "SIMPEL"},
-            "write_type 'SIMPEL' is not known; expected one of SIMPLE, BATCH",
-        ),
-        (
-            sample_questions.REQUEST | {"verdict": "RETRY"},
-            "verdict 'RETRY' is not known; expected one of RETRY_SAME, RETRY_NEXT",
-        ),
-        (
-            sample_questions.REQUEST | {"script": "rows"},
-            "script is a string, expected an array of pairs of node and answer",
-        ),
-        (
-            sample_questions.REQUEST | {"script": ["rows"]},
-            'script[0] must be a pair of node and answer, such as ["n1", "rows"]',
-        ),
-        (
-            sample_questions.REQUEST | {"script": [["n1", "rows"], ["n2"]]},
-            "script[1] must be a pair of node and answer, such as",
-        ),
-        (sample_questions.REQUEST | {"script": [["n1", 1]]}, "script[0][1] is a number, expected a string"),
-        (
-            sample_questions.REQUEST | {"script": [["n1", "row"]]},
-            "script: 'row' is not known; an answer is rows, an error such as",
-        ),
-        (
-            sample_questions.REQUEST | {"verdict": "RETRY_SAME"},
-            "script: 'n1' receives one more request, but has no further answer",
-        ),
+        (READ_TIMEOUT | {"policy": "hope"}, "policy 'hope' is not known; expected one of default, "),
+        (READ_TIMEOUT | {"event": "read"}, "event 'read' is not known; expected one of read_timeout, write_timeout"),
+        (READ_TIMEOUT | {"cl": "MOST"}, "cl 'MOST' is not known; expected one of ANY, ONE, TWO"),
+        (WRITE_TIMEOUT | {"write_type": "SIMPEL"}, "write_type 'SIMPEL' is not known; expected one of SIMPLE, BATCH"),
+        (REQUEST | {"verdict": "RETRY"}, "verdict 'RETRY' is not known; expected one of RETRY_SAME, RETRY_NEXT"),
+        (REQUEST | {"script": "rows"}, "script is a string, expected an array of pairs of node and answer"),
+        (REQUEST | {"script": ["rows"]}, 'script[0] must be a pair of node and answer, such as ["n1", "rows"]'),
+        (REQUEST | {"script": [["n1", "rows"], ["n2"]]}, "script[1] must be a pair of node and answer, such as"),
+        (REQUEST | {"script": [["n1", 1]]}, "script[0][1] is a number, expected a string"),
+        (REQUEST | {"script": [["n1", "row"]]}, "script: 'row' is not known; an answer is rows, an error such as"),
+        (REQUEST | {"verdict": "RETRY_SAME"}, "script: 'n1' receives one more request, but has no further answer"),
     ],
 )
 def test_refuses(question: dict[str, object], message: str) -> None:
@@ -153,25 +135,11 @@ def test_refuses(question: dict[str, object], message: str) -> None:
     assert message == str(caught.value)[: len(message)]
 
 
-ANSWERS = [
-    "rows",
-    "ReadTimeout",
-    "Unavailable",
-    "WriteTimeout(BATCH)",
-    "ServerError",
-    "Heartbeat(abort)",
-    "Foo(unsent)",
-    "IS_BOOTSTRAPPING",
-    "UNPREPARED",
-    "prepared",
-    "prepared(other)",
-    "INVALID(prepare)",
-    "FrameTooLong",
-    "NodeUnavailable",
-    "timeout",
-    "Throttled",
-]
-STEPS = st.tuples(st.sampled_from(["n1", "n2", "n3"]), st.sampled_from(ANSWERS)).map(list)
+ANSWERS = """
+    rows ReadTimeout Unavailable WriteTimeout(BATCH) ServerError Heartbeat(abort) Foo(unsent) IS_BOOTSTRAPPING
+    UNPREPARED prepared prepared(other) INVALID(prepare) FrameTooLong NodeUnavailable timeout Throttled
+"""
+STEPS = st.tuples(st.sampled_from(["n1", "n2", "n3"]), st.sampled_from(ANSWERS.split())).map(list)
 
 
 @given(
@@ -182,7 +150,7 @@ STEPS = st.tuples(st.sampled_from(["n1", "n2", "n3"]), st.sampled_from(ANSWERS))
 def test_any_script_is_played_or_refused(script: list[list[str]], idempotent: bool, decision: str | None) -> None:
     """Each script ends with a result or an error, or is refused; an answer names only nodes of the script."""
     try:
-        answered = answer(sample_questions.REQUEST | {"script": script, "idempotent": idempotent, "verdict": decision})
+        answered = answer(REQUEST | {"script": script, "idempotent": idempotent, "verdict": decision})
     except MalformedQuestion as error:
         answered = {}
         assert str(error).startswith(("script: ", "verdict is null"))

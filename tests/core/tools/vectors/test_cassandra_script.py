@@ -45,38 +45,25 @@ def test_aborts(text: str, kind: type[errors.CassandraError], handed_over: int |
 
 
 @rows(
-    ("text", "kind"),
+    ("text", "kind", "write_type"),
     [
-        ("ReadTimeout", errors.ReadTimeout),
-        ("READ_TIMEOUT", errors.ReadTimeout),
-        ("Unavailable", errors.Unavailable),
-        ("UnavailableException", errors.Unavailable),
-        ("ServerError", errors.ServerError),
-        ("INVALID", errors.InvalidQuery),
+        ("ReadTimeout", errors.ReadTimeout, None),
+        ("READ_TIMEOUT", errors.ReadTimeout, None),
+        ("Unavailable", errors.Unavailable, None),
+        ("UnavailableException", errors.Unavailable, None),
+        ("ServerError", errors.ServerError, None),
+        ("INVALID", errors.InvalidQuery, None),
+        ("WriteTimeout", errors.WriteTimeout, cassandra.WriteType.SIMPLE),
+        *((f"WriteTimeout({of_write})", errors.WriteTimeout, of_write) for of_write in cassandra.WriteType),
     ],
 )
-def test_errors(text: str, kind: type[errors.CassandraError]) -> None:
-    """An error comes from the coordinator and has the script's name as its note."""
+def test_errors(text: str, kind: type[errors.CassandraError], write_type: cassandra.WriteType | None) -> None:
+    """An error comes from the coordinator, has the script's name as its note, and that write type, by default SIMPLE."""
     event = read_answer(text).event(7, b"")
 
     assert isinstance(event, cassandra.ErrorReceived)
     assert (7, kind, [text]) == (event.attempt, type(event.error), event.error.__notes__)
-
-
-@rows(
-    ("text", "write_type"),
-    [
-        ("WriteTimeout", cassandra.WriteType.SIMPLE),
-        *((f"WriteTimeout({write_type})", write_type) for write_type in cassandra.WriteType),
-    ],
-)
-def test_write_timeouts(text: str, write_type: cassandra.WriteType) -> None:
-    """A write timeout has the write type of the script, by default SIMPLE."""
-    event = read_answer(text).event(7, b"")
-
-    assert isinstance(event, cassandra.ErrorReceived)
-    assert isinstance(event.error, errors.WriteTimeout)
-    assert write_type is event.error.write_type
+    assert write_type is getattr(event.error, "write_type", None)
 
 
 def test_other_responses() -> None:
@@ -99,24 +86,19 @@ def test_refuses_an_unknown_response(text: str) -> None:
 
 
 def test_each_node_responds_in_order() -> None:
-    """The plan has the nodes in the order of their first occurrence; responses that are left over are not used."""
+    """The plan has the nodes in the order of their first occurrence; each retry gets the next response of its node."""
     end = end_of(
         cassandra.RETRY_NEXT, ("a", "Overloaded"), ("b", "ServerError"), ("a", "rows"), ("c", "rows"), ("c", "INVALID")
     )
+    of_same = end_of(cassandra.RETRY_SAME, ("a", "Overloaded"), ("b", "rows"), ("a", "empty"))
 
     assert isinstance(end, cassandra.Complete)
     assert ("rows", "c") == (end.result, end.info.coordinator)
     assert [("a", errors.Overloaded), ("b", errors.ServerError)] == [
         (node, type(error)) for node, error in end.info.errors
     ]
-
-
-def test_same_node_is_retried() -> None:
-    """A retry on the same node gets that node's next response, wherever it is in the script."""
-    end = end_of(cassandra.RETRY_SAME, ("a", "Overloaded"), ("b", "rows"), ("a", "empty"))
-
-    assert isinstance(end, cassandra.Complete)
-    assert ("empty", "a") == (end.result, end.info.coordinator)
+    assert isinstance(of_same, cassandra.Complete)
+    assert ("empty", "a") == (of_same.result, of_same.info.coordinator)
 
 
 @rows(

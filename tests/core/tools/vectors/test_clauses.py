@@ -106,10 +106,12 @@ def test_invalid_questions_have_no_clauses(question: dict[str, object]) -> None:
 
 @given(question=nearly_questions())
 def test_answered_questions_have_clauses(question: dict[str, object]) -> None:
-    """Any question that has an answer has clauses."""
+    """Any question has an answer and clauses, or raises MalformedQuestion."""
     try:
-        answer(question)
-    except MalformedQuestion:
+        answered = answer(question)
+    except MalformedQuestion as error:
+        assert str(error)
         return
 
+    assert answered
     assert clauses(question)

@@ -7,43 +7,43 @@ from types import MappingProxyType
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.tools.vectors import sample_questions
+from tests.core.tools.vectors.sample_questions import (
+    CAP,
+    DECIDE,
+    ENTRIES,
+    IDEMPOTENT,
+    REASON_HTTP,
+    REASON_KV,
+    TERMINAL,
+    TIMEOUT,
+)
 from tests.rows import rows
 from triclinium_core.tools.vectors.fields import MalformedQuestion
 from triclinium_core.tools.vectors.questions import answer
 
-UNSAID = {name: value for name, value in sample_questions.DECIDE.items() if name != "reason"}
+UNSAID = {name: value for name, value in DECIDE.items() if name != "reason"}
 ANSWERED = UNSAID | {"service": "kv", "op": "unlock", "status": "0x09"}
 CLOSED = UNSAID | {"handed_over": "part"}
-MAPPED = sample_questions.DECIDE | {
-    "strategy": "error_map",
-    "reason": "KV_ERROR_MAP_RETRY_INDICATED",
-    "error_map_entry": {"attrs": ["retry-now"], "retry": {"strategy": "constant", "interval": 0, "after": 0}},
-}
+MAPPED = DECIDE | {"strategy": "error_map", "reason": "KV_ERROR_MAP_RETRY_INDICATED"}
+NOW, NEVER = (
+    {"attrs": ["retry-now"], "retry": {"strategy": "constant", "interval": interval, "after": 0}}
+    for interval in (0, 10**400)
+)
 
 
 @rows(
     ("question", "expected"),
     [
-        (sample_questions.REASON_KV | {"status": "0x7ff0", "error_map_entry": None}, {"reason": None}),
-        (sample_questions.DECIDE, {"action": "retry", "delay_ms": 8, "dispatches": True}),
+        (REASON_KV | {"status": "0x7ff0", "error_map_entry": None}, {"reason": None}),
+        (DECIDE, {"action": "retry", "delay_ms": 8, "dispatches": True}),
         (ANSWERED | {"status": "0x00"}, {"action": "complete"}),
         (ANSWERED | {"reason": "KV_LOCKED"}, {"action": "retry", "delay_ms": 8, "dispatches": True}),
         (CLOSED | {"elapsed_ms": 2500}, {"action": "fail", "error": "AmbiguousTimeoutException"}),
-        (sample_questions.TIMEOUT | {"reason": None}, {"error": "AmbiguousTimeoutException"}),
-        (MAPPED, {"action": "retry", "delay_ms": 0, "dispatches": True}),
-        (
-            MAPPED
-            | {
-                "error_map_entry": {
-                    "attrs": ["retry-now"],
-                    "retry": {"strategy": "constant", "interval": 10**400, "after": 0},
-                }
-            },
-            {"action": "retry", "delay_ms": 8, "dispatches": True},
-        ),
-        (sample_questions.CAP | {"elapsed_ms": 9999}, {"delay_ms": 0, "dispatches": False}),
-        (sample_questions.CAP | {"requested_delay_ms": 0.1, "timeout_ms": 0.3}, {"delay_ms": 0.1, "dispatches": True}),
+        (TIMEOUT | {"reason": None}, {"error": "AmbiguousTimeoutException"}),
+        (MAPPED | {"error_map_entry": NOW}, {"action": "retry", "delay_ms": 0, "dispatches": True}),
+        (MAPPED | {"error_map_entry": NEVER}, {"action": "retry", "delay_ms": 8, "dispatches": True}),
+        (CAP | {"elapsed_ms": 9999}, {"delay_ms": 0, "dispatches": False}),
+        (CAP | {"requested_delay_ms": 0.1, "timeout_ms": 0.3}, {"delay_ms": 0.1, "dispatches": True}),
     ],
 )
 def test_questions_outside_the_recorded_decisions(question: dict[str, object], expected: dict[str, object]) -> None:
@@ -54,40 +54,25 @@ def test_questions_outside_the_recorded_decisions(question: dict[str, object], e
 @rows(
     ("question", "message"),
     [
-        (
-            sample_questions.IDEMPOTENT | {"ask": "why"},
-            "ask 'why' is not known; expected one of idempotent, reason, decide",
-        ),
-        (sample_questions.IDEMPOTENT | {"readonly": None}, "readonly is null, expected true or false"),
-        (sample_questions.REASON_KV | {"status": "86"}, "status '86' is not 0x and"),
-        (sample_questions.REASON_KV | {"error_map_entry": []}, "error_map_entry is an array, expected an object"),
-        (sample_questions.REASON_KV | {"error_map_entry": {}}, "error_map_entry.attrs is null, expected an array"),
-        (sample_questions.REASON_HTTP | {"http_status": "302"}, "http_status is a string, expected a number"),
-        (sample_questions.REASON_HTTP | {"http_status": 0}, "http_status is 0, expected 100 to 599"),
-        (
-            sample_questions.DECIDE | {"strategy": "hope"},
-            "strategy 'hope' is not known; expected one of best_effort, fast_fail",
-        ),
-        (
-            sample_questions.DECIDE | {"reason": "KV_LOCK"},
-            "reason 'KV_LOCK' is not known; expected one of UNKNOWN, SOCKET",
-        ),
+        (IDEMPOTENT | {"ask": "why"}, "ask 'why' is not known; expected one of idempotent, reason, decide"),
+        (IDEMPOTENT | {"readonly": None}, "readonly is null, expected true or false"),
+        (REASON_KV | {"status": "86"}, "status '86' is not 0x and"),
+        (REASON_KV | {"error_map_entry": []}, "error_map_entry is an array, expected an object"),
+        (REASON_KV | {"error_map_entry": {}}, "error_map_entry.attrs is null, expected an array"),
+        (REASON_HTTP | {"http_status": "302"}, "http_status is a string, expected a number"),
+        (REASON_HTTP | {"http_status": 0}, "http_status is 0, expected 100 to 599"),
+        (DECIDE | {"strategy": "hope"}, "strategy 'hope' is not known; expected one of best_effort, fast_fail"),
+        (DECIDE | {"reason": "KV_LOCK"}, "reason 'KV_LOCK' is not known; expected one of UNKNOWN, SOCKET"),
         (CLOSED | {"handed_over": "some"}, "handed_over 'some' is not known; expected one of nothing, part, all"),
         (
             MAPPED | {"error_map_entry": {"attrs": ["temp"]}},
             "error_map_entry.attrs permits no retry, so nothing gives the reason KV_ERROR_MAP_RETRY_INDICATED",
         ),
-        (
-            sample_questions.TIMEOUT | {"reason": "UNKNOWN"},
-            "reason UNKNOWN leads to no retry of a request that is not idempotent",
-        ),
-        (sample_questions.TERMINAL | {"events": "none"}, "events is a string, expected an array of strings"),
-        (
-            sample_questions.TERMINAL | {"events": ["no manifest fetched yet", 1]},
-            "events[1] is a number, expected a string",
-        ),
-        (sample_questions.TERMINAL | {"events": ["sasl ok"]}, "events[0] 'sasl ok' is not known"),
-        (sample_questions.TERMINAL | {"op": "kv"}, "op 'kv' is not known"),
+        (TIMEOUT | {"reason": "UNKNOWN"}, "reason UNKNOWN leads to no retry of a request that is not idempotent"),
+        (TERMINAL | {"events": "none"}, "events is a string, expected an array of strings"),
+        (TERMINAL | {"events": ["no manifest fetched yet", 1]}, "events[1] is a number, expected a string"),
+        (TERMINAL | {"events": ["sasl ok"]}, "events[0] 'sasl ok' is not known"),
+        (TERMINAL | {"op": "kv"}, "op 'kv' is not known"),
     ],
 )
 def test_refuses(question: dict[str, object], message: str) -> None:
@@ -98,17 +83,10 @@ def test_refuses(question: dict[str, object], message: str) -> None:
     assert message == str(caught.value)[: len(message)]
 
 
-@given(entry=sample_questions.ENTRIES, attempt=st.integers(0, 10**6), elapsed_ms=st.integers(0, 3000))
+@given(entry=ENTRIES, attempt=st.integers(0, 10**6), elapsed_ms=st.integers(0, 3000))
 def test_no_schedule_passes_the_deadline(entry: dict[str, object], attempt: int, elapsed_ms: int) -> None:
     """No delay of an error map's schedule passes the deadline."""
-    question = sample_questions.DECIDE | {
-        "strategy": "error_map",
-        "reason": "KV_ERROR_MAP_RETRY_INDICATED",
-        "attempt": attempt,
-        "elapsed_ms": elapsed_ms,
-        "error_map_entry": entry,
-    }
-
+    question = MAPPED | {"attempt": attempt, "elapsed_ms": elapsed_ms, "error_map_entry": entry}
     try:
         answered = answer(question)
     except MalformedQuestion:

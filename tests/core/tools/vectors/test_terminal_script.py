@@ -31,8 +31,6 @@ R = RetryReason
         ([REFUSED, "topology_conn:1 removed"], "kv_or_http", None),
         (["data_only_conn:1 sasl status 0x20"], "kv_or_http", None),
         ([UNTRUSTED], "kv_or_http", R.TLS_ERROR),
-        ([UNTRUSTED], "query", R.TLS_ERROR),
-        ([UNTRUSTED, REFUSED], "kv_or_http", R.AUTHENTICATION_ERROR),
         ([UNTRUSTED, "topology_conn:1 tls handshake ok"], "kv_or_http", R.TLS_ERROR),
         ([UNTRUSTED, "topology_conn:2 sasl ok"], "kv_or_http", R.TLS_ERROR),
         ([UNTRUSTED, "topology_conn:2 tls handshake ok"], "kv_or_http", None),
@@ -41,24 +39,17 @@ R = RetryReason
         ([NO_ACCESS], "kv bucket travel", R.BUCKET_ACCESS_ERROR),
         ([NO_ACCESS], "kv bucket other", None),
         ([NO_ACCESS], "kv_or_http", None),
-        ([NO_ACCESS], "query", None),
         ([NO_ACCESS, "bucket:travel select_bucket ok"], "kv bucket travel", None),
-        ([NO_ACCESS, "bucket:travel select_bucket status 0x01"], "kv bucket travel", R.BUCKET_ACCESS_ERROR),
-        (["bucket:travel select_bucket status 0x01"], "kv bucket travel", None),
         (["no manifest fetched yet"], "kv inventory.people", None),
         ([NO_SCOPE], "kv inventory.people", R.SCOPE_NOT_FOUND),
         ([NO_SCOPE], "kv tenant.people", None),
-        ([NO_SCOPE], "query", None),
         ([NO_COLLECTION], "kv inventory.people", R.COLLECTION_NOT_FOUND),
         ([NO_COLLECTION], "kv inventory.hotels", None),
-        ([NO_COLLECTION], "query", None),
         ([NO_SCOPE, NO_COLLECTION], "kv inventory.people", R.COLLECTION_NOT_FOUND),
-        ([NO_SCOPE, NO_COLLECTION], "kv inventory.hotels", None),
-        ([NO_COLLECTION, NO_SCOPE], "kv inventory.people", R.SCOPE_NOT_FOUND),
     ],
 )
 def test_returns_the_terminal_reason(events: list[str], operation: str, expected: RetryReason | None) -> None:
-    """The events apply in order, and the reason is the one that the client's own state gives."""
+    """Each kind of event and operation reaches the client's own state, whose rules have their own tests."""
     assert expected is terminal_reason(events, operation)
 
 

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from tests.rows import rows
 from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.tools.vectors.questions import FAMILIES, answer, answer_lines
 
@@ -23,24 +22,17 @@ def expected_part(expected: dict[str, object], actual: dict[str, object]) -> dic
     return {key: actual[key] for key in expected if key in actual}
 
 
-@rows("line", LINES)
-def test_recorded_decision(line: str) -> None:
-    """The answer has all expected keys with the expected values."""
-    question = json.loads(line)
+def test_recorded_decisions() -> None:
+    """Each answer of a batch has the id of its question and all expected keys with the expected values."""
+    questions, answers = [json.loads(line) for line in LINES], list(answer_lines(LINES))
+    found = [json.loads(text) for text, _ in answers]
 
-    actual = answer(question)
-
-    assert question["expect"] == expected_part(question["expect"], actual)
-
-
-def test_recorded_decisions_as_a_batch() -> None:
-    """The batch gives the same answers line by line, each with its question's id."""
-    questions = [json.loads(line) for line in LINES]
-
-    answers = list(answer_lines(LINES))
-
-    assert [({"id": question["id"], **answer(question)}, True) for question in questions] == [
-        (json.loads(text), understood) for text, understood in answers
+    assert [(answer(question), True) for question in questions] == [
+        ({key: value for key, value in each.items() if key != "id"}, is_understood)
+        for each, (_, is_understood) in zip(found, answers, strict=True)
+    ]
+    assert [(question["id"], question["expect"]) for question in questions] == [
+        (each["id"], expected_part(question["expect"], each)) for question, each in zip(questions, found, strict=True)
     ]
 
 

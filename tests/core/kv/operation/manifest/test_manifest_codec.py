@@ -41,39 +41,34 @@ def test_a_server_that_knows_no_collections() -> None:
         encode_operation(QUESTION, Dialect(), opaque=1, vbucket=0, prefix=b"")
 
 
-def test_a_plain_memcached() -> None:
-    """For a plain memcached server, encoding a manifest request raises ``FeatureNotAvailableException``."""
-    with pytest.raises(errors.FeatureNotAvailableException, match="plain memcached .*get_collections_manifest"):
-        encode_operation(QUESTION, Dialect(bare=True), opaque=1, vbucket=0, prefix=b"")
+HOTEL = CollectionSpec(name="hotel", scope_name="inventory", id=10, max_expiry=60, history=True)
+SCOPES = (
+    ScopeSpec(name="_default", id=0, collections=(CollectionSpec(name="_default", scope_name="_default", id=0),)),
+    ScopeSpec(name="inventory", id=8, collections=(HOTEL,)),
+    ScopeSpec(name="empty", id=9, collections=()),
+)
+DECODED = CollectionsManifest(uid=31, scopes=SCOPES)
 
 
 def test_response() -> None:
     """The decoder reads ids as hexadecimal numbers, ignores unknown fields, and gives missing fields their defaults."""
-    hotel = CollectionSpec(name="hotel", scope_name="inventory", id=10, max_expiry=60, history=True)
-    default = CollectionSpec(name="_default", scope_name="_default", id=0)
-    scopes = (
-        ScopeSpec(name="_default", id=0, collections=(default,)),
-        ScopeSpec(name="inventory", id=8, collections=(hotel,)),
-        ScopeSpec(name="empty", id=9, collections=()),
-    )
-
-    assert CollectionsManifest(uid=31, scopes=scopes) == decode_response(QUESTION, response(value=MANIFEST), vbucket=0)
+    assert DECODED == decode_response(QUESTION, response(value=MANIFEST), vbucket=0)
 
 
-@rows("uid", [(b"0", 0), (b"0x1f", 31), (b"7fffffffffffffff", 2**63 - 1), (b"7FFFFFFFFFFFFFFF", 2**63 - 1)])
-def test_the_range_of_a_uid(uid: tuple[bytes, int]) -> None:
-    """A manifest uid of up to 63 bits is accepted."""
-    digits, number = uid
+@rows(
+    ("uid", "id_", "numbers"),
+    [
+        (b"0", b"0", (0, 0)),
+        (b"0x1f", b"0xA", (31, 10)),
+        (b"7fffffffffffffff", b"ffffffff", (2**63 - 1, 2**32 - 1)),
+        (b"7FFFFFFFFFFFFFFF", b"0000000a", (2**63 - 1, 10)),
+    ],
+)
+def test_the_range_of_ids(uid: bytes, id_: bytes, numbers: tuple[int, int]) -> None:
+    """A manifest uid of up to 63 bits and a collection id of up to 32 bits are accepted."""
+    manifest = decode_manifest(MANIFEST.replace(b"1f", uid).replace(b'"a"', b'"%s"' % id_))
 
-    assert number == decode_manifest(MANIFEST.replace(b"1f", digits)).uid
-
-
-@rows("id_", [(b"0", 0), (b"0xA", 10), (b"ffffffff", 2**32 - 1), (b"0000000a", 10)])
-def test_the_range_of_an_id(id_: tuple[bytes, int]) -> None:
-    """A collection id of up to 32 bits is accepted."""
-    digits, number = id_
-
-    assert number == decode_manifest(MANIFEST.replace(b'"a"', b'"%s"' % digits)).scopes[1].collections[0].id
+    assert numbers == (manifest.uid, manifest.scopes[1].collections[0].id)
 
 
 @rows(

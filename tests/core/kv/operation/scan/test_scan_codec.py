@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import struct
+from typing import Any
 
 import cramjam
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.core.kv.operation.test_operation_codec import encode, parts, response
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.kv.operation import results
 from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
 from triclinium_core.kv.operation.document_operations import Keyspace, Operation
-from triclinium_core.kv.operation.operation_codec import decode_response, encode_operation
+from triclinium_core.kv.operation.operation_codec import decode_response
 from triclinium_core.kv.operation.scan.scan_codec import INFLATED_SIZE_BYTES_MAX, encode_cancel
 from triclinium_core.kv.operation.scan.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
 from triclinium_core.kv.operation.scan.scans import Bounds, Sample
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature
-from triclinium_core.kv.wire.frame import Frame, encode_response
-from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, SERVER_ACCEPTS, FrameBuffer
+from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.transcoding.flags import JSON_FLAGS
@@ -37,16 +38,12 @@ META = struct.Struct(">IIQQB")
 
 def sent(operation: Operation, *, prefix: bytes = b"\0", dialect: Dialect = JSON) -> Frame:
     """Encode a request, and return its frame."""
-    data = encode_operation(operation, dialect, opaque=7, vbucket=3, prefix=prefix)
-    (frame,) = FrameBuffer(SERVER_ACCEPTS).receive(data)
-    return frame
+    return parts(encode(operation, dialect, vbucket=3, prefix=prefix))
 
 
-def decoded(operation: Operation, *, status: int = 0, extras: bytes = b"", value: bytes = b"") -> results.Result:
+def decoded(operation: Operation, **fields: Any) -> results.Result:
     """Return the result of a response with these parts."""
-    data = encode_response(operation.opcode, opaque=7, status=status, extras=extras, value=value)
-    (frame,) = FrameBuffer(CLIENT_ACCEPTS).receive(data)
-    return decode_response(operation, frame, vbucket=3)
+    return decode_response(operation, response(operation.opcode, **fields), vbucket=3)
 
 
 def piece(data: bytes) -> bytes:
@@ -108,21 +105,12 @@ def test_continue_and_cancel() -> None:
     """A continuation has the scan id and limits of items, milliseconds and bytes; a cancellation has the id."""
     go_on = sent(RangeScanContinue(TRAVEL, 3, SCAN_ID, 50, 15_000, 10_000))
     end = sent(RangeScanCancel(TRAVEL, 3, SCAN_ID))
-    (own,) = FrameBuffer(SERVER_ACCEPTS).receive(encode_cancel(3, SCAN_ID, opaque=7))
+    own = parts(encode_cancel(3, SCAN_ID, opaque=end.opaque))
 
     assert SCAN_ID + bytes.fromhex("00000032 00002710 00003a98") == go_on.extras
     assert (0xDB, b"", b"", 3) == (go_on.opcode, go_on.key, go_on.value, go_on.status)
     assert (0xDC, SCAN_ID, b"", b"", 3) == (end.opcode, end.extras, end.key, end.value, end.status)
     assert end == own
-
-
-@pytest.mark.parametrize(
-    "operation", [RangeScanCreate(TRAVEL, 3, Bounds()), GO_ON, RangeScanCancel(TRAVEL, 3, SCAN_ID)]
-)
-def test_a_plain_memcached_scans_nothing(operation: Operation) -> None:
-    """For a plain memcached server, encoding a scan request raises ``FeatureNotAvailableException``."""
-    with pytest.raises(errors.FeatureNotAvailableException, match="plain memcached"):
-        sent(operation, dialect=Dialect(bare=True))
 
 
 def test_responses_to_open_and_cancel() -> None:

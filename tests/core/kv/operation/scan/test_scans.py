@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
+from tests.refusals import refused
 from tests.rows import rows
-from triclinium_core import errors
 from triclinium_core.kv.operation.scan.scans import Bounds, PrefixScan, RangeScan, SamplingScan, ScanTerm
 
 
@@ -35,36 +36,21 @@ def test_bounds(scan: RangeScan | PrefixScan, bounds: Bounds) -> None:
 
 
 @rows(
-    ("make", "parameter"),
+    ("parameter", "make", "values"),
     [
-        (lambda: ScanTerm(""), "term"),
-        (lambda: ScanTerm(b"a"), "term"),  # type: ignore[arg-type]
-        (lambda: ScanTerm("\ud800"), "term"),
-        (lambda: ScanTerm("x" * 251), "term"),
-        (lambda: ScanTerm("a", exclusive=1), "exclusive"),  # type: ignore[arg-type]
-        (lambda: RangeScan(5), "from_"),  # type: ignore[arg-type]
-        (lambda: RangeScan(""), "from_"),
-        (lambda: RangeScan("a", b"b"), "to"),  # type: ignore[arg-type]
-        (lambda: RangeScan("a", "é" * 126), "to"),
-        (lambda: PrefixScan(""), "prefix"),
-        (lambda: PrefixScan(None), "prefix"),  # type: ignore[arg-type]
-        (lambda: PrefixScan("x" * 251), "prefix"),
-        (lambda: SamplingScan(0), "limit"),
-        (lambda: SamplingScan(1.0), "limit"),  # type: ignore[arg-type]
-        (lambda: SamplingScan(True), "limit"),
-        (lambda: SamplingScan(2**64), "limit"),
-        (lambda: SamplingScan(1, -1), "seed"),
-        (lambda: SamplingScan(1, 2**32), "seed"),
-        (lambda: SamplingScan(1, "7"), "seed"),  # type: ignore[arg-type]
+        ("term", ScanTerm, ("", b"a", "\ud800", "x" * 251)),
+        ("exclusive", lambda value: ScanTerm("a", exclusive=value), (1,)),
+        ("from_", RangeScan, (5, "")),
+        ("to", partial(RangeScan, "a"), (b"b", "é" * 126)),
+        ("prefix", PrefixScan, ("", None, "x" * 251)),
+        ("limit", SamplingScan, (0, 1.0, True, 2**64)),
+        ("seed", partial(SamplingScan, 1), (-1, 2**32, "7")),
     ],
 )
-def test_wrong_arguments(make: Callable[[], object], parameter: str) -> None:
+def test_wrong_arguments(parameter: str, make: Callable[..., object], values: tuple[object, ...]) -> None:
     """An invalid argument raises an error that names the parameter."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
-        make()
-
-    assert parameter == caught.value.parameter
-    assert parameter in str(caught.value)
+    for value in values:
+        refused(parameter, make, value)
 
 
 def test_limits() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.core.retry.cassandra.profiles.profile_cases import Custom
+from tests.refusals import refusal_of
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry import cassandra
@@ -24,17 +26,6 @@ request_timeout = 30.0
 """Example from the driver's page."""
 
 
-def test_the_example_of_the_page() -> None:
-    """In the page's example, one profile has its own policy; the other has its own timeout and the default policy."""
-    profiles = cassandra.ExecutionProfiles.from_toml(PAGE, policies={"CustomRetryPolicy": Custom})
-
-    assert ("default", "custom-retries", "slow") == profiles.names
-    assert isinstance(profiles.find("custom-retries").retry_policy, Custom)
-    assert isinstance(profiles.default.retry_policy, cassandra.DefaultRetryPolicy)
-    assert profiles.find("slow").retry_policy is profiles.default.retry_policy
-    assert [2.0, 2.0, 30.0] == [profiles.find(name).request_timeout for name in profiles.names]
-
-
 AS_PRINTED = """
 [datastax-java-driver]
 advanced.retry-policy.class = "DefaultRetryPolicy"
@@ -44,12 +35,14 @@ profiles.slow.request.timeout = "30 seconds"
 """Example from the driver's page, with its option names, its duration and a qualified class name."""
 
 
-def test_the_example_with_the_names_of_the_page() -> None:
-    """A document with the option names, durations and class names of the page gives the profiles that it describes."""
-    profiles = cassandra.ExecutionProfiles.from_toml(AS_PRINTED, policies={"com.example.CustomRetryPolicy": Custom})
+@rows(("text", "policy"), [(PAGE, "CustomRetryPolicy"), (AS_PRINTED, "com.example.CustomRetryPolicy")])
+def test_the_example_of_the_page(text: str, policy: str) -> None:
+    """In the page's example, with either kind of names, one profile has its own policy, and the other its timeout."""
+    profiles = cassandra.ExecutionProfiles.from_toml(text, policies={policy: Custom})
 
     assert ("default", "custom-retries", "slow") == profiles.names
     assert isinstance(profiles.find("custom-retries").retry_policy, Custom)
+    assert isinstance(profiles.default.retry_policy, cassandra.DefaultRetryPolicy)
     assert profiles.find("slow").retry_policy is profiles.default.retry_policy
     assert [2.0, 2.0, 30.0] == [profiles.find(name).request_timeout for name in profiles.names]
 
@@ -77,12 +70,11 @@ def test_an_unknown_profile(name: Any) -> None:
     """A lookup of an unknown profile raises an error with its name and the known names."""
     profiles = cassandra.ExecutionProfiles.from_toml(PAGE, policies={"CustomRetryPolicy": Custom})
 
-    with pytest.raises(ArgumentError) as caught:
+    with refusal_of("name") as caught:
         profiles.find(name)
 
     assert str(caught.value).startswith(f"name={name!r} ")
     assert str(caught.value).endswith("default, custom-retries, slow")
-    assert "name" == caught.value.parameter
 
 
 @pytest.mark.parametrize(
@@ -96,10 +88,9 @@ def test_an_unknown_profile(name: Any) -> None:
 )
 def test_invalid_toml(text: str) -> None:
     """Any error of the TOML parser raises an ArgumentError whose cause is the parser's error."""
-    with pytest.raises(ArgumentError, match="^text is not TOML: ") as caught:
+    with refusal_of("text", "^text is not TOML: ") as caught:
         cassandra.ExecutionProfiles.from_toml(text)
 
-    assert "text" == caught.value.parameter
     assert caught.value.__cause__ is not None
 
 
@@ -127,11 +118,10 @@ async def made_later() -> Custom:
 )
 def test_invalid_custom_policies(policies: Any, message: str) -> None:
     """Custom policies with a reserved name, a policy instance or an async factory are refused; so is a non-mapping."""
-    with pytest.raises(ArgumentError) as caught:
+    with refusal_of("policies") as caught:
         cassandra.ExecutionProfiles.from_toml("", policies=policies)
 
     assert str(caught.value).startswith(message)
-    assert "policies" == caught.value.parameter
 
 
 @rows(
@@ -150,11 +140,8 @@ def test_invalid_custom_policies(policies: Any, message: str) -> None:
 )
 def test_an_invalid_profile(arguments: Any, message: str) -> None:
     """An invalid argument of a profile that is created in code raises an error that names the argument."""
-    with pytest.raises(ArgumentError) as caught:
+    with refusal_of(next(iter(arguments)), said=message):
         cassandra.ExecutionProfile(**arguments)
-
-    assert next(iter(arguments)) == caught.value.parameter
-    assert message in str(caught.value)
 
 
 def test_profiles_created_in_code() -> None:
@@ -184,18 +171,16 @@ def test_derived() -> None:
         name="slow", retry_policy=Custom(), request_timeout=30.0, default_idempotence=True
     )
 
-    derived = base.derived(request_timeout=60.0, consistency=cassandra.ConsistencyLevel.ALL, default_idempotence=False)
+    changes: Any = {
+        "request_timeout": 60.0,
+        "consistency": cassandra.ConsistencyLevel.ALL,
+        "default_idempotence": False,
+    }
+    derived = base.derived(**changes)
 
-    assert "slow" == derived.name
+    assert replace(base, **changes) == derived
     assert base.retry_policy is derived.retry_policy
     assert base.speculative_execution_policy is derived.speculative_execution_policy
-    assert (60.0, cassandra.ConsistencyLevel.ALL, False) == (
-        derived.request_timeout,
-        derived.consistency,
-        derived.default_idempotence,
-    )
-    assert cassandra.ConsistencyLevel.SERIAL is derived.serial_consistency
-    assert (30.0, cassandra.ConsistencyLevel.LOCAL_ONE) == (base.request_timeout, base.consistency)
     assert base == base.derived()
     with pytest.raises(ArgumentError, match="^request_timeout=-1 must be"):
         base.derived(request_timeout=-1)
@@ -212,30 +197,22 @@ def test_requests() -> None:
         consistency=cassandra.ConsistencyLevel.TWO,
         serial_consistency=cassandra.ConsistencyLevel.LOCAL_SERIAL,
     )
+    expected = cassandra.CassandraRequest(
+        policy=policy,
+        idempotent=True,
+        consistency=cassandra.ConsistencyLevel.TWO,
+        serial_consistency=cassandra.ConsistencyLevel.LOCAL_SERIAL,
+        timeout=7.0,
+        speculation=speculation,
+    )
+    changes: Any = {
+        "idempotent": False,
+        "consistency": cassandra.ConsistencyLevel.ONE,
+        "serial_consistency": cassandra.ConsistencyLevel.SERIAL,
+        "timeout": 1.0,
+    }
     prepare = profile.request(kind=cassandra.RequestKind.PREPARE)
 
-    assert (
-        cassandra.CassandraRequest(
-            policy=policy,
-            idempotent=True,
-            consistency=cassandra.ConsistencyLevel.TWO,
-            serial_consistency=cassandra.ConsistencyLevel.LOCAL_SERIAL,
-            timeout=7.0,
-            speculation=speculation,
-        )
-        == profile.request()
-    )
-    assert cassandra.CassandraRequest(
-        policy=policy,
-        idempotent=False,
-        consistency=cassandra.ConsistencyLevel.ONE,
-        serial_consistency=cassandra.ConsistencyLevel.SERIAL,
-        timeout=1.0,
-        speculation=speculation,
-    ) == profile.request(
-        idempotent=False,
-        consistency=cassandra.ConsistencyLevel.ONE,
-        serial_consistency=cassandra.ConsistencyLevel.SERIAL,
-        timeout=1.0,
-    )
+    assert expected == profile.request()
+    assert replace(expected, **changes) == profile.request(**changes)
     assert (None, None) == (prepare.consistency, prepare.serial_consistency)

@@ -1,8 +1,9 @@
-"""Requests and errors that the tests of Cassandra requests share."""
+"""Requests, errors and a speculation policy that the tests of Cassandra requests share."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 from tests.core.retry.cassandra.policies_for_tests import Always
 from triclinium_core.retry import cassandra
@@ -19,6 +20,21 @@ NEVER_ASKED = Always(AssertionError("the policy must not be called"))
 START = 100.0
 NOTHING = cassandra.NoSpeculativeExecution()
 DEFAULT = cassandra.DefaultRetryPolicy()
+
+
+class Says:
+    """Speculation policy that always returns the same delay, or raises it if it is an exception."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.asked: list[tuple[Hashable, int]] = []
+
+    def next_execution(self, *, node: Hashable, running: int) -> float | None:
+        """Return ``answer``, or raise it if it is an exception."""
+        self.asked.append((node, running))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer  # type: ignore[no-any-return]
 
 
 def request(

@@ -6,7 +6,19 @@ import math
 from collections.abc import Sequence
 
 from tests.core.retry.cassandra.policies_for_tests import Always
-from tests.core.retry.cassandra.requests import request_cases
+from tests.core.retry.cassandra.requests.request_cases import (
+    CLOSED,
+    SERVER,
+    START,
+    UNAVAILABLE,
+    UNPREPARED,
+    WRITE,
+    error_of,
+    hear,
+    prepare,
+    request,
+    submitted,
+)
 from tests.rows import rows
 from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors
@@ -15,26 +27,23 @@ from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors
 def test_one_timeout_covers_all_attempts() -> None:
     """The timeout starts when the request is submitted and covers all attempts."""
     downgrading = Always(cassandra.RetryVerdict(cassandra.RetryDecision.RETRY_NEXT, Level.ONE))
-    machine = request_cases.submitted(request_cases.request(downgrading, consistency=Level.QUORUM, timeout=2.0))
-    request_cases.hear(
-        machine,
-        cassandra.RequestWritten(0),
-        cassandra.ErrorReceived(0, request_cases.SERVER),
-        at=request_cases.START + 1.9,
-    )
-    assert request_cases.START + 2.0 == machine.wakeup
-    assert [] == request_cases.hear(machine, cassandra.TimerFired(), at=request_cases.START + 1.99)
-    cancel, fail = request_cases.hear(machine, cassandra.TimerFired(), at=request_cases.START + 2.0)
+    machine = submitted(request(downgrading, consistency=Level.QUORUM, timeout=2.0))
+    hear(machine, cassandra.RequestWritten(0), cassandra.ErrorReceived(0, SERVER), at=START + 1.9)
+    assert START + 2.0 == machine.wakeup
+    assert [] == hear(machine, cassandra.TimerFired(), at=START + 1.99)
+    cancel, fail = hear(machine, cassandra.TimerFired(), at=START + 2.0)
 
     assert cassandra.Cancel(1) == cancel
     assert isinstance(fail, cassandra.Fail)
     assert isinstance(fail.error, errors.DriverTimeout)
     assert "2.0 s" in str(fail.error)
-    assert (
-        cassandra.ExecutionInfo(None, (("n1", request_cases.SERVER),), -1, 0, Level.QUORUM, 1)
-        == fail.error.execution_info
-    )
+    assert cassandra.ExecutionInfo(None, (("n1", SERVER),), -1, 0, Level.QUORUM, 1) == fail.error.execution_info
     assert math.inf == machine.wakeup
+
+
+def answered(error: errors.CoordinatorError) -> list[cassandra.CassandraEvent]:
+    """Return the events of an attempt that was written and ended with this error response."""
+    return [cassandra.RequestWritten(0), cassandra.ErrorReceived(0, error)]
 
 
 @rows(
@@ -43,93 +52,68 @@ def test_one_timeout_covers_all_attempts() -> None:
         ([], True),
         ([cassandra.RequestWritten(0)], True),
         ([cassandra.ConnectionMissed(0), cassandra.ConnectionMissed(1), cassandra.ConnectionMissed(2)], False),
-        ([cassandra.AttemptAborted(0, request_cases.CLOSED)], True),
-        ([cassandra.AttemptAborted(0, request_cases.CLOSED, handed_over=1)], True),
+        ([cassandra.AttemptAborted(0, CLOSED)], True),
+        ([cassandra.AttemptAborted(0, CLOSED, handed_over=1)], True),
         (
             [
-                cassandra.AttemptAborted(0, request_cases.CLOSED, handed_over=0),
+                cassandra.AttemptAborted(0, CLOSED, handed_over=0),
                 cassandra.ConnectionMissed(1),
                 cassandra.ConnectionMissed(2),
             ],
             False,
         ),
-        ([cassandra.RequestWritten(0), cassandra.AttemptAborted(0, request_cases.CLOSED, handed_over=0)], True),
+        ([cassandra.RequestWritten(0), cassandra.AttemptAborted(0, CLOSED, handed_over=0)], True),
         ([cassandra.AttemptAborted(0, errors.RequestThrottled("full"))], False),
         ([cassandra.RequestWritten(0), cassandra.AttemptAborted(0, errors.FrameTooLong("the answer"))], True),
         ([cassandra.RequestWritten(0), cassandra.ResultReceived(0)], False),
-        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, request_cases.UNAVAILABLE)], False),
-        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, errors.InvalidQuery("no"))], False),
-        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, request_cases.WRITE)], True),
-        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, request_cases.SERVER)], True),
-        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, errors.CoordinatorError("news"))], True),
-        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, errors.AuthenticationError("who"))], False),
-        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, errors.Bootstrapping("not yet"))], True),
-        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, request_cases.UNPREPARED)], False),
-        (
-            [
-                cassandra.RequestWritten(0),
-                cassandra.ErrorReceived(0, request_cases.UNPREPARED),
-                cassandra.RequestWritten(1),
-            ],
-            False,
-        ),
-        (
-            [
-                cassandra.RequestWritten(0),
-                cassandra.ErrorReceived(0, request_cases.UNPREPARED),
-                cassandra.AttemptAborted(1, request_cases.CLOSED),
-                cassandra.ConnectionMissed(2),
-            ],
-            True,
-        ),
-        (
-            [
-                cassandra.RequestWritten(0),
-                cassandra.ErrorReceived(0, request_cases.UNPREPARED),
-                cassandra.StatementPrepared(1, b"id"),
-            ],
-            True,
-        ),
+        (answered(UNAVAILABLE), False),
+        (answered(errors.InvalidQuery("no")), False),
+        (answered(WRITE), True),
+        (answered(SERVER), True),
+        (answered(errors.CoordinatorError("news")), True),
+        (answered(errors.AuthenticationError("who")), False),
+        (answered(errors.Bootstrapping("not yet")), True),
+        (answered(UNPREPARED), False),
+        ([*answered(UNPREPARED), cassandra.RequestWritten(1)], False),
+        ([*answered(UNPREPARED), cassandra.AttemptAborted(1, CLOSED), cassandra.ConnectionMissed(2)], True),
+        ([*answered(UNPREPARED), cassandra.StatementPrepared(1, b"id")], True),
         ([cassandra.RequestWritten(0), cassandra.TimerFired()], True),
         ([cassandra.RequestWritten(0), cassandra.RequestAbandoned()], True),
     ],
 )
 def test_ambiguity(events: Sequence[cassandra.CassandraEvent], expected: bool) -> None:
     """A non-idempotent statement is ambiguous from its Send until it is known to be unsent or a response settles it."""
-    asked = request_cases.request(Always(cassandra.RETHROW), idempotent=False)
+    asked = request(Always(cassandra.RETHROW), idempotent=False)
     machine, idempotent, preparing = (
-        request_cases.submitted(asked),
-        request_cases.submitted(request_cases.request(Always(cassandra.RETHROW))),
-        request_cases.submitted(request_cases.prepare()),
+        submitted(asked),
+        submitted(request(Always(cassandra.RETHROW))),
+        submitted(prepare()),
     )
     for event in events:
-        request_cases.hear(machine, event, at=request_cases.START + 2.0 * isinstance(event, cassandra.TimerFired))
-        request_cases.hear(idempotent, event, at=request_cases.START + 2.0 * isinstance(event, cassandra.TimerFired))
+        hear(machine, event, at=START + 2.0 * isinstance(event, cassandra.TimerFired))
+        hear(idempotent, event, at=START + 2.0 * isinstance(event, cassandra.TimerFired))
 
     assert (expected, False, False) == (machine.is_ambiguous, idempotent.is_ambiguous, preparing.is_ambiguous)
 
 
 def test_no_ambiguity_before_the_first_send() -> None:
     """A statement is not ambiguous before it is submitted, and not if there is no node for it."""
-    machine = cassandra.RequestMachine(request_cases.request(idempotent=False), [])
+    machine = cassandra.RequestMachine(request(idempotent=False), [])
     before = machine.is_ambiguous
-    request_cases.hear(machine, cassandra.RequestStarted())
+    hear(machine, cassandra.RequestStarted())
 
     assert (False, False) == (before, machine.is_ambiguous)
 
 
 @rows(
     ("events", "words"),
-    [
-        ([cassandra.RequestWritten(0)], "may have been applied"),
-        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, request_cases.UNPREPARED)], "certainly not applied"),
-    ],
+    [([cassandra.RequestWritten(0)], "may have been applied"), (answered(UNPREPARED), "certainly not applied")],
 )
 def test_the_timeout_error_states_the_ambiguity(events: Sequence[cassandra.CassandraEvent], words: str) -> None:
     """The timeout error states whether the statement may have been applied."""
-    machine = request_cases.submitted(request_cases.request(idempotent=False))
-    request_cases.hear(machine, *events)
-    error = request_cases.error_of(request_cases.hear(machine, cassandra.TimerFired(), at=request_cases.START + 2.0))
+    machine = submitted(request(idempotent=False))
+    hear(machine, *events)
+    error = error_of(hear(machine, cassandra.TimerFired(), at=START + 2.0))
 
     assert type(error) is errors.DriverTimeout
     assert words in str(error)
@@ -137,20 +121,16 @@ def test_the_timeout_error_states_the_ambiguity(events: Sequence[cassandra.Cassa
 
 def test_no_retry_after_the_deadline() -> None:
     """If the policy decides to retry at the deadline, nothing is sent, even if no timer event has arrived."""
-    machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_NEXT)))
-    request_cases.hear(machine, cassandra.RequestWritten(0))
-    actions = request_cases.hear(
-        machine, cassandra.ErrorReceived(0, request_cases.SERVER), at=request_cases.START + 2.0
-    )
+    machine = submitted(request(Always(cassandra.RETRY_NEXT)))
+    hear(machine, cassandra.RequestWritten(0))
+    actions = hear(machine, cassandra.ErrorReceived(0, SERVER), at=START + 2.0)
 
-    assert isinstance(request_cases.error_of(actions), errors.DriverTimeout)
+    assert isinstance(error_of(actions), errors.DriverTimeout)
     assert not [action for action in actions if isinstance(action, cassandra.Send)]
 
 
 def test_a_late_result_completes_the_request() -> None:
     """A result that arrives after the deadline, but before the timer event, completes the request."""
-    machine = request_cases.submitted(request_cases.request())
+    machine = submitted(request())
 
-    assert isinstance(
-        request_cases.hear(machine, cassandra.ResultReceived(0), at=request_cases.START + 9)[0], cassandra.Complete
-    )
+    assert isinstance(hear(machine, cassandra.ResultReceived(0), at=START + 9)[0], cassandra.Complete)

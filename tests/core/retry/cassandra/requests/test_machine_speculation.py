@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
-from typing import Any
 
 from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.requests import request_cases
@@ -15,21 +13,6 @@ from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors
 THREE = cassandra.ConstantSpeculativeExecutionPolicy(max_executions=3, delay=0.1)
 SOON = request_cases.START + 0.1
 DEADLINE = request_cases.START + 2.0
-
-
-class Says:
-    """Speculation policy that always returns the same delay, or raises it if it is an exception."""
-
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
-        self.asked: list[tuple[Hashable, int]] = []
-
-    def next_execution(self, *, node: Hashable, running: int) -> float | None:
-        """Return ``answer``, or raise it if it is an exception."""
-        self.asked.append((node, running))
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer  # type: ignore[no-any-return]
 
 
 def two_running(
@@ -58,7 +41,7 @@ def test_the_delay_starts_with_the_write() -> None:
 
 def test_one_at_a_time() -> None:
     """After each execution is written, the policy is called for the next one, until it returns no delay."""
-    policy = Says(0.1)
+    policy = request_cases.Says(0.1)
     machine = request_cases.submitted(request_cases.request(speculation=policy), ["n1", "n2", "n3", "n4"])
     request_cases.hear(machine, cassandra.RequestWritten(0))
     request_cases.hear(machine, cassandra.TimerFired(), at=SOON)
@@ -83,7 +66,7 @@ def test_an_unsent_attempt_schedules_nothing() -> None:
 
 def test_retries_schedule_nothing() -> None:
     """An execution calls the policy once, however often the execution is retried."""
-    policy = Says(None)
+    policy = request_cases.Says(None)
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME), speculation=policy))
     request_cases.hear(
         machine,
@@ -106,7 +89,7 @@ def test_retries_schedule_nothing() -> None:
 
 def test_a_partial_write_schedules_nothing() -> None:
     """If an attempt was written only in part, neither it nor its retry starts another execution."""
-    policy = Says(0.1)
+    policy = request_cases.Says(0.1)
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME), speculation=policy))
     request_cases.hear(machine, cassandra.AttemptAborted(0, request_cases.CLOSED, 1), cassandra.RequestWritten(1))
 
@@ -178,7 +161,7 @@ def test_a_new_execution_without_a_node() -> None:
 @rows("answer", [ZeroDivisionError("raise me"), -1.0, math.nan, "soon"])
 def test_a_policy_that_fails(answer: object) -> None:
     """If a speculation policy raises or returns an invalid value, the request fails and the attempt is cancelled."""
-    speculation: cassandra.SpeculativeExecutionPolicy = Says(answer)
+    speculation: cassandra.SpeculativeExecutionPolicy = request_cases.Says(answer)
     actions = request_cases.hear(
         request_cases.submitted(request_cases.request(speculation=speculation)), cassandra.RequestWritten(0)
     )
@@ -192,7 +175,7 @@ def test_a_policy_that_fails(answer: object) -> None:
 
 def test_a_failing_policy_with_an_early_response() -> None:
     """If a response arrives before the write is reported, a speculation policy that raises still fails the request."""
-    machine = request_cases.submitted(request_cases.request(speculation=Says(-1)))
+    machine = request_cases.submitted(request_cases.request(speculation=request_cases.Says(-1)))
 
     assert isinstance(
         request_cases.error_of(request_cases.hear(machine, cassandra.ErrorReceived(0, request_cases.SERVER))),

@@ -254,13 +254,6 @@ def test_unknown_algorithms(retry: object, expected: str | None) -> None:
     assert (expected, True) == (entry.unknown_algorithm, entry.indicates_retry)
 
 
-def test_a_long_name_of_an_algorithm_is_cut() -> None:
-    """The name of an unknown algorithm is cut to the maximum length of texts from a server."""
-    entry = couchbase.parse_entry(row("auto-retry", retry={"strategy": "x" * 10**6}))
-
-    assert SERVER_TEXT_MAX == len(entry.unknown_algorithm or "")
-
-
 def test_unknown_things_are_ignored() -> None:
     """A map with unknown attributes and fields is valid."""
     errors = {"7ff0": row("temp", "no-such-attribute", "", "TEMP", more=[1, 2], retry={**GOOD_RETRY, "more": {}})}
@@ -382,10 +375,12 @@ def test_limits() -> None:
 
 
 def test_texts_are_cut() -> None:
-    """If the name or the description of a status is too long, it is shortened."""
-    entry = couchbase.parse_entry({"name": "N" * 10_000, "desc": "d" * 10_000, "attrs": []})
+    """A name, description or unknown algorithm that is too long is shortened."""
+    name, text, algorithm = "N" * 10_000, "d" * 10_000, "x" * 10**6
+    entry = couchbase.parse_entry({"name": name, "desc": text, "attrs": [], "retry": {"strategy": algorithm}})
 
-    assert (one_line("N" * 10_000), one_line("d" * 10_000)) == (entry.name, entry.description)
+    assert (one_line(name), one_line(text)) == (entry.name, entry.description)
+    assert SERVER_TEXT_MAX == len(entry.unknown_algorithm or "")
 
 
 json_values = st.recursive(

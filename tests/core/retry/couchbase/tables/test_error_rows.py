@@ -8,7 +8,7 @@ from tests.rows import rows
 from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.retry.couchbase.tables.error_rows import NO_CODE, ErrorRow, code, error_table, first_fitting
-from triclinium_core.retry.couchbase.tables.service_answers import read_answer
+from triclinium_core.retry.couchbase.tables.service_answers import ServiceAnswer, read_answer
 
 QUERY = read_answer(Service.QUERY, 400, '{"errors": [{"code": 17, "msg": "red green blue", "reason": {"code": 3}}]}')
 MANAGEMENT = read_answer(Service.MANAGEMENT, 404, ' "Not Found." \n', "get_user")
@@ -21,53 +21,38 @@ def row(**named: object) -> ErrorRow:
 
 
 @rows(
-    ("named", "fits"),
+    ("answer", "named", "fits"),
     [
-        ({}, True),
-        ({"http_status": 400}, True),
-        ({"http_status": 500}, False),
-        ({"codes": code(17)}, True),
-        ({"codes": range(10, 20)}, True),
-        ({"codes": range(10, 17)}, False),
-        ({"codes": NO_CODE}, False),
-        ({"cause": 3}, True),
-        ({"cause": 4}, False),
-        ({"words": ("red", "blue")}, True),
-        ({"words": ("blue", "red")}, False),
-        ({"words": ("green", "green")}, False),
-        ({"words": ("msg",)}, False),
-        ({"body": "red green blue"}, True),
-        ({"body": "red"}, False),
-        ({"operations": ("get_user",)}, False),
-        ({"http_status": 400, "codes": code(17), "words": ("purple",)}, False),
+        (QUERY, {}, True),
+        (QUERY, {"http_status": 400}, True),
+        (QUERY, {"http_status": 500}, False),
+        (QUERY, {"codes": code(17)}, True),
+        (QUERY, {"codes": range(10, 20)}, True),
+        (QUERY, {"codes": range(10, 17)}, False),
+        (QUERY, {"codes": NO_CODE}, False),
+        (QUERY, {"cause": 3}, True),
+        (QUERY, {"cause": 4}, False),
+        (QUERY, {"words": ("red", "blue")}, True),
+        (QUERY, {"words": ("blue", "red")}, False),
+        (QUERY, {"words": ("green", "green")}, False),
+        (QUERY, {"words": ("msg",)}, False),
+        (QUERY, {"body": "red green blue"}, True),
+        (QUERY, {"body": "red"}, False),
+        (QUERY, {"operations": ("get_user",)}, False),
+        (QUERY, {"http_status": 400, "codes": code(17), "words": ("purple",)}, False),
+        (MANAGEMENT, {"operations": ("drop_user", "get_user")}, True),
+        (MANAGEMENT, {"operations": ("drop_user",)}, False),
+        (MANAGEMENT, {"codes": NO_CODE}, True),
+        (MANAGEMENT, {"codes": code(17)}, False),
+        (MANAGEMENT, {"body": "Not Found"}, True),
+        (MANAGEMENT, {"body": "Not"}, False),
+        (MANAGEMENT, {"words": ("Found",)}, True),
+        (PAGE, {"operations": ("get_user",)}, False),
     ],
 )
-def test_rows_of_a_query(named: dict[str, object], fits: bool) -> None:
-    """A row matches if all its conditions hold; its words must occur in the text of the first error, in order."""
-    assert fits is row(**named).fits(QUERY)
-
-
-@rows(
-    ("named", "fits"),
-    [
-        ({"operations": ("drop_user", "get_user")}, True),
-        ({"operations": ("drop_user",)}, False),
-        ({"codes": NO_CODE}, True),
-        ({"codes": code(17)}, False),
-        ({"body": "Not Found"}, True),
-        ({"body": "Not"}, False),
-        ({"words": ("Found",)}, True),
-    ],
-)
-def test_rows_of_management(named: dict[str, object], fits: bool) -> None:
-    """A row of management matches the operation and the body without its outer blanks, quotes and full stop."""
-    assert fits is row(**named).fits(MANAGEMENT)
-
-
-def test_operations_do_not_match_a_proxy() -> None:
-    """A row with an operation does not match the 404 page of a proxy."""
-    assert row(operations=("get_user",)).fits(MANAGEMENT)
-    assert not row(operations=("get_user",)).fits(PAGE)
+def test_a_row_matches_if_its_conditions_hold(answer: ServiceAnswer, named: dict[str, object], fits: bool) -> None:
+    """A row matches if all its conditions hold; a row with an operation does not match the page of a proxy."""
+    assert fits is row(**named).fits(answer)
 
 
 def test_the_first_matching_row_decides() -> None:

@@ -183,21 +183,22 @@ def test_a_duplicate_number_fails_at_import() -> None:
 CONTEXT = ErrorContext(operation="mutate_in", key="ada", status=0xCC, status_name="FAILED", status_text="some path")
 
 
-@rows("status", [status for status in KV_STATUSES if status >= 0xC0])
-def test_statuses_of_paths(status: int) -> None:
-    """The error of a failed path is the exception of its status, or CouchbaseException if the status has none."""
-    expected = KV_STATUSES[status].error or errors.CouchbaseException
-
-    assert expected is FailedPath(0, "a", status).error
-
-
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [(0x24, errors.XattrNoAccessException), (0x87, errors.CouchbaseException), (0x7FF0, errors.CouchbaseException)],
+@rows(
+    ("status", "expected"),
+    [
+        *(
+            (status, error_class(name) or errors.CouchbaseException)
+            for status, (_, name) in STATUSES.items()
+            if status >= 0xC0
+        ),
+        (0x24, errors.XattrNoAccessException),
+        (0x87, errors.CouchbaseException),
+        (0x7FF0, errors.CouchbaseException),
+    ],
 )
-def test_other_statuses(status: int, error: type[errors.CouchbaseException]) -> None:
-    """NO_ACCESS at a path gives XattrNoAccessException, and these other statuses give CouchbaseException."""
-    assert error is FailedPath(0, "a", status).error
+def test_statuses_of_paths(status: int, expected: type[errors.CouchbaseException]) -> None:
+    """The error of a failed path is that of its status, or CouchbaseException; NO_ACCESS has one for paths."""
+    assert expected is FailedPath(0, "a", status).error
 
 
 def test_the_text_of_a_failed_path() -> None:

@@ -81,15 +81,14 @@ def test_meanings_differ() -> None:
     assert [] == [meaning for meaning in meanings if not meaning or meaning.endswith(".")]
 
 
-def test_a_duplicate_name_fails_at_import() -> None:
-    """If a second row has the same name, the import fails."""
-    row = '    TLS_ERROR = "TLS_ERROR", True, False, "TLS could not be established"\n'
-    with pytest.raises(TypeError, match="TLS_ERROR"):
-        import_with(reasons, row, row + row)
+TLS_ROW = '    TLS_ERROR = "TLS_ERROR", True, False, "TLS could not be established"\n'
 
 
-def test_a_duplicate_value_fails_at_import() -> None:
-    """If a second name has the same value, the import fails."""
-    row = '    TLS_ERROR = "TLS_ERROR", True, False, "TLS could not be established"\n'
-    with pytest.raises(ValueError, match="TLS_FAILURE"):
-        import_with(reasons, row, row + row.replace("TLS_ERROR =", "TLS_FAILURE ="))
+@rows(
+    ("second", "error", "name"),
+    [(TLS_ROW, TypeError, "TLS_ERROR"), (TLS_ROW.replace("TLS_ERROR =", "TLS_FAILURE ="), ValueError, "TLS_FAILURE")],
+)
+def test_a_duplicate_row_fails_at_import(second: str, error: type[Exception], name: str) -> None:
+    """If a second row has the same name or value, the import fails."""
+    with pytest.raises(error, match=name):
+        import_with(reasons, TLS_ROW, TLS_ROW + second)

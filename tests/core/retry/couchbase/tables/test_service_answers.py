@@ -13,13 +13,7 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.retry.couchbase.tables.service_answers import CODES_REPORTED_MAX, read_answer
 from triclinium_core.shown import SERVER_TEXT_MAX, TEXT_READ_MAX
 
-QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = (
-    Service.QUERY,
-    Service.ANALYTICS,
-    Service.SEARCH,
-    Service.VIEWS,
-    Service.MANAGEMENT,
-)
+_, QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = Service
 
 
 @rows("service", [QUERY, ANALYTICS])

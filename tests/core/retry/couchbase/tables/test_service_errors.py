@@ -18,13 +18,7 @@ from triclinium_core.retry.couchbase.tables import service_errors
 from triclinium_core.retry.couchbase.tables.error_rows import ErrorRow
 from triclinium_core.retry.couchbase.tables.service_answers import ServiceAnswer, read_answer
 
-QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = (
-    couchbase.Service.QUERY,
-    couchbase.Service.ANALYTICS,
-    couchbase.Service.SEARCH,
-    couchbase.Service.VIEWS,
-    couchbase.Service.MANAGEMENT,
-)
+_, QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = couchbase.Service
 
 QUERY_CODES: dict[int, str] = {
     1065: "InvalidArgument",
@@ -113,11 +107,18 @@ def answer_of(response: couchbase.ServiceResponse) -> ServiceAnswer:
     return read_answer(response.service, response.http_status, response.body, response.operation)
 
 
-@rows(("code", "name"), QUERY_CODES.items())
-def test_codes_of_query(code: int, name: str) -> None:
-    """The code of a query error selects the exception, whatever the HTTP status."""
+@rows(
+    ("service", "code", "name"),
+    [
+        (service, *row)
+        for service, codes in ((QUERY, QUERY_CODES), (ANALYTICS, ANALYTICS_CODES))
+        for row in codes.items()
+    ],
+)
+def test_codes(service: couchbase.Service, code: int, name: str) -> None:
+    """The code of a query or analytics error selects the exception, whatever the HTTP status."""
     for http_status in (200, 400, 404, 500, 503):
-        assert error_class(name) is service_errors.error_row(read_answer(QUERY, http_status, body_of(code))).error
+        assert error_class(name) is service_errors.error_row(read_answer(service, http_status, body_of(code))).error
 
 
 @rows(("code", "message", "name"), QUERY_TEXTS)
@@ -135,13 +136,6 @@ def test_causes_of_a_dml_failure(cause: int, name: str) -> None:
     body = body_of(12009, "DML Error", reason={"code": cause})
 
     assert error_class(name) is service_errors.error_row(read_answer(QUERY, 400, body)).error
-
-
-@rows(("code", "name"), ANALYTICS_CODES.items())
-def test_codes_of_analytics(code: int, name: str) -> None:
-    """The code of an analytics error selects the exception, whatever the HTTP status."""
-    for http_status in (200, 400, 503):
-        assert error_class(name) is service_errors.error_row(read_answer(ANALYTICS, http_status, body_of(code))).error
 
 
 @rows(("service", "http_status", "body", "name"), BY_STATUS)
@@ -180,23 +174,20 @@ def test_missing_keyspaces(message: str, name: str) -> None:
     assert error_class(name) is service_errors.error_row(read_answer(QUERY, 404, body_of(12003, message))).error
 
 
-@rows("message", ["Keyspace not found in CB datastore: default:gone", ""])
-def test_a_missing_keyspace_in_a_query_context(message: str) -> None:
-    """If the query has a query context, the error for a missing keyspace is about a collection, whatever the text."""
-    answer = read_answer(QUERY, 404, body_of(12003, message), has_query_context=True)
-
-    assert error_class("CollectionNotFound") is service_errors.error_row(answer).error
-
-
-@rows(("scope", "name"), [(None, "BucketNotFound"), ("inventory", "CollectionNotFound")])
-def test_the_query_context_of_a_machine(scope: str | None, name: str) -> None:
-    """The machine reads from the annotation of its request whether the query has a query context."""
+@rows(
+    ("scope", "message", "name"),
+    [
+        (None, "", "BucketNotFound"),
+        ("inventory", "", "CollectionNotFound"),
+        ("inventory", "Keyspace not found in CB datastore: default:gone", "CollectionNotFound"),
+    ],
+)
+def test_a_missing_keyspace_in_a_query_context(scope: str | None, message: str, name: str) -> None:
+    """If the query has a query context, the machine's error for a missing keyspace is about a collection."""
     request = replace(annotation(service=QUERY, operation="query"), error_context=ErrorContext(scope=scope))
-    error = error_of(
-        hear(machine_of(request), couchbase.ResponseReceived(couchbase.ServiceResponse(QUERY, 404, body_of(12003))))
-    )
+    response = couchbase.ServiceResponse(QUERY, 404, body_of(12003, message))
 
-    assert error_class(name) is type(error)
+    assert error_class(name) is type(error_of(hear(machine_of(request), couchbase.ResponseReceived(response))))
 
 
 ENDINGS: list[tuple[int, str, str]] = [

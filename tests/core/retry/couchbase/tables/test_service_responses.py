@@ -14,13 +14,7 @@ from triclinium_core.retry.couchbase.tables.service_responses import classify
 from triclinium_core.shown import SERVER_TEXT_MAX
 
 R = RetryReason
-QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = (
-    Service.QUERY,
-    Service.ANALYTICS,
-    Service.SEARCH,
-    Service.VIEWS,
-    Service.MANAGEMENT,
-)
+_, QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = Service
 
 ERROR_CODES_OF_THE_RFC: dict[tuple[Service, int], tuple[RetryReason, str, str]] = {
     (QUERY, 4040): (R.QUERY_PREPARED_STATEMENT_FAILURE, "PreparedStatementFailure", ""),
@@ -33,8 +27,15 @@ ERROR_CODES_OF_THE_RFC: dict[tuple[Service, int], tuple[RetryReason, str, str]] 
 }
 """Lines of SDK-RFC 0049 "Response Code Retry List", with the classes of SDK-RFC 0058."""
 
-VIEW_STATUSES_OF_THE_RFC = [300, 301, 303, 307, 401, 408, 409, 412, 416, 417, 501, 502, 503, 504]
-"""Statuses except 302, which has its own line (decision C20), and except 404 and 500, for which the body decides."""
+STATUSES_OF_THE_RFC: dict[tuple[Service, int], RetryReason] = {
+    (SEARCH, 429): R.SEARCH_TOO_MANY_REQUESTS,
+    (VIEWS, 302): R.VIEWS_NO_ACTIVE_PARTITION,
+    **dict.fromkeys(
+        ((VIEWS, status) for status in (300, 301, 303, 307, 401, 408, 409, 412, 416, 417, 501, 502, 503, 504)),
+        R.VIEWS_TEMPORARY_FAILURE,
+    ),
+}
+"""Statuses with their reasons, except a view's 404 and 500, for which the body decides. 302 is decision C20."""
 
 TEXT_404 = '"reason":"missing"'
 
@@ -55,13 +56,9 @@ def test_the_error_codes_are_those_of_the_rfc() -> None:
 
 def test_the_http_statuses_are_those_of_the_rfc() -> None:
     """The list has the status for search and the statuses for views that the RFC has."""
-    expected = {
-        (SEARCH, 429): R.SEARCH_TOO_MANY_REQUESTS,
-        (VIEWS, 302): R.VIEWS_NO_ACTIVE_PARTITION,
-        **{(VIEWS, status): R.VIEWS_TEMPORARY_FAILURE for status in (404, 500, *VIEW_STATUSES_OF_THE_RFC)},
-    }
+    by_body = dict.fromkeys(((VIEWS, 404), (VIEWS, 500)), R.VIEWS_TEMPORARY_FAILURE)
 
-    assert expected == {key: line.reason for key, line in RETRYABLE_HTTP_STATUSES.items()}
+    assert STATUSES_OF_THE_RFC | by_body == {key: line.reason for key, line in RETRYABLE_HTTP_STATUSES.items()}
     assert all(str(status) in line.clause for (_, status), line in RETRYABLE_HTTP_STATUSES.items())
     assert all(not line.message_contains for line in RETRYABLE_HTTP_STATUSES.values())
 
@@ -139,20 +136,14 @@ def test_bodies_without_errors(service: Service, body: bytes) -> None:
 @rows("body", [b"", b"<html>", b'{"error":"x","reason":"badarg"}', TEXT_404, body_of(4040)])
 def test_statuses(service: Service, body: bytes | str) -> None:
     """Search retries status 429, views retry the statuses of their list, and management retries no status."""
-    listed = {
-        (SEARCH, 429): R.SEARCH_TOO_MANY_REQUESTS,
-        (VIEWS, 302): R.VIEWS_NO_ACTIVE_PARTITION,
-        **{(VIEWS, status): R.VIEWS_TEMPORARY_FAILURE for status in VIEW_STATUSES_OF_THE_RFC},
-    }
     for http_status in set(range(200, 600)) - ({404, 500} if service is VIEWS else set()):
         verdict = classify(service, http_status, body)
-        assert listed.get((service, http_status)) is verdict.reason
+        assert STATUSES_OF_THE_RFC.get((service, http_status)) is verdict.reason
         assert verdict.error is not None or http_status < 300
 
 
-@rows(
-    ("body", "retried"),
-    [
+VIEW_BODIES: dict[int, list[tuple[str, bool]]] = {
+    404: [
         ('{"error":"not_found","reason":"missing"}', True),
         ('{"error": "not_found", "reason": "missing"}', True),
         ('{"reason":"missing"}', True),
@@ -167,19 +158,7 @@ def test_statuses(service: Service, body: bytes | str) -> None:
         ("missing", False),
         ("", False),
     ],
-)
-def test_views_404(body: str, retried: bool) -> None:
-    """A view's 404 is temporary if its reason is "missing", in the JSON field or in other text (decision C21)."""
-    for given_body in (body, body.encode()):
-        verdict = classify(VIEWS, 404, given_body)
-        assert (R.VIEWS_TEMPORARY_FAILURE if retried else None) is verdict.reason
-        named = "not_found" in body or "missing" in body
-        assert (errors.ViewNotFoundException if named else errors.CouchbaseException) is verdict.error
-
-
-@rows(
-    ("body", "retried"),
-    [
+    500: [
         ('{"error":"x","reason":"{not_found, missing_named_view}"}', False),
         ('{"error":"case_clause","reason":"was: {not_found, missing_named_view} of it"}', False),
         ('{"error":"{not_found, missing_named_view}"}', False),
@@ -202,13 +181,17 @@ def test_views_404(body: str, retried: bool) -> None:
         ('"badarg"', True),
         ('[{"error":"x","reason":"badarg"}]', False),
     ],
-)
-def test_views_500(body: str, retried: bool) -> None:
-    """A view's 500 is temporary unless its error is the missing view or the bad argument (decision C21)."""
+}
+"""Bodies of a view's 404 and 500, each with whether the response is temporary."""
+
+
+@rows(("http_status", "body", "retried"), [(status, *row) for status, table in VIEW_BODIES.items() for row in table])
+def test_bodies_of_views(http_status: int, body: str, retried: bool) -> None:
+    """A view's 404 is temporary only if its reason is "missing", and its 500 unless its error is final (C21)."""
+    named = "not_found" in body or "missing" in body
     for given_body in (body, body.encode()):
-        verdict = classify(VIEWS, 500, given_body)
+        verdict = classify(VIEWS, http_status, given_body)
         assert (R.VIEWS_TEMPORARY_FAILURE if retried else None) is verdict.reason
-        named = "not_found" in body
         assert (errors.ViewNotFoundException if named else errors.CouchbaseException) is verdict.error
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.core.runtime.kv.connection.scram_exchange import make_server
+from tests.core.runtime.kv.simulated import respond
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
-from triclinium_core.kv.wire.frame import Frame, encode_response
+from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.options import SCRAM_ITERATIONS_MIN, PasswordAuthenticator
 from triclinium_core.retry.couchbase import Status
@@ -57,13 +59,6 @@ def take_apart(data: bytes) -> list[Frame]:
     )
     assert size == len(data)
     return frames
-
-
-def respond(request: Frame, status: int = 0, *, value: bytes = b"", datatype: int = 0, extras: bytes = b"") -> bytes:
-    """Return the response to a request."""
-    return encode_response(
-        request.opcode, opaque=request.opaque, status=status, value=value, datatype=datatype, extras=extras
-    )
 
 
 def as_frame(data: bytes) -> Frame:
@@ -133,12 +128,5 @@ class Answering:
         if mechanism == "PLAIN":
             is_right = request.value == f"\0{USERNAME}\0{self.password}".encode()
             return (Status.SUCCESS if is_right else Status.AUTH_ERROR), b""
-        self.scram = ScramServer(
-            mechanism,
-            username=USERNAME,
-            password=self.password,
-            nonce="server-nonce",
-            salt=b"salt",
-            iterations=self.iterations,
-        )
+        self.scram = make_server(mechanism, USERNAME, self.password, iterations=self.iterations)
         return Status.AUTH_CONTINUE, self.scram.first(request.value)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from triclinium_core.retry.couchbase import RetryReason
-from triclinium_core.runtime.kv.connection.attempt_history import NO_END, AttemptHistory, StreamEnd
-from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure, FailureKind
+from triclinium_core.runtime.kv.connection.attempt_history import NO_END, AttemptHistory
+from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure
 
 
 def lose(
@@ -45,32 +42,6 @@ def test_counts() -> None:
     assert (4, 2, 0) == (history.attempts, history.losses, history.failures)
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        (FailureKind.UNPROVEN_NODE, StreamEnd("gone", is_refused=True)),
-        (FailureKind.NOT_COUCHBASE, StreamEnd("gone", is_unsupported=True)),
-        (FailureKind.BUCKET, StreamEnd("gone")),
-    ],
-)
-def test_the_last_address_decides(kind: FailureKind, expected: StreamEnd) -> None:
-    """After a failed bootstrap, a node counts as refused or unsupported only once all addresses were tried."""
-    history, failure = AttemptHistory(), BootstrapFailure(kind, "wrong")
-    lose(history, failure, address_count=2)
-    first = history.last_end
-    lose(history, failure, address_count=2)
-
-    assert (StreamEnd("gone"), expected) == (first, history.last_end)
-
-
-def test_the_pool_knows_more() -> None:
-    """If the pool reports a missing or unsupported bucket, the history records it without a failed bootstrap."""
-    history = AttemptHistory()
-    lose(history, lacks_bucket=True, is_of_no_use=True)
-
-    assert StreamEnd("gone", is_unsupported=True, lacks_bucket=True) == history.last_end
-
-
 def test_ready_ends_it() -> None:
     """When a connection becomes ready, its last error is cleared and its earlier failures are no longer counted."""
     history = AttemptHistory(earlier_failures=4)
@@ -80,19 +51,6 @@ def test_ready_ends_it() -> None:
 
     assert (("gone", 5), NO_END, 1) == (before, history.last_end, history.all_failures)
     assert history.was_ready
-
-
-def test_reasons() -> None:
-    """The unavailability reason differs between a node that was refused, one that was reached, and one that was not."""
-    history = AttemptHistory()
-    never = history.unavailable_reason
-    history.opened()
-    once = history.unavailable_reason
-    lose(history, BootstrapFailure(FailureKind.UNPROVEN_NODE, "wrong"))
-
-    assert RetryReason.NODE_NOT_AVAILABLE == never
-    assert RetryReason.SOCKET_NOT_AVAILABLE == once
-    assert RetryReason.AUTHENTICATION_ERROR == history.unavailable_reason
 
 
 def test_backoff() -> None:

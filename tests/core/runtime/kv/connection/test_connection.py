@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.runtime.kv.connection.peer import PASSWORD, USERNAME, Answering, plan, respond, take_apart
+from tests.core.runtime.kv.connection.peer import PASSWORD, USERNAME, Answering, plan, take_apart
+from tests.core.runtime.kv.simulated import respond
 from tests.rows import rows
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.codec_parts import Dialect
@@ -27,24 +28,17 @@ NOOP = Opcode.NOOP
 OTHER = PasswordAuthenticator(USERNAME, PASSWORD)
 
 
-def machine(
-    bucket: str | None = "travel", *, bare: bool = False, breaker: CircuitBreakerOptions | None = None
-) -> Connection:
+def machine() -> Connection:
     """Return a connection that has not opened a stream."""
-    return Connection(
-        bucket,
-        AddressCycle(ADDRESSES),
-        dialect=Dialect(bare=bare),
-        circuit_breaker=breaker or CircuitBreakerOptions(),
-        sending=[],
-    )
+    addresses = AddressCycle(ADDRESSES)
+    return Connection("travel", addresses, dialect=Dialect(), circuit_breaker=CircuitBreakerOptions(), sending=[])
 
 
-def opened(bucket: str | None = "travel", **changes: object) -> tuple[Connection, list[Frame]]:
-    """Return a connection whose stream is open, with the requests that it sent."""
-    connection = machine(bucket)
+def opened(connection: Connection | None = None) -> tuple[Connection, list[Frame]]:
+    """Open a stream of a connection, by default of a new one; return the connection and the requests that it sent."""
+    connection = connection if connection is not None else machine()
     connection.connect()
-    connection.stream_opened(plan(bucket=bucket, **changes), 1.0)
+    connection.stream_opened(plan(), 1.0)
     return connection, ordered(connection)
 
 
@@ -83,19 +77,11 @@ def play(
     return reported
 
 
-def ready(bucket: str | None = "travel") -> Connection:
-    """Return a connection that is ready."""
-    connection, pending = opened(bucket)
+def ready(connection: Connection | None = None) -> Connection:
+    """Return a connection, by default a new one, after its bootstrap."""
+    connection, pending = opened(connection)
     play(connection, pending, Answering())
     assert ConnectionState.READY is connection.state
-    return connection
-
-
-def bare() -> Connection:
-    """Return a connection to a plain memcached server, which is ready without a bootstrap."""
-    connection = machine(None, bare=True)
-    connection.connect()
-    connection.stream_opened(None, 1.0)
     return connection
 
 
@@ -215,12 +201,7 @@ def test_a_new_stream_knows_nothing_of_the_old() -> None:
     assert frozenset() == connection.dialect.features
     assert frozenset() == connection.negotiated.features
     assert () == tuple(connection.lost("again"))
-
-    connection.connect()
-    connection.stream_opened(plan(), 4.0)
-    play(connection, ordered(connection), Answering())
-
-    assert connection.state is ConnectionState.READY
+    assert connection is ready(connection)
 
 
 # Requests and responses.
@@ -251,11 +232,8 @@ def test_the_next_stream_has_its_own_allowance() -> None:
     stray = encode_response(NOOP, opaque=0)
     connection.bytes_received(stray * UNSOLICITED_MAX, 3.0)
     connection.lost("gone")
-    connection.connect()
-    connection.stream_opened(plan(), 4.0)
-    play(connection, ordered(connection), Answering())
 
-    assert [connection_events.Strayed] == [type(item) for item in connection.bytes_received(stray, 5.0)]
+    assert [connection_events.Strayed] == [type(item) for item in ready(connection).bytes_received(stray, 5.0)]
 
 
 def test_answered_twice() -> None:
@@ -351,8 +329,7 @@ def test_hint_again_on_the_next_stream() -> None:
     """An error on a new stream can give a hint again, because another kind of server may be at the next address."""
     connection = ready()
     connection.lost("reset")
-    connection.connect()
-    connection.stream_opened(plan(), 3.0)
+    opened(connection)
 
     assert "HTTP port" in unusable(connection.bytes_received(b"HTTP/1.1 400\r\n", 3.0)).text
 

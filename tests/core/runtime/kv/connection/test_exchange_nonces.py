@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from triclinium_core.runtime.kv.connection.exchange_nonces import ExchangeNonces
-from triclinium_core.runtime.kv.connection.scram import ScramClient, ScramError
+from triclinium_core.runtime.kv.connection.scram import ScramClient
 
 
 def test_no_nonce_is_used_twice() -> None:
@@ -22,16 +20,3 @@ def test_no_nonce_is_used_twice() -> None:
 def test_runs_repeat() -> None:
     """The same entropy on the same stream yields the same nonces."""
     assert ExchangeNonces(7).next("entropy") == ExchangeNonces(7).next("entropy")
-
-
-def test_entropy_is_not_sent() -> None:
-    """A nonce does not contain the entropy, from which a node could compute the next nonces."""
-    entropy = "eighteen-random-bytes-12"
-
-    assert entropy not in ExchangeNonces(1).next(entropy)
-
-
-def test_no_entropy() -> None:
-    """Empty entropy is rejected, because a node could predict the nonces."""
-    with pytest.raises(ScramError):
-        ExchangeNonces(1).next("")

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triclinium_core.contract.neutral import StreamId
+from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.couchbase import HandedOver
+from triclinium_core.retry.couchbase import HandedOver, Status
 from triclinium_core.runtime.kv.connection import in_flight
 
 NOTHING, PART, ALL = HandedOver.NOTHING, HandedOver.PART, HandedOver.ALL
@@ -23,19 +24,6 @@ def add(table: in_flight.InFlightTable, owner: int, size: int = 24) -> int:
 def pop(table: in_flight.InFlightTable, opaque: int) -> in_flight.InFlightRequest | None:
     """Return the request that a response with this opaque belongs to, or None."""
     return table.answered(Frame(0x81, 0, 0, 0, opaque, 0, b"", b"", b"", b""))
-
-
-def test_pop() -> None:
-    """A response removes the request with its opaque, in any order; a second response finds none."""
-    table = in_flight.InFlightTable([])
-    first, second = add(table, 1), add(table, 2)
-
-    assert 2 == len(table)
-    assert in_flight.InFlightRequest(second, 0, in_flight.Probe(2), 24, 24) == pop(table, second)
-    assert pop(table, second) is None
-    assert in_flight.InFlightRequest(first, 0, in_flight.Probe(1), 0, 24) == pop(table, first)
-    assert 0 == len(table)
-    assert pop(table, 99) is None
 
 
 @pytest.mark.parametrize(
@@ -101,42 +89,26 @@ def test_abandon() -> None:
 
 
 def test_opaques_differ_from_those_in_flight() -> None:
-    """A new opaque differs from those of all requests in flight, even after opaques have wrapped at 32 bits."""
+    """Opaques are numbers from 1 to 0xFFFFFFFF, of which 1 follows the last; requests in flight have different ones."""
     table = in_flight.InFlightTable([])
     first, second, third = (add(table, owner) for owner in range(3))
-    pop(table, second)
+    pop(table, first)
     table.send_foreign(b"", in_flight.OPAQUE_MAX - 2)
 
-    assert [in_flight.OPAQUE_MAX - 1, in_flight.OPAQUE_MAX, second, third + 1] == [
-        add(table, owner) for owner in range(4)
-    ]
-    assert first == 1
-
-
-def test_opaques_fit_their_field() -> None:
-    """Opaques are numbers from 1 to 0xFFFFFFFF; after the largest, 1 follows."""
-    table = in_flight.InFlightTable([])
-
-    assert 1 == table.next_opaque
-
-    table.send_foreign(b"", in_flight.OPAQUE_MAX - 1)
-
-    assert [0xFFFF_FFFF, 1] == [add(table, owner) for owner in range(2)]
+    assert (1, 2, 3) == (first, second, third)
+    assert [0xFFFF_FFFE, 0xFFFF_FFFF, 1, 4] == [add(table, owner) for owner in range(4)]
 
 
 def test_full_by_count() -> None:
     """The table is full at a maximum number of unanswered requests, including abandoned ones (decision C37)."""
     table = in_flight.InFlightTable([])
-    opaques = [add(table, owner) for owner in range(in_flight.REQUESTS_MAX - 1)]
-
-    assert not table.is_full
-
-    opaques.append(add(table, 0))
+    opaques = [add(table, owner) for owner in range(in_flight.REQUESTS_MAX + 1)]
     table.abandon(opaques[0])
+    pop(table, opaques[0])
 
     assert table.is_full
 
-    pop(table, opaques[0])
+    pop(table, opaques[1])
 
     assert not table.is_full
 
@@ -192,3 +164,10 @@ def test_room() -> None:
     assert ([True, False], [True, False]) == (first, verdicts)
     assert table.lacks_room(4.0)
     assert not table.has_lacked_room(99.0, 10.0)
+
+
+def test_only_continuations_have_further_responses() -> None:
+    """A success is the last response of its request, unless the request continues a scan."""
+    answers = {opcode: in_flight.is_last(opcode, Status.SUCCESS) for opcode in (Opcode.GET, Opcode.RANGE_SCAN_CONTINUE)}
+
+    assert {Opcode.GET: True, Opcode.RANGE_SCAN_CONTINUE: False} == answers

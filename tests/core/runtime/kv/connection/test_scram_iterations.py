@@ -6,13 +6,13 @@ import hashlib
 import re
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.core.runtime.kv.connection.scram_exchange import (
     ITERATIONS,
     NONCE,
-    PASSWORD,
     SALT,
     SALT_TEXT,
     client_after_final,
@@ -52,31 +52,40 @@ def smallest_digit_limit() -> Iterator[None]:
     sys.set_int_max_str_digits(limit)
 
 
+@pytest.fixture
+def salted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Replace hashlib's PBKDF2, and return a list to which each call adds its arguments; no password is cached."""
+    worked: list[tuple[Any, ...]] = []
+
+    def note(*arguments: Any) -> bytes:
+        worked.append(arguments)
+        return b"salted password"
+
+    monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
+    monkeypatch.setattr(hashlib, "pbkdf2_hmac", note, raising=False)
+    return worked
+
+
 class TestSaltAndIterations:
     @pytest.mark.parametrize("count", HOSTILE_COUNTS)
-    def test_hostile_count(self, count: str, monkeypatch: pytest.MonkeyPatch, smallest_digit_limit: None) -> None:
+    def test_hostile_count(self, count: str, salted: list[tuple[Any, ...]], smallest_digit_limit: None) -> None:
         """The client rejects an invalid count, or one above the limit, before it computes an iteration."""
-        worked: list[object] = []
-        monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
-
         with pytest.raises(
             scram.ScramError, match=f"must be a whole number from {SCRAM_ITERATIONS_MIN} to {ITERATIONS_MAX};"
         ):
             client_after_first().final(f"r={NONCE},s={SALT_TEXT},i={count}".encode())
-        assert [] == worked
+        assert [] == salted
 
     @pytest.mark.parametrize("iterations_min", [1, 3999, SCRAM_ITERATIONS_MIN, ITERATIONS_MAX])
-    def test_too_few(self, iterations_min: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_too_few(self, iterations_min: int, salted: list[tuple[Any, ...]]) -> None:
         """If a count is below the minimum, the client computes nothing; the error names count, minimum and option."""
-        worked: list[object] = []
-        monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
         client = make_client(iterations_min=iterations_min)
         client.first()
 
         with pytest.raises(scram.ScramError) as caught:
             client.final(f"r={NONCE},s={SALT_TEXT},i={iterations_min - 1}".encode())
 
-        assert [] == worked
+        assert [] == salted
         named = {str(iterations_min), "scram_iterations_min"} if iterations_min > 1 else {"'0'"}
         assert all(name in str(caught.value) for name in {*named, str(iterations_min - 1)})
 
@@ -95,19 +104,11 @@ class TestSaltAndIterations:
         assert [max(SCRAM_ITERATIONS_MIN, iterations_min), ITERATIONS_MAX] == numbers
 
     @pytest.mark.parametrize("count", [SCRAM_ITERATIONS_MIN, ITERATIONS_MAX])
-    def test_smallest_and_largest_count(self, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_smallest_and_largest_count(self, count: int, salted: list[tuple[Any, ...]]) -> None:
         """For the smallest and the largest count, the client computes all iterations with the server's salt."""
-        monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
-        worked: list[tuple[str, bytes, bytes, int]] = []
-
-        def note(digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
-            worked.append((digest, password, salt, iterations))
-            return b"salted password"
-
-        monkeypatch.setattr(hashlib, "pbkdf2_hmac", note, raising=False)
         client_after_first().final(f"r={NONCE},s={SALT_TEXT},i={count}".encode())
 
-        assert [("sha512", b"pencil", SALT, count)] == worked
+        assert [("sha512", b"pencil", SALT, count)] == salted
 
     @pytest.mark.parametrize("count", [-1, 0, ITERATIONS_MAX + 1, pytest.param(10**5000, id="5000 digits")])
     def test_server_is_given_an_unusable_count(self, count: int) -> None:
@@ -115,22 +116,14 @@ class TestSaltAndIterations:
         with pytest.raises(scram.ScramError, match=r"the iteration count .* must be a whole number"):
             make_server(iterations=count)
 
-    def test_a_client_reuses_a_servers_salted_password(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_client_reuses_a_servers_salted_password(self, salted: list[tuple[Any, ...]]) -> None:
         """A client reuses the salted password of a server in its process, and adds none to the servers' cache."""
-        monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
-        worked: list[int] = []
-
-        def note(digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
-            worked.append(len(password))
-            return b"salted password"
-
-        monkeypatch.setattr(hashlib, "pbkdf2_hmac", note, raising=False)
         client_after_final()
         client_after_final()
         exchange(make_client(), make_server())
         exchange(make_client(), make_server())
 
-        assert [len(PASSWORD)] * 4 == worked
+        assert [("sha512", b"pencil", SALT, ITERATIONS)] * 4 == salted
 
     def test_server_is_given_no_salt(self) -> None:
         """A server rejects an empty salt."""

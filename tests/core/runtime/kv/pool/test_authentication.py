@@ -321,9 +321,8 @@ def test_a_certificate_is_for_new_connections() -> None:
     options = client_options("couchbases://127.0.0.1:11207", authenticator=CERTIFICATE)
     simulation = Recorded(options=options, tls_port=11207)
     simulation.tick()
-    for stream in (ONE,):
-        simulation.open(stream)
-        simulation.node.certificate_shown(stream, ["ada"])
+    simulation.open(ONE)
+    simulation.node.certificate_shown(ONE, ["ada"])
     simulation.flow()
     actions = change(simulation, CertificateAuthenticator("next.pem"))
 

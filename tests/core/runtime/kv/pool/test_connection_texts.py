@@ -30,25 +30,22 @@ def test_full() -> None:
     assert f"127.0.0.1:11210: ready, with {REQUESTS_MAX} requests unanswered" == status_text(connection)
 
 
-def test_lost() -> None:
-    """If a connection is lost, its text has the address and the reason once each."""
+@pytest.mark.parametrize(
+    ("cause", "reported", "seconds", "text"),
+    [
+        (LossCause.REFUSED, "Connection refused", 0.0, "connection refused"),
+        (LossCause.RESET, "[Errno 104]", 0.02, "connecting after: connection reset ([Errno 104])"),
+    ],
+)
+def test_lost(cause: LossCause, reported: str, seconds: float, text: str) -> None:
+    """If a connection is lost, its text has the address and the reason once each, even while it reconnects."""
     simulation = Recorded()
     simulation.feed(TimePassed())
     simulation.links.clear()
-    simulation.feed(StreamLost(ONE, LossCause.REFUSED, "Connection refused"))
+    simulation.feed(StreamLost(ONE, cause, reported))
+    simulation.advance(seconds)
 
-    assert "127.0.0.1:11210: connection refused" == status_text(node_of(simulation))
-
-
-def test_on_its_way_again() -> None:
-    """While a connection reconnects, its text has the reason of the previous loss."""
-    simulation = Recorded()
-    simulation.feed(TimePassed())
-    simulation.links.clear()
-    simulation.feed(StreamLost(ONE, LossCause.RESET, "[Errno 104]"))
-    simulation.advance(0.02)
-
-    assert "127.0.0.1:11210: connecting after: connection reset ([Errno 104])" == status_text(node_of(simulation))
+    assert f"127.0.0.1:11210: {text}" == status_text(node_of(simulation))
 
 
 def test_overdue() -> None:

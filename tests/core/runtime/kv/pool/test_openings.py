@@ -30,16 +30,6 @@ class Queue:
         return opened
 
 
-def test_a_few_at_a_time() -> None:
-    """The queue permits a limited number of streams in order; if they do not open, others follow after a delay."""
-    queue = Queue(PLACES_MAX + 2)
-    first = queue.open(1.0)
-
-    assert queue.nodes[:PLACES_MAX] == first
-    assert 1.0 + PLACE_SECONDS_MAX == queue.timers.wakeup
-    assert ([], queue.nodes[PLACES_MAX:]) == (queue.open(1.0), queue.open(queue.timers.wakeup))
-
-
 def test_an_open_stream_frees_its_place() -> None:
     """When a stream has opened, the queue immediately permits the next one."""
     queue = Queue(PLACES_MAX + 2)

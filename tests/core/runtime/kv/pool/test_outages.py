@@ -50,15 +50,15 @@ def test_an_outage_of_several_connections() -> None:
     simulation.node.faults.clear()
     simulation.live(2.0)
     reported = reports(simulation)[before:]
-    failures = sum(text.startswith("connection re") for text, _ in reported)
-    (back,) = (text for text, level in reported if level is neutral.ReportLevel.INFO)
+    levels = [level for _, level in reported]
+    failures = levels.index(neutral.ReportLevel.INFO)
 
-    assert len(streams) > 1
-    assert 1 == [level for _, level in reported].count(neutral.ReportLevel.WARNING)
-    assert neutral.ReportLevel.WARNING is reported[0][1]
+    assert failures > len(streams) > 1
+    assert [neutral.ReportLevel.WARNING, *[neutral.ReportLevel.DEBUG] * (failures - 1)] == levels[:failures]
+    assert all(text.startswith("connection re") for text, _ in reported[:failures])
+    assert f"ready, after {failures} failures" == reported[failures][0]
+    assert (1, 1) == (levels.count(neutral.ReportLevel.WARNING), levels.count(neutral.ReportLevel.INFO))
     assert len(streams) == sum(text.startswith("ready") for text, _ in reported)
-    assert failures > len(streams)
-    assert back.startswith("ready, after")
 
 
 def test_a_second_loss_is_a_warning() -> None:

@@ -21,11 +21,11 @@ def connection(bucket: str | None, address: Address = A) -> Connection:
     )
 
 
-def routes_to(*addresses: Address, bucket: str | None = "travel") -> tuple[Routes, list[Connection]]:
+def routes_to(*addresses: Address) -> tuple[Routes, list[Connection]]:
     """Return routes to these addresses, with their connections."""
-    routes, nodes = Routes(Destinations()), [connection(bucket, address) for address in addresses]
+    routes, nodes = Routes(Destinations()), [connection("travel", address) for address in addresses]
     for address, each in zip(addresses, nodes, strict=True):
-        routes.add((bucket, address), each)
+        routes.add(("travel", address), each)
     return routes, nodes
 
 
@@ -33,28 +33,6 @@ def move(routes: Routes, each: Connection, state: ConnectionState, failed_attemp
     """Change the state of a connection, and report it to the routes."""
     each.state, each.history.failures = state, failed_attempts
     routes.moved(each)
-
-
-def test_a_seed_is_identified() -> None:
-    """When a seed is identified as a node, its connection becomes the route to that node."""
-    routes, seed = Routes(Destinations()), connection("travel")
-    routes.add(("travel", None), seed)
-    routes.identify(seed, B)
-
-    assert routes.get(("travel", B)) is seed
-    assert routes.get(("travel", None)) is None
-    assert [seed] == [*routes.all]
-
-
-def test_a_node_that_has_a_connection_keeps_it() -> None:
-    """If a node already has a connection, identifying a second one as this node changes nothing."""
-    routes, (first,) = routes_to(A)
-    second = connection("travel")
-    routes.add(("travel", None), second)
-    routes.identify(second, A)
-
-    assert routes.get(("travel", A)) is first
-    assert routes.get(("travel", None)) is second
 
 
 def test_nodes_that_left_the_map() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.testing.http_client import HttpClient
-from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
+from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of, value_of
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
@@ -34,10 +34,9 @@ def write(client: NodeClient, value: bytes = b"1") -> Sequence[NodeAction]:
     return client.node.bytes_received(client.connection, data, client.now)
 
 
-def value_of(node: FakeNode) -> bytes | None:
-    """Return the value of the document "ada"."""
-    document = node.documents.get("default", "ada")
-    return None if document is None else document.value
+def bytes_of(actions: Sequence[NodeAction]) -> bytes:
+    """Return the bytes of all replies."""
+    return b"".join(action.data for action in actions if isinstance(action, SendReply))
 
 
 @rows(
@@ -98,29 +97,24 @@ def test_not_my_vbucket_with_or_without_config(with_config: bool) -> None:
 def test_closes_mid_reply(bytes_sent: int) -> None:
     """The node sends the given number of bytes of a reply, but never all of them, and closes."""
     client = ready_client()
-    (expected,) = write(ready_client())
-    assert isinstance(expected, SendReply)
+    expected = bytes_of(write(ready_client()))
     client.node.faults.next(Opcode.SET, faults.hang_up_mid_reply(bytes_sent=bytes_sent))
-
     actions = write(client)
 
-    sent = b"".join(action.data for action in actions if isinstance(action, SendReply))
-    assert 40 == len(expected.data)
-    assert expected.data[: min(bytes_sent, 39)] == sent
+    assert 40 == len(expected)
+    assert expected[: min(bytes_sent, 39)] == bytes_of(actions)
+    assert HangUp(client.connection) == actions[-1]
 
 
 def test_garbles_every_byte() -> None:
     """A garbled reply is not a frame; inverting its bytes gives the real reply."""
     client = ready_client()
-    (expected,) = write(ready_client())
     client.node.faults.next(Opcode.SET, faults.garble())
-    (action,) = write(client)
-    assert isinstance(action, SendReply)
-    assert isinstance(expected, SendReply)
+    sent = bytes_of(write(client))
 
-    assert [] == client.frames.receive(action.data)
+    assert [] == client.frames.receive(sent)
     assert client.frames.malformed is not None
-    assert expected.data == bytes(byte ^ 0xFF for byte in action.data)
+    assert bytes_of(write(ready_client())) == bytes(byte ^ 0xFF for byte in sent)
 
 
 @pytest.mark.parametrize(("announced", "is_malformed"), [(0xFFFF_FFFF, True), (15, True), (17, False)])
@@ -128,11 +122,10 @@ def test_announces_a_wrong_length(announced: int, is_malformed: bool) -> None:
     """The header announces a wrong length: impossible, too short for the extras, or longer than the body."""
     client = ready_client()
     client.node.faults.next(Opcode.SET, faults.wrong_length(announced=announced))
-    (action,) = write(client)
-    assert isinstance(action, SendReply)
+    sent = bytes_of(write(client))
 
-    assert announced == struct.unpack_from(">I", action.data, 8)[0]
-    assert [] == client.frames.receive(action.data)
+    assert announced == struct.unpack_from(">I", sent, 8)[0]
+    assert [] == client.frames.receive(sent)
     assert is_malformed == (client.frames.malformed is not None)
 
 
@@ -177,30 +170,28 @@ def test_delayed_reply() -> None:
     assert math.inf == client.node.wakeup
 
 
-@pytest.mark.parametrize(("is_unordered", "order"), [(True, [3, 2, 1]), (False, [1, 2, 3])])
-def test_delayed_replies_keep_their_order(is_unordered: bool, order: list[int]) -> None:
-    """A delayed reply delays the replies after it, except with unordered execution."""
+@rows(
+    ("is_unordered", "delays", "immediate", "first_wakeup", "order"),
+    [
+        (True, (2.0, 1.0), 1, 1.0, [3, 2, 1]),
+        (False, (2.0, 1.0), 0, 2.0, [1, 2, 3]),
+        (True, (1.0, 1.0, 1.0), 0, 1.0, [1, 2, 3]),
+    ],
+)
+def test_delayed_replies_keep_their_order(
+    is_unordered: bool, delays: Sequence[float], immediate: int, first_wakeup: float, order: list[int]
+) -> None:
+    """A delayed reply delays the later ones, except with unordered execution, which keeps the order of equal times."""
     client = ready_client(without=[] if is_unordered else [HelloFeature.UNORDERED_EXECUTION])
-    client.node.faults.next(Opcode.NOOP, delay(2.0))
-    client.node.faults.next(Opcode.NOOP, delay(1.0))
+    for seconds in delays:
+        client.node.faults.next(Opcode.NOOP, delay(seconds))
     base = client.opaque
     replies = client.send(b"".join(client.encode(Opcode.NOOP) for _ in range(3)))
-    at_once = len(replies)
-    first_wakeup = client.node.wakeup
+    found = len(replies), client.node.wakeup
     replies += client.wait(1.0) + client.wait(2.0)
 
     assert order == [reply.opaque - base for reply in replies]
-    assert (1 if is_unordered else 0, 1.0 if is_unordered else 2.0) == (at_once, first_wakeup)
-
-
-def test_simultaneous_replies_keep_their_order() -> None:
-    """Replies that are due at the same time are sent in the order of their commands."""
-    client = ready_client()
-    client.node.faults.always(Opcode.NOOP, delay(1.0))
-    base = client.opaque
-    client.send(b"".join(client.encode(Opcode.NOOP) for _ in range(5)))
-
-    assert [1, 2, 3, 4, 5] == [reply.opaque - base for reply in client.wait(1.0)]
+    assert (immediate, first_wakeup) == found
 
 
 def test_due_replies_are_sent_first() -> None:
@@ -320,13 +311,13 @@ def test_logs_a_malformed_key_unchanged() -> None:
 
 
 def test_full_log_drops_its_older_half() -> None:
-    """A full log drops half of its commands before the next one is added."""
+    """A full log drops the older half of its commands before the next one is added."""
     client = ready_client()
-    client.node.command_log[:] = client.node.command_log[:1] * COMMAND_LOG_MAX
+    log, half = client.node.command_log, COMMAND_LOG_MAX // 2
+    log[:] = [log[0]] * half + [log[1]] * half
     client.ask(Opcode.NOOP)
 
-    assert COMMAND_LOG_MAX // 2 + 1 == len(client.node.command_log)
-    assert [Opcode.HELLO, Opcode.NOOP] == [command.opcode for command in client.node.command_log[-2:]]
+    assert [Opcode.SASL_AUTH] * half + [Opcode.NOOP] == [command.opcode for command in log]
 
 
 def test_logs_whether_the_store_changed() -> None:
@@ -366,7 +357,7 @@ def test_bytes_may_be_cut_anywhere(piece: int) -> None:
 
 
 def test_set_ports_changes_the_config() -> None:
-    """If a node gets ports after its creation, its configs list these ports."""
+    """If a node gets ports after its creation, its configs list these ports; an invalid port is refused."""
     client = ready_client()
     client.node.set_ports(12000, 12001, services={Service.QUERY: 12002}, tls_services={Service.QUERY: 12003})
     config = as_json(client.ask(Opcode.GET_CLUSTER_CONFIG).value)
@@ -374,8 +365,9 @@ def test_set_ports_changes_the_config() -> None:
 
     assert [{"services": services, "thisNode": True, "hostname": "127.0.0.1"}] == config["nodesExt"]
     assert (12000, 12001) == (client.node.options.port, client.node.options.tls_port)
-    with pytest.raises(errors.InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         client.node.set_ports(0)
+    assert ("port", 12000) == (caught.value.parameter, client.node.options.port)
 
 
 @given(data=st.binary(max_size=200), piece=st.integers(1, 50), is_ready=st.booleans())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, as_json, ready_client, status_of
+from tests.core.testing.node_client import NodeClient, as_json, ready_client, ready_clients, status_of
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
@@ -23,14 +23,6 @@ from triclinium_core.testing.fakes.store.documents import vbucket_of
 BRIEF = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
 ADA = vbucket_of(b"ada", 1024)
 """Vbucket of the document in most tests, which is on the first node initially."""
-
-
-def clients_of(nodes: FakeNodes, *features: HelloFeature) -> list[NodeClient]:
-    """Return an authenticated connection to each node, with a selected bucket."""
-    return [
-        ready_client(node, connection=number, features=[*USUAL_FEATURES, *features])
-        for number, node in enumerate(nodes, 1)
-    ]
 
 
 def config_at(client: NodeClient) -> dict[str, Any]:
@@ -120,7 +112,7 @@ def test_invalid_cluster_is_refused(options: Any, number: Any, parameter: str) -
 def test_nodes_share_their_documents(nodes: FakeNodes) -> None:
     """Nodes share documents and collections; each has its own faults and log."""
     nodes.documents.put("default", "ada", b"1")
-    first, second, _ = clients_of(nodes)
+    first, second, _ = ready_clients(nodes)
     collection_id = nodes.collections.create("inventory", "people")
 
     assert b"1" == first.ask_of(Opcode.GET, "ada").value
@@ -150,7 +142,7 @@ def test_lone_node_is_a_cluster_of_one() -> None:
 
 def test_each_node_serves_its_own_vbuckets(nodes: FakeNodes) -> None:
     """A node refuses other nodes' vbuckets with NOT_MY_VBUCKET and the current config."""
-    clients = clients_of(nodes)
+    clients = ready_clients(nodes)
     refused = clients[1].ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"1")
     config = as_json(refused.value)
 
@@ -166,7 +158,7 @@ def test_each_node_serves_its_own_vbuckets(nodes: FakeNodes) -> None:
 
 def test_move(nodes: FakeNodes) -> None:
     """After a move only the new node serves the documents; an unassigned vbucket is served by no node."""
-    clients = clients_of(nodes)
+    clients = ready_clients(nodes)
     clients[0].ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"1")
     nodes.move([ADA], to=2)
 
@@ -179,7 +171,7 @@ def test_move(nodes: FakeNodes) -> None:
 
 def test_removed_and_added_nodes(nodes: FakeNodes) -> None:
     """Removing a node moves its vbuckets to the other nodes; an added node gets vbuckets in a rebalance."""
-    clients = clients_of(nodes)
+    clients = ready_clients(nodes)
     before = nodes.map
     nodes.remove_node(0)
     after, after_removal = nodes.map.members, config_at(clients[0])
@@ -199,7 +191,7 @@ def test_removed_and_added_nodes(nodes: FakeNodes) -> None:
 
 def test_failover(nodes: FakeNodes) -> None:
     """After a failover the vbuckets have no node until a rebalance, and their documents are kept."""
-    clients = clients_of(nodes)
+    clients = ready_clients(nodes)
     nodes.documents.put("default", "ada", b"1")
     lost = len(nodes.vbuckets_of(0))
     nodes.fail_over(0)
@@ -227,7 +219,7 @@ CHANGES: dict[str, Callable[[FakeNodes], None]] = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_each_change_makes_a_revision(nodes: FakeNodes, change: Callable[[FakeNodes], None]) -> None:
     """A change gives all nodes a config with the next revision, and each node notifies its subscribed clients."""
-    clients = clients_of(nodes, *BRIEF)
+    clients = ready_clients(nodes, *BRIEF)
     epoch, revision = nodes.map.version
     before = nodes.wakeup
     change(nodes)
@@ -244,7 +236,7 @@ def test_each_change_makes_a_revision(nodes: FakeNodes, change: Callable[[FakeNo
 
 def test_several_changes_give_one_notification(nodes: FakeNodes) -> None:
     """After several changes, a client that is notified late gets only the newest config."""
-    client = clients_of(nodes, *BRIEF)[0]
+    client = ready_clients(nodes, *BRIEF)[0]
     nodes.rebalance()
     nodes.rebalance()
 
@@ -254,7 +246,7 @@ def test_several_changes_give_one_notification(nodes: FakeNodes) -> None:
 
 def test_one_node_may_change_all_versions(nodes: FakeNodes) -> None:
     """A version that is set at one node applies to all; clients of this node are notified immediately, others later."""
-    first, second, _ = clients_of(nodes, *BRIEF)
+    first, second, _ = ready_clients(nodes, *BRIEF)
     notified = first.take(nodes[0].set_config_revision(9, 0.0, epoch=4))
 
     assert 1 == len(notified)
@@ -323,7 +315,7 @@ def test_the_last_node_stays(leave: Callable[[FakeNodes, int], None]) -> None:
 
 def test_killed_node(nodes: FakeNodes) -> None:
     """A killed node closes its connections without pending replies and refuses new ones; the map stays."""
-    clients = clients_of(nodes)
+    clients = ready_clients(nodes)
     before = nodes.map
     nodes[0].faults.next(Opcode.GET, delay(5.0))
     clients[0].send(clients[0].encode_of(Opcode.GET, "ada"))
@@ -342,7 +334,7 @@ def test_killed_node(nodes: FakeNodes) -> None:
 
 def test_connections_of_a_killed_node(nodes: FakeNodes) -> None:
     """A killed node closes connections that are opened later. A revived node also closes those from before."""
-    clients_of(nodes)
+    ready_clients(nodes)
     for node in (0, 1, 2):
         nodes.kill(node)
     nodes[0].connection_lost(1, 0.0)
@@ -356,7 +348,7 @@ def test_connections_of_a_killed_node(nodes: FakeNodes) -> None:
 
 def test_node_with_a_stale_map(nodes: FakeNodes) -> None:
     """A node with a frozen map sends the old config, serves its old vbuckets and notifies no client until released."""
-    clients = clients_of(nodes, *BRIEF)
+    clients = ready_clients(nodes, *BRIEF)
     old = nodes.map.version
     nodes.hold_config(0)
     nodes.move([ADA], to=2)
@@ -378,7 +370,7 @@ def test_node_with_a_stale_map(nodes: FakeNodes) -> None:
 def test_alarm(nodes: FakeNodes) -> None:
     """Until the alarm is removed, the nodes call it for each change that a test makes between the driver's calls."""
     rung: list[float] = []
-    clients_of(nodes)
+    ready_clients(nodes)
     nodes.set_alarm(lambda: rung.append(nodes.wakeup))
     nodes.rebalance()
     for node in nodes:

@@ -23,7 +23,6 @@ from triclinium_core.testing.fakes.store.cluster_map import NO_NODE
 from triclinium_core.testing.fakes.store.documents import vbucket_of
 
 STORE = bytes(8)
-ADA = vbucket_of(b"ada", 1024)
 LEVELS = [level for level in DurabilityLevel if level is not DurabilityLevel.NONE]
 WRITES: dict[Opcode, dict[str, bytes]] = {
     Opcode.SET: {"extras": STORE, "value": b"2"},
@@ -53,8 +52,8 @@ class DurableCluster:
         self.features = features
         # Find a vbucket whose replicas are in the order of the nodes, because the map assigns replicas in turn.
         chain = [*range(min(nodes, replicas + 1)), *[NO_NODE] * (replicas + 1 - nodes)]
-        place = next(vbucket for vbucket in range(1024) if self.nodes.map.chain(vbucket) == chain)
-        self.key = next(f"key{n}" for n in itertools.count() if vbucket_of(f"key{n}".encode(), 1024) == place)
+        self.place = next(vbucket for vbucket in range(1024) if self.nodes.map.chain(vbucket) == chain)
+        self.key = next(f"key{n}" for n in itertools.count() if vbucket_of(f"key{n}".encode(), 1024) == self.place)
         self.numbers = itertools.count(1)
         self.client = self.connect()
         self.nodes.documents.put("default", self.key, b"1")
@@ -109,8 +108,9 @@ def test_immediate_durable_write(opcode: Opcode, level: DurabilityLevel) -> None
     assert cluster.nodes[0].command_log[-2].applied
 
 
-@pytest.mark.parametrize(
-    ("replicas", "held", "done"),
+@rows("make_lack", [FakeNodes.hold_replication, FakeNodes.kill])
+@rows(
+    ("replicas", "lacking", "done"),
     [
         (0, (), True),
         (1, (), True),
@@ -122,27 +122,17 @@ def test_immediate_durable_write(opcode: Opcode, level: DurabilityLevel) -> None
         (2, (3,), True),
     ],
 )
-def test_a_majority_is_enough(replicas: int, held: tuple[int, ...], done: bool) -> None:
-    """A durable write needs its only copy, both of two copies, or two of three copies."""
+def test_a_majority_is_enough(
+    replicas: int, lacking: tuple[int, ...], done: bool, make_lack: Callable[[FakeNodes, int], None]
+) -> None:
+    """A durable write needs its only copy, both of two copies, or two of three; a dead or held replica has none."""
     cluster = DurableCluster(replicas)
-    cluster.hold(*held)
+    for node in lacking:
+        make_lack(cluster.nodes, node)
 
     assert ([Status.SUCCESS] if done else []) == statuses(cluster.write())
     assert (b"2" if done else b"1") == cluster.read()
     assert done is not cluster.is_pending
-
-
-@pytest.mark.parametrize("killed", [1, 2])
-def test_a_dead_replica_has_nothing(killed: int) -> None:
-    """A durable write succeeds without one of two replicas, but not without both."""
-    cluster = DurableCluster(replicas=2)
-    cluster.nodes.kill(killed)
-    first = statuses(cluster.write())
-    cluster.nodes.kill(3 - killed)
-    second = statuses(cluster.write(value=b"3"))
-
-    assert ([Status.SUCCESS], []) == (first, second)
-    assert b"2" == cluster.read()
 
 
 @pytest.mark.parametrize(
@@ -196,7 +186,7 @@ def test_an_old_map_has_no_replicas() -> None:
     """A node with an old map refuses durable writes, because replicas copy from the vbucket's current node."""
     cluster = DurableCluster(replicas=1)
     cluster.nodes.hold_config(0)
-    cluster.nodes.move([vbucket_of(cluster.key.encode(), 1024)], to=1)
+    cluster.nodes.move([cluster.place], to=1)
 
     assert [Status.DURABILITY_IMPOSSIBLE] == statuses(cluster.write())
     assert b"1" == cluster.read()
@@ -278,8 +268,7 @@ def test_ambiguous_when_it_takes_too_long(milliseconds: int | None, due: float) 
 def test_no_other_write_meanwhile(opcode: Opcode, framing_extras: bytes) -> None:
     """During a pending durable write, the document refuses other writes and locks; other documents accept them."""
     cluster = pending()
-    place = vbucket_of(cluster.key.encode(), 1024)
-    other = next(f"other{n}" for n in itertools.count() if vbucket_of(f"other{n}".encode(), 1024) == place)
+    other = next(f"other{n}" for n in itertools.count() if vbucket_of(f"other{n}".encode(), 1024) == cluster.place)
 
     assert [Status.SYNC_WRITE_IN_PROGRESS] == statuses(cluster.write(opcode=opcode, framing_extras=framing_extras))
     for lock, cas in ((Opcode.GET_AND_LOCK, 0), (Opcode.UNLOCK, 5)):
@@ -400,8 +389,7 @@ def test_revived_node_commits_its_write(is_released_first: bool) -> None:
 def test_moved_vbucket_keeps_its_pending_write() -> None:
     """If the vbucket moves, the client gets an ambiguous status, and the new node commits the write."""
     cluster = pending()
-    place = vbucket_of(cluster.key.encode(), 1024)
-    cluster.nodes.move([place], to=1)
+    cluster.nodes.move([cluster.place], to=1)
     reported = statuses(cluster.client.wait(0.0))
 
     assert [Status.SYNC_WRITE_AMBIGUOUS] == reported
@@ -411,7 +399,7 @@ def test_moved_vbucket_keeps_its_pending_write() -> None:
 def test_moved_vbucket_may_wait_again() -> None:
     """If the vbucket moves while replicas lack the pending write, the new node must wait for them, too."""
     cluster = pending(replicas=2)
-    cluster.nodes.move([vbucket_of(cluster.key.encode(), 1024)], to=3)
+    cluster.nodes.move([cluster.place], to=3)
     client = cluster.connect(3)
     meanwhile = cluster.read(client)
     cluster.nodes.release_replication(1)
@@ -423,15 +411,14 @@ def test_moved_vbucket_may_wait_again() -> None:
 def test_a_vbucket_without_a_node_commits_nothing() -> None:
     """A pending write of an unassigned vbucket is committed once a node has the vbucket again."""
     cluster = pending()
-    place = vbucket_of(cluster.key.encode(), 1024)
     cluster.nodes.release_replication(1)
     cluster.client.wait(0.0)
     cluster.hold(1)
     cluster.write(value=b"3")
-    cluster.nodes.move([place], to=None)
+    cluster.nodes.move([cluster.place], to=None)
     cluster.nodes.release_replication(1)
     meanwhile = cluster.is_pending
-    cluster.nodes.move([place], to=2)
+    cluster.nodes.move([cluster.place], to=2)
 
     assert meanwhile
     assert b"3" == cluster.read(cluster.connect(2))
@@ -449,11 +436,10 @@ def test_aborted_when_it_can_never_be_done() -> None:
 def test_acknowledged_write_survives_moves_and_a_failover() -> None:
     """A node that had the vbucket keeps the writes of that time, even if replication to it is held back."""
     cluster = DurableCluster(replicas=1)
-    place = vbucket_of(cluster.key.encode(), 1024)
     cluster.hold(1)
-    cluster.nodes.move([place], to=1)
+    cluster.nodes.move([cluster.place], to=1)
     acknowledged = statuses(cluster.write(cluster.connect(1)))
-    cluster.nodes.move([place], to=0)
+    cluster.nodes.move([cluster.place], to=0)
     cluster.nodes.kill(0)
     cluster.nodes.fail_over(0)
 

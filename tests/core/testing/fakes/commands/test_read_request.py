@@ -36,39 +36,49 @@ WELL_FORMED: dict[Opcode, dict[str, int | bytes]] = {
     Opcode.SUBDOC_MULTI_LOOKUP: {"value": b"\xc5\x00\x00\x01a"},
     Opcode.SUBDOC_MULTI_MUTATION: {"value": b"\xc9\x00\x00\x01\x00\x00\x00\x00a"},
 }
-TAKES_VALUE = {Opcode.SET, Opcode.ADD, Opcode.REPLACE, Opcode.APPEND, Opcode.PREPEND}
-TAKES_CAS = {
-    Opcode.SET,
-    Opcode.REPLACE,
-    Opcode.DELETE,
-    Opcode.APPEND,
-    Opcode.PREPEND,
-    Opcode.UNLOCK,
-    Opcode.SUBDOC_MULTI_LOOKUP,
-    Opcode.SUBDOC_MULTI_MUTATION,
+OPTIONAL: dict[Opcode, str] = {
+    Opcode.GET_AND_TOUCH: "durability",
+    Opcode.TOUCH: "durability",
+    Opcode.UNLOCK: "cas",
+    Opcode.SET: "value cas expiry durability",
+    Opcode.ADD: "value durability",
+    Opcode.REPLACE: "value cas expiry durability",
+    Opcode.DELETE: "cas durability",
+    Opcode.APPEND: "value cas expiry durability",
+    Opcode.PREPEND: "value cas expiry durability",
+    Opcode.INCREMENT: "expiry durability",
+    Opcode.DECREMENT: "expiry durability",
+    Opcode.SUBDOC_MULTI_LOOKUP: "cas",
+    Opcode.SUBDOC_MULTI_MUTATION: "cas expiry durability",
 }
-IS_DURABLE = {
-    Opcode.SET,
-    Opcode.ADD,
-    Opcode.REPLACE,
-    Opcode.DELETE,
-    Opcode.APPEND,
-    Opcode.PREPEND,
-    Opcode.INCREMENT,
-    Opcode.DECREMENT,
-    Opcode.TOUCH,
-    Opcode.GET_AND_TOUCH,
-    Opcode.SUBDOC_MULTI_MUTATION,
+"""Parts that a request may have, by their names in ``ATTEMPTS``."""
+
+ATTEMPTS: dict[str, tuple[dict[str, int | bytes], Status]] = {
+    "extras": ({"extras": bytes(7)}, Status.INVALID_ARGUMENTS),
+    "value": ({"value": b"1"}, Status.INVALID_ARGUMENTS),
+    "cas": ({"cas": 7}, Status.INVALID_ARGUMENTS),
+    "expiry": (
+        {"framing_extras": encode_framing_extras({RequestFrameInfo.PRESERVE_TTL: b""})},
+        Status.NOT_SUPPORTED,
+    ),
+    "durability": (
+        {"framing_extras": encode_framing_extras({RequestFrameInfo.DURABILITY: b"\1"})},
+        Status.NOT_SUPPORTED,
+    ),
 }
-PRESERVES_EXPIRY = {
-    Opcode.SET,
-    Opcode.REPLACE,
-    Opcode.APPEND,
-    Opcode.PREPEND,
-    Opcode.INCREMENT,
-    Opcode.DECREMENT,
-    Opcode.SUBDOC_MULTI_MUTATION,
+"""Parts, and the status with which a request is refused that must not have them."""
+
+
+OTHER_PARTS: dict[Opcode, dict[str, int | bytes]] = {
+    Opcode.SELECT_BUCKET: {"key": b"default"},
+    Opcode.GET_COLLECTION_ID: {"value": b"."},
+    Opcode.GET_ERROR_MAP: {"value": b"\0\2"},
+    Opcode.OBSERVE: {"value": bytes(4)},
+    Opcode.RANGE_SCAN_CREATE: {"value": b"{}", "datatype": Datatype.JSON},
+    Opcode.RANGE_SCAN_CONTINUE: {"extras": bytes(28)},
+    Opcode.RANGE_SCAN_CANCEL: {"extras": bytes(16)},
 }
+"""Parts that other commands need."""
 
 
 def test_the_cases_here_are_all_data_operations() -> None:
@@ -78,14 +88,15 @@ def test_the_cases_here_are_all_data_operations() -> None:
 
 @rows("opcode", WELL_FORMED)
 def test_takes_only_the_parts_that_it_has(opcode: Opcode) -> None:
-    """Extras of a wrong length, and an unused value or CAS, are malformed."""
-    client, right = ready_client(), WELL_FORMED[opcode]
-    extras, value, cas = (
-        status_of(client.ask_of(opcode, "ada", **(right | part))) != Status.INVALID_ARGUMENTS
-        for part in ({"extras": bytes(7)}, {"value": b"1"}, {"cas": 7})
-    )
+    """Extras of a wrong length, and a value, CAS or frame info that the command does not use, are refused."""
+    client = ready_client()
+    taken = {
+        name
+        for name, (part, refusal) in ATTEMPTS.items()
+        if status_of(client.ask_of(opcode, "ada", **(WELL_FORMED[opcode] | part))) != refusal
+    }
 
-    assert (False, opcode in TAKES_VALUE, opcode in TAKES_CAS) == (extras, value, cas)
+    assert {*OPTIONAL.get(opcode, "").split()} == taken
 
 
 @pytest.mark.parametrize(
@@ -121,24 +132,7 @@ def test_demands_and_refuses_keys_and_values(opcode: Opcode, parts: dict[str, in
 )
 def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> None:
     """Before authentication, the node accepts only commands of the bootstrap; without a bucket, none on documents."""
-    parts = WELL_FORMED.get(opcode, {}) | ({"key": b"\0ada"} if needs is Needs.DOCUMENT else {})
-    match opcode:
-        case Opcode.SELECT_BUCKET:
-            parts = {"key": b"default"}
-        case Opcode.GET_COLLECTION_ID:
-            parts = {"value": b"."}
-        case Opcode.GET_ERROR_MAP:
-            parts = {"value": b"\0\2"}
-        case Opcode.OBSERVE:
-            parts = {"value": bytes(4)}
-        case Opcode.RANGE_SCAN_CREATE:
-            parts = {"value": b"{}", "datatype": Datatype.JSON}
-        case Opcode.RANGE_SCAN_CONTINUE:
-            parts = {"extras": bytes(28)}
-        case Opcode.RANGE_SCAN_CANCEL:
-            parts = {"extras": bytes(16)}
-        case _:
-            pass
+    parts = {**WELL_FORMED, **OTHER_PARTS}.get(opcode, {}) | ({"key": b"\0ada"} if needs is Needs.DOCUMENT else {})
     client = ready_client(bucket=None)
     client.ask(Opcode.SASL_AUTH, key=b"PLAIN", value=b"wrong")
     before = client.ask(opcode, **parts)
@@ -209,21 +203,6 @@ def test_sends_a_config_once_with_deduplication() -> None:
     sizes.append(bool(client.ask_of(Opcode.GET, "ada", vbucket=5000).value))
 
     assert [True, False, True, False, True] == sizes
-
-
-@rows("opcode", WELL_FORMED)
-def test_frame_infos_only_on_writes(opcode: Opcode) -> None:
-    """Frame infos that preserve an expiry or require durability are refused on commands that do not support them."""
-    client = ready_client()
-    preserves, is_durable = (
-        status_of(
-            client.ask_of(opcode, "ada", framing_extras=encode_framing_extras({info: data}), **WELL_FORMED[opcode])
-        )
-        != Status.NOT_SUPPORTED
-        for info, data in ((RequestFrameInfo.PRESERVE_TTL, b""), (RequestFrameInfo.DURABILITY, b"\1"))
-    )
-
-    assert (opcode in PRESERVES_EXPIRY, opcode in IS_DURABLE) == (preserves, is_durable)
 
 
 @pytest.mark.parametrize(
@@ -308,22 +287,12 @@ def test_refuses_a_value_that_is_too_big() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "timeout"),
+    ("content", "expected"),
     [
         ("01", SECONDS_DEFAULT),
         ("02 0001", 0.001),
         ("03 2328", 9.0),
         ("01 fffe", 65.534),
-    ],
-)
-def test_reads_a_durability_requirement(content: str, timeout: float) -> None:
-    """A durability requirement has a level and optionally a timeout in milliseconds."""
-    assert timeout == read_durability_timeout(bytes.fromhex(content))
-
-
-@pytest.mark.parametrize(
-    ("content", "status"),
-    [
         ("00", Status.DURABILITY_INVALID_LEVEL),
         ("04", Status.DURABILITY_INVALID_LEVEL),
         ("ff 2328", Status.DURABILITY_INVALID_LEVEL),
@@ -334,9 +303,12 @@ def test_reads_a_durability_requirement(content: str, timeout: float) -> None:
         ("01 232800", Status.INVALID_ARGUMENTS),
     ],
 )
-def test_refuses_a_durability_requirement(content: str, status: Status) -> None:
-    """Unknown levels, the two reserved timeouts, and sizes other than 1 and 3 are refused."""
+def test_reads_a_durability_requirement(content: str, expected: float | Status) -> None:
+    """A requirement has a known level, and optionally a timeout in milliseconds that is not a reserved one."""
+    if not isinstance(expected, Status):
+        assert expected == read_durability_timeout(bytes.fromhex(content))
+        return
     with pytest.raises(CommandRefused) as caught:
         read_durability_timeout(bytes.fromhex(content))
 
-    assert status == caught.value.status
+    assert expected == caught.value.status

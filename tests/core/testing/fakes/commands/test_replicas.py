@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
+from tests.core.testing.node_client import NodeClient, as_json, ready_clients, status_of
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import FakeNodeOptions
@@ -30,39 +27,27 @@ def nodes() -> FakeNodes:
     return cluster
 
 
-def clients_of(nodes: FakeNodes) -> list[NodeClient]:
-    """Return an authenticated connection to each node, with a selected bucket."""
-    return [ready_client(node, connection=number) for number, node in enumerate(nodes, 1)]
-
-
 def copies_at(clients: list[NodeClient]) -> list[bytes | None]:
     """Return the value of each node's replica; None if the node refuses the read."""
     replies = [client.ask_of(Opcode.GET_REPLICA, "ada") for client in clients]
     return [reply.value if status_of(reply) == Status.SUCCESS else None for reply in replies]
 
 
-def map_in(reply: Frame) -> list[list[int]]:
-    """Return the nodes of each vbucket and of its replicas in the reply's config."""
-    decoded: dict[str, Any] = dict(as_json(reply.value))
-    rows: list[list[int]] = decoded["vBucketServerMap"]["vBucketMap"]
-    return rows
-
-
 def test_only_replicas_answer_for_replicas(nodes: FakeNodes) -> None:
     """Nodes with a replica serve only replica reads, and the vbucket's node serves only other commands."""
-    clients = clients_of(nodes)
+    clients = ready_clients(nodes)
     refused = clients[0].ask_of(Opcode.GET_REPLICA, "ada")
 
     assert (1, 2) == nodes.replica_holders_of("ada") == nodes.replica_holders_of(b"ada")
     assert [None, b"1", b"1"] == copies_at(clients)
     assert Status.NOT_MY_VBUCKET == status_of(refused)
-    assert [0, 1, 2] == map_in(refused)[ADA]
+    assert [0, 1, 2] == as_json(refused.value)["vBucketServerMap"]["vBucketMap"][ADA]  # type: ignore[index]
     assert Status.NOT_MY_VBUCKET == status_of(clients[1].ask_of(Opcode.GET, "ada"))
 
 
 def test_replica_read_replies_like_a_read(nodes: FakeNodes) -> None:
     """A replica read returns flags, value and CAS, but hides the CAS of a locked document."""
-    client = clients_of(nodes)[1]
+    client = ready_clients(nodes)[1]
     document = nodes.documents.get("default", "ada")
     reply = client.ask_of(Opcode.GET_REPLICA, "ada")
     missing = client.ask_of(Opcode.GET_REPLICA, "nobody", vbucket=ADA)
@@ -79,7 +64,7 @@ def test_missing_replicas() -> None:
     """If a cluster has no replicas or a single node, it refuses each replica read, even of an unknown vbucket."""
     for cluster in (FakeNodes(), FakeNodes(FakeNodeOptions(replicas=3), 1)):
         assert () == cluster.replica_holders_of("ada")
-        for client in clients_of(cluster):
+        for client in ready_clients(cluster):
             assert Status.NOT_MY_VBUCKET == status_of(client.ask_of(Opcode.GET_REPLICA, "ada"))
             assert Status.NOT_MY_VBUCKET == status_of(client.ask_of(Opcode.GET_REPLICA, "ada", vbucket=1024))
 
@@ -88,7 +73,7 @@ def test_replication_held_back(nodes: FakeNodes) -> None:
     """If replication to one replica is held back, that replica keeps its state until the release; others get each
     write.
     """
-    clients = clients_of(nodes)
+    clients = ready_clients(nodes)
     nodes.hold_replication(1)
     nodes.documents.put("default", "ada", b"2")
     nodes.hold_replication(1)
@@ -106,7 +91,7 @@ def test_replication_held_back(nodes: FakeNodes) -> None:
 def test_stale_replica_still_expires(nodes: FakeNodes) -> None:
     """A document also expires in a replica to which replication is held back."""
     nodes.documents.put("default", "ada", b"1", expires_after=5.0)
-    client = clients_of(nodes)[1]
+    client = ready_clients(nodes)[1]
     nodes.hold_replication(1)
     client.wait(5.0)
 
@@ -115,7 +100,7 @@ def test_stale_replica_still_expires(nodes: FakeNodes) -> None:
 
 def test_removed_documents_stay_while_replicas_are_held(nodes: FakeNodes) -> None:
     """While replication is held back, nothing is purged, because a failover compares progress; then purging resumes."""
-    client = clients_of(nodes)[0]
+    client = ready_clients(nodes)[0]
     nodes.hold_replication(1)
     for number in range(REMAINS_MAX + 1):
         nodes.documents.put("default", f"k{number}", b"1")
@@ -131,7 +116,7 @@ def test_removed_documents_stay_while_replicas_are_held(nodes: FakeNodes) -> Non
 
 def test_a_replica_takes_over(nodes: FakeNodes) -> None:
     """A failover lets the first replica take over with all documents, and only a rebalance creates new replicas."""
-    clients = clients_of(nodes)
+    clients = ready_clients(nodes)
     nodes.fail_over(0)
     after = nodes.map.chain(ADA)
     nodes.fail_over(1)
@@ -153,7 +138,7 @@ def test_a_replica_takes_over(nodes: FakeNodes) -> None:
 def test_a_stale_replica_that_takes_over_loses_writes(replicas: int) -> None:
     """If a stale replica takes over, the newer writes of its vbucket are lost, and those of other vbuckets are kept."""
     nodes = FakeNodes(FakeNodeOptions(replicas=replicas))
-    clients = clients_of(nodes)
+    clients = ready_clients(nodes)
     keys = [f"key{number}" for number in range(40)]
     for key in keys:
         nodes.documents.put("default", key, b"old")
@@ -186,7 +171,7 @@ def test_the_replica_that_has_most_takes_over() -> None:
     nodes.fail_over(0)
 
     assert [second, first, -1] == nodes.map.chain(ADA)
-    assert b"1" == clients_of(nodes)[second].ask_of(Opcode.GET, "ada").value
+    assert b"1" == ready_clients(nodes)[second].ask_of(Opcode.GET, "ada").value
 
 
 def test_new_replica_is_current() -> None:
@@ -204,4 +189,4 @@ def test_new_replica_is_current() -> None:
     nodes.fail_over(0)
 
     assert [0, replica] == swapped
-    assert b"2" == clients_of(nodes)[replica].ask_of(Opcode.GET, "ada").value
+    assert b"2" == ready_clients(nodes)[replica].ask_of(Opcode.GET, "ada").value

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
+from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, as_json, ready_client, status_of
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.subdocument import DocumentFlag as D, PathFlag as P, PathOpcode as Op
@@ -27,22 +29,19 @@ def mutation(opcode: int, path: bytes = b"", value: bytes = b"", flags: int = 0)
 
 def ready(*, without: tuple[HelloFeature, ...] = ()) -> NodeClient:
     """Return a client whose node has the document "ada"."""
-    features = {HelloFeature.XATTR, *ready_client().features} - set(without)
-    client = ready_client(features=[HelloFeature(code) for code in features])
+    client = ready_client(features=[HelloFeature.XATTR, *USUAL_FEATURES], without=without)
     client.node.documents.put("default", "ada", b'{"a":1}')
     return client
 
 
-def look_up(value: bytes, flags: int = 0, **parts: int | bytes) -> Status:
-    """Return the status of a lookup."""
+def status_for(opcode: Opcode, value: bytes, flags: int = 0, **parts: int | bytes) -> Status:
+    """Return the status with which the node replies to a lookup or a mutation of the document."""
     extras = bytes((flags,)) if flags else b""
-    return status_of(ready().ask_of(Opcode.SUBDOC_MULTI_LOOKUP, "ada", value=value, extras=extras, **parts))
+    return status_of(ready().ask_of(opcode, "ada", value=value, extras=extras, **parts))
 
 
-def mutate(value: bytes, flags: int = 0, **parts: int | bytes) -> Status:
-    """Return the status of a mutation."""
-    extras = bytes((flags,)) if flags else b""
-    return status_of(ready().ask_of(Opcode.SUBDOC_MULTI_MUTATION, "ada", value=value, extras=extras, **parts))
+look_up = partial(status_for, Opcode.SUBDOC_MULTI_LOOKUP)
+mutate = partial(status_for, Opcode.SUBDOC_MULTI_MUTATION)
 
 
 def test_every_opcode_has_traits() -> None:

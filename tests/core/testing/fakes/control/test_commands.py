@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
@@ -23,6 +24,13 @@ from triclinium_core.testing.fakes.control.commands import (
 )
 from triclinium_core.testing.fakes.control.new_faults import AddFault, allowed_argument
 from triclinium_core.testing.fakes.fault_names import FAULTS
+
+HANG_UP = {"kind": "hang_up"}
+
+
+def adding(fault: object, **fields: object) -> dict[str, object]:
+    """Return a command that adds a fault, as an object."""
+    return {"command": "add_fault", "fault": fault, **fields}
 
 
 def test_table_has_methods_of_the_nodes() -> None:
@@ -76,52 +84,28 @@ def test_each_argument_of_a_fault_has_allowed_values() -> None:
         ("@2: clear_faults", {"command": "clear_faults", "node": 2}, NodeCommand("clear_faults", 2)),
         (
             "get@1: delay(0.4) x2 at 5 seconds",
-            {
-                "command": "add_fault",
-                "fault": {"kind": "delay", "seconds": 0.4},
-                "target": "get",
-                "node": 1,
-                "times": 2,
-                "at_seconds": 5,
-            },
+            adding({"kind": "delay", "seconds": 0.4}, target="get", node=1, times=2, at_seconds=5),
             AddFault(delay(0.4), Opcode.GET, 1, 2, {"at_seconds": 5}),
         ),
         # A fault with a duration or a probability may strike any number of times, unless the command sets a limit.
         (
             "query: http_status(503, 'busy') for 2 seconds",
-            {
-                "command": "add_fault",
-                "fault": {"kind": "http_status", "code": 503, "body": "busy"},
-                "target": "query",
-                "for_seconds": 2,
-            },
+            adding({"kind": "http_status", "code": 503, "body": "busy"}, target="query", for_seconds=2),
             AddFault(http_status(503, b"busy"), Service.QUERY, None, None, {"for_seconds": 2}),
         ),
         (
             "hang_up with probability 1e-1",
-            {"command": "add_fault", "fault": {"kind": "hang_up"}, "probability": 0.1},
+            adding(HANG_UP, probability=0.1),
             AddFault(hang_up(), times=None, conditions={"probability": 0.1}),
         ),
         (
             "hang_up x1 with probability 0.1 after 10 requests",
-            {
-                "command": "add_fault",
-                "fault": {"kind": "hang_up"},
-                "times": 1,
-                "probability": 0.1,
-                "after_requests": 10,
-            },
+            adding(HANG_UP, times=1, probability=0.1, after_requests=10),
             AddFault(hang_up(), conditions={"probability": 0.1, "after_requests": 10}),
         ),
         (
             "any: hang_up always after 10 requests",
-            {
-                "command": "add_fault",
-                "target": "any",
-                "fault": {"kind": "hang_up"},
-                "times": "always",
-                "after_requests": 10,
-            },
+            adding(HANG_UP, target="any", times="always", after_requests=10),
             AddFault(hang_up(), times=None, conditions={"after_requests": 10}),
         ),
     ],
@@ -151,32 +135,20 @@ def test_text_and_object_give_one_command(text: str, given: object, expected: ob
         ({"command": "fail_over"}, "node", ["0 to the number of nodes - 1, at most 127"]),
         ({"command": "add_node", "node": 1}, "node", []),
         ({"command": "add_fault"}, "fault", [*FAULTS]),
-        ({"command": "add_fault", "fault": "hang_up"}, "fault.kind", None),
-        ({"command": "add_fault", "fault": {"kind": "hang_upp"}}, "fault.kind", None),
-        ({"command": "add_fault", "fault": {"kind": "delay"}}, "fault.seconds", ["a number from 0 to 1e+09"]),
-        ({"command": "add_fault", "fault": {"kind": "delay", "second": 1}}, "fault.second", ["seconds"]),
-        (
-            {"command": "add_fault", "fault": {"kind": "delay", "seconds": -1}},
-            "fault.seconds",
-            ["a number from 0 to 1e+09"],
-        ),
-        ({"command": "add_fault", "fault": {"kind": "locked"}, "target": "query"}, "fault.kind", None),
-        ({"command": "add_fault", "fault": {"kind": "refuse_connection"}, "target": "get"}, "target", ["any"]),
-        ({"command": "add_fault", "fault": {"kind": "hang_up"}, "target": 5}, "target", None),
-        ({"command": "add_fault", "fault": {"kind": "hang_up"}, "target": "gett"}, "target", None),
-        (
-            {"command": "add_fault", "fault": {"kind": "hang_up"}, "times": 0},
-            "times",
-            ["a whole number from 1 to 4294967295", "always"],
-        ),
-        ({"command": "add_fault", "fault": {"kind": "hang_up"}, "node": 3}, "node", ["0", "1", "2"]),
-        (
-            {"command": "add_fault", "fault": {"kind": "hang_up"}, "probability": 2},
-            "probability",
-            ["a number from 0 to 1"],
-        ),
+        (adding("hang_up"), "fault.kind", None),
+        (adding({"kind": "hang_upp"}), "fault.kind", None),
+        (adding({"kind": "delay"}), "fault.seconds", ["a number from 0 to 1e+09"]),
+        (adding({"kind": "delay", "second": 1}), "fault.second", ["seconds"]),
+        (adding({"kind": "delay", "seconds": -1}), "fault.seconds", ["a number from 0 to 1e+09"]),
+        (adding({"kind": "locked"}, target="query"), "fault.kind", None),
+        (adding({"kind": "refuse_connection"}, target="get"), "target", ["any"]),
+        (adding(HANG_UP, target=5), "target", None),
+        (adding(HANG_UP, target="gett"), "target", None),
+        (adding(HANG_UP, times=0), "times", ["a whole number from 1 to 4294967295", "always"]),
+        (adding(HANG_UP, node=3), "node", ["0", "1", "2"]),
+        (adding(HANG_UP, probability=2), "probability", ["a number from 0 to 1"]),
         # These nodes have no source of randomness.
-        ({"command": "add_fault", "fault": {"kind": "hang_up"}, "probability": 0.5}, "probability", []),
+        (adding(HANG_UP, probability=0.5), "probability", []),
     ],
 )
 def test_invalid_object_names_field_and_allowed_values(given: Any, field: str, allowed: list[str] | None) -> None:
@@ -225,7 +197,7 @@ def test_each_command_has_described_fields(name: str) -> None:
         ("@1: restart", lambda nodes: nodes[1].is_alive and nodes.changes[-1].name == "restart"),
     ],
 )
-def test_command_changes_one_node_or_all(text: str, is_changed: Any) -> None:
+def test_command_changes_one_node_or_all(text: str, is_changed: Callable[[FakeNodes], bool]) -> None:
     """A command changes the named node, or all nodes if none is named."""
     nodes = FakeNodes(nodes=3)
     apply_command(nodes, text)
@@ -243,23 +215,26 @@ def test_clearing_all_nodes_forgets_plans_of_the_cluster() -> None:
     assert not any(node.faults.entries for node in nodes)
 
 
-@rows("undo", ["revive", "rejoin", "slow_down(0)", "release_replication", "release_config", "learn_late(0)"])
-def test_opposites_undo(undo: str) -> None:
-    """Each change of a node can be undone by a command."""
+@rows(
+    ("undo", "is_undone"),
+    [
+        ("revive", lambda nodes: all(node.is_alive for node in nodes)),
+        ("rejoin", lambda nodes: not any(node.network.cuts_all for node in nodes)),
+        ("slow_down(0)", lambda nodes: not any(node.network.slowness for node in nodes)),
+        ("release_replication", lambda nodes: not nodes[0].cluster.held_replicas),
+        ("release_config", lambda nodes: all(node.config_version == nodes.map.version for node in nodes)),
+        ("learn_late(0)", lambda nodes: nodes[0].cluster.buckets.lateness.learned_until(1) == 0),
+    ],
+)
+def test_opposites_undo(undo: str, is_undone: Callable[[FakeNodes], bool]) -> None:
+    """Each change of a node can be undone by a command, and lasts until then."""
     nodes = FakeNodes(nodes=2)
-    for text in ("kill", "cut_off", "slow_down(1)", "hold_replication", "hold_config", "learn_late(1)"):
+    for text in ("kill", "cut_off", "slow_down(1)", "hold_replication", "hold_config", "learn_late(1)", "rebalance"):
         apply_command(nodes, text)
+    before = is_undone(nodes)
     apply_command(nodes, undo)
-    pristine = {
-        "revive": all(node.is_alive for node in nodes),
-        "rejoin": not any(node.network.cuts_all for node in nodes),
-        "slow_down(0)": not any(node.network.slowness for node in nodes),
-        "release_replication": not nodes[0].cluster.held_replicas,
-        "release_config": not any(node.config_version != nodes.map.version for node in nodes),
-        "learn_late(0)": nodes[0].cluster.buckets.lateness.learned_until(1) == 0,
-    }
 
-    assert pristine[undo]
+    assert (False, True) == (before, is_undone(nodes))
 
 
 def test_error_survives_pickling() -> None:

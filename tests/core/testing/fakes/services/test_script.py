@@ -16,8 +16,9 @@ ONE, TWO, THREE = (FakeAnswer(rows=[number]) for number in (1, 2, 3))
 
 
 def test_text_precedes_patterns() -> None:
-    """An answer for the exact text precedes patterns, which apply in order and must match completely."""
+    """An answer for the exact text precedes patterns of its service, which apply in order and must match completely."""
     script = FakeScript()
+    script.answer(re.compile(".*"), TWO, service=Service.ANALYTICS)
     script.answer(re.compile("SELECT .*"), ONE)
     script.answer(re.compile("SELECT 2.*"), TWO)
     script.answer("SELECT 2", THREE)
@@ -29,24 +30,19 @@ def test_text_precedes_patterns() -> None:
 
 
 def test_answers_come_in_turn() -> None:
-    """A script's answers are given in order, and the last one repeatedly. A new script for the text replaces the old
-    one.
+    """A script's answers are given in order, and the last one repeatedly. A new script for the text of the same service
+    replaces the old one.
     """
     script = FakeScript()
     script.answer("a", ONE, TWO)
     first = [script.take(Service.QUERY, "a") for _ in range(3)]
     script.answer("a", THREE)
-
-    assert [ONE, TWO, TWO] == first
-    assert THREE == script.take(Service.QUERY, "a")
-
-
-def test_services_have_scripts_of_their_own() -> None:
-    """Each service has its own script for the same text."""
-    script = FakeScript()
     script.answer("a", ONE, service=Service.ANALYTICS)
 
-    assert [None, ONE] == [script.take(service, "a") for service in (Service.QUERY, Service.ANALYTICS)]
+    assert [ONE, TWO, TWO] == first
+    assert [THREE, ONE, None] == [
+        script.take(service, "a") for service in (Service.QUERY, Service.ANALYTICS, Service.SEARCH)
+    ]
 
 
 @rows(
@@ -75,19 +71,28 @@ def test_wrong_scripts_are_refused(arguments: dict[str, Any]) -> None:
     [
         ("rows", "rows"),
         ("rows", 1),
+        ("rows", [object()]),
+        ("rows", ["\ud800"]),
         ("errors", [1]),
+        ("errors", [{"msg": object()}]),
         ("repeat", -1),
         ("metadata", []),
+        ("metadata", {"a": object()}),
+        ("body", b"{}"),
+        ("body", "\ud800"),
+        ("content_type", None),
         ("http_status", 100),
         ("seconds", -1),
         ("seconds_between_rows", float("nan")),
         ("headers", "a: b"),
+        ("headers", {"": ""}),
+        ("headers", {"a": 1}),
         ("fault", locked()),
         ("fault", hang_up_mid_request()),
     ],
 )
 def test_wrong_answers_are_refused(parameter: str, value: Any) -> None:
-    """An invalid field of an answer raises an error with its name."""
+    """A field that is invalid, or that cannot be sent, raises an error with its name when the answer is made."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         FakeAnswer(**{parameter: value})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -73,25 +72,3 @@ def test_answers_exclude_early_faults() -> None:
     """A fault that strikes before the request is read cannot belong to an answer."""
     assert "http_status" in ANSWER_FAULTS
     assert "hang_up_mid_request" not in ANSWER_FAULTS
-
-
-@rows(
-    ("parameter", "value"),
-    [
-        ("rows", [object()]),
-        ("rows", ["\ud800"]),
-        ("errors", [{"msg": object()}]),
-        ("metadata", {"a": object()}),
-        ("body", b"{}"),
-        ("body", "\ud800"),
-        ("content_type", None),
-        ("headers", {"": ""}),
-        ("headers", {"a": 1}),
-    ],
-)
-def test_unsendable_answer_is_refused(parameter: str, value: Any) -> None:
-    """An answer that cannot be sent is refused when it is made."""
-    with pytest.raises(errors.InvalidArgumentException) as caught:
-        FakeAnswer(**{parameter: value})
-
-    assert parameter == caught.value.parameter

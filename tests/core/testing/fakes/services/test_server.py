@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Sequence
 
 import pytest
 
-from tests.core.testing.http_client import HttpClient
+from tests.core.testing.http_client import HttpClient, basic
 from tests.core.testing.node_client import with_options
 from tests.rows import rows
 from triclinium_core import testing
@@ -24,18 +23,13 @@ def size_of(actions: Sequence[testing.NodeAction]) -> int:
     return sum(len(action.data) for action in actions if isinstance(action, testing.SendReply))
 
 
-def basic(credentials: bytes) -> str:
-    """Return the authorization header with user and password."""
-    return "Basic " + base64.b64encode(credentials).decode()
-
-
 @rows(
     ("authorization", "status"),
     [
         (None, 401),
-        (basic(b"Administrator:password"), 200),
-        (basic(b"Administrator:wrong"), 401),
-        (basic(b"Administrator"), 401),
+        (basic("Administrator:password"), 200),
+        (basic("Administrator:wrong"), 401),
+        (basic("Administrator"), 401),
         ("Basic !", 401),
         ("Bearer a.b.c", 200),
         ("Bearer d.e.f", 401),
@@ -56,13 +50,14 @@ def test_credentials(authorization: str | None, status: int) -> None:
     [
         (Service.QUERY, "/admin/ping", 200),
         (Service.SEARCH, "/api/ping", 200),
+        (Service.SEARCH, "/api/index", 401),
         (Service.ANALYTICS, "/admin/ping", 401),
         (Service.VIEWS, "/", 401),
         (Service.MANAGEMENT, "/pools", 401),
     ],
 )
 def test_pings_without_credentials(service: Service, target: str, status: int) -> None:
-    """Query and search answer a ping without credentials, and the other services require credentials."""
+    """Query and search answer a ping without credentials; every other request needs them."""
     client = HttpClient(testing.FakeNode(), service, authorization=None)
 
     assert status == client.ask("GET", target).status
@@ -152,10 +147,12 @@ def test_killed_node_closes_its_connections() -> None:
     client = HttpClient(nodes[1])
     nodes.script.answer("slow", SLOW)
     client.send(client.encode_query("slow"))
+    before = client.received
     nodes.kill(1)
     client.wait(9.0)
 
-    assert client.is_hung_up
+    assert before.endswith(b"\n1\r\n")
+    assert (before, True) == (client.received, client.is_hung_up)
     assert not nodes[1].accepts(9.0)
     assert HttpClient(nodes[0], connection=3, now=9.0).query("SELECT 1").status == 200
 
@@ -220,11 +217,12 @@ def test_unread_response_is_bounded() -> None:
     assert not node.request_log[0].is_answered
 
 
-def test_services_do_not_affect_kv() -> None:
-    """A fault for a command, or for another service, strikes no request."""
+def test_faults_for_others_spare_a_request() -> None:
+    """A fault for a command, or for another service, strikes no request and stays queued."""
     node = testing.FakeNode()
     node.faults.next(Opcode.GET, testing.hang_up())
     node.faults.next(Service.SEARCH, testing.hang_up())
+    answered = HttpClient(node).query("SELECT 1")
 
-    assert 200 == HttpClient(node).query("SELECT 1").status
+    assert (200, None) == (answered.status, node.request_log[0].fault)
     assert 2 == node.faults.pending

@@ -68,13 +68,14 @@ def test_capabilities_depend_on_the_features(feature: HelloFeature, lost: set[st
 
 
 def test_capabilities_are_the_same_everywhere() -> None:
-    """The config from KV, the config from the cluster manager and the description of a bucket list the same."""
-    manager = Manager(FakeNode())
+    """Both configs and the description of a bucket list the same, by the features of the node."""
+    manager = Manager(FakeNode(FakeNodeOptions(features=IMPLEMENTED_FEATURES - {HelloFeature.PRESERVE_TTL})))
     manager.submit("POST", BUCKETS, name="magma", ramQuotaMB=1024, storageBackend="magma")
     on_kv = json.loads(ready_client(manager.node, bucket=b"magma").ask(Opcode.GET_CLUSTER_CONFIG).value)
     config, described = (manager.ask("GET", f"/pools/default/{path}/magma").document for path in ("b", "buckets"))
 
     assert "nonDedupedHistory" in on_kv["bucketCapabilities"]
+    assert "preserveExpiry" not in on_kv["bucketCapabilities"]
     assert on_kv["bucketCapabilities"] == config["bucketCapabilities"] == described["bucketCapabilities"]
 
 

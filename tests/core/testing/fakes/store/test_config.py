@@ -6,11 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
-
-from triclinium_core.kv.wire.constants import HelloFeature
+from tests.rows import rows
 from triclinium_core.retry.couchbase import Service
-from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
+from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.buckets import FakeBucket, with_defaults
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, ConfigVersion, FakeMap
 from triclinium_core.testing.fakes.store.collections import FakeCollections
@@ -89,49 +87,36 @@ def test_services() -> None:
     assert ["n1ql", "search"] == list(config_of(FakeNodeOptions())["clusterCapabilities"])
 
 
-@pytest.mark.parametrize("feature", [HelloFeature.COLLECTIONS, HelloFeature.PRESERVE_TTL])
-def test_capabilities_match_the_features(feature: HelloFeature) -> None:
-    """A bucket's capabilities depend on the node's features."""
-    whole, lacking = (
-        config_of(FakeNodeOptions(features=features))["bucketCapabilities"]
-        for features in (IMPLEMENTED_FEATURES, IMPLEMENTED_FEATURES - {feature})
-    )
-
-    assert 1 == len(set(whole) - set(lacking))
-
-
 NODES = [FakeNodeOptions(host=host, port=12000 + index) for index, host in enumerate(("a.test", "b.test", "::1"))]
 
 
-def test_all_member_nodes_are_listed() -> None:
-    """All lists of a config have the nodes in the same order; the sending node is marked."""
-    known = FakeMap(ConfigVersion(1, 1), (0, 1, 2), (0, 1, 2, 0))
-    config = decoded(NODES, known, 1)
+@rows(
+    ("members", "this_node", "owners", "replicas", "listed"),
+    [
+        ((0, 1, 2), 1, (0, 1, 2, 0), (), [[0], [1], [2], [0]]),
+        # Indexes skip a removed node, and -1 stands for a missing node or replica.
+        ((1, 2), 0, (NO_NODE, 1, 2, 1), (), [[-1], [0], [1], [0]]),
+        ((1, 2), 1, (2, 1, NO_NODE), ((1, NO_NODE, 1), (NO_NODE, NO_NODE, 2)), [[1, 0, -1], [0, -1, -1], [-1, 0, 1]]),
+    ],
+)
+def test_all_member_nodes_are_listed(
+    members: tuple[int, ...],
+    this_node: int,
+    owners: tuple[int, ...],
+    replicas: tuple[tuple[int, ...], ...],
+    listed: list[list[int]],
+) -> None:
+    """All lists have the members in one order, with the sending node marked; vbuckets have nodes and replicas by index."""
+    config = decoded(NODES, FakeMap(ConfigVersion(1, 2), members, owners, replicas), this_node)
+    map_ = config["vBucketServerMap"]
 
-    assert ["a.test", "b.test", "::1"] == [node["hostname"] for node in config["nodesExt"]]
-    assert [None, True, None] == [node.get("thisNode") for node in config["nodesExt"]]
-    assert ["a.test:12000", "b.test:12001", "[::1]:12002"] == config["vBucketServerMap"]["serverList"]
-    assert config["vBucketServerMap"]["serverList"] == [node["hostname"] for node in config["nodes"]]
-    assert [[0], [1], [2], [0]] == config["vBucketServerMap"]["vBucketMap"]
-
-
-def test_replicas_follow_their_vbucket() -> None:
-    """Each vbucket lists its node and replicas by server index, -1 for a missing one."""
-    known = FakeMap(ConfigVersion(1, 2), (1, 2), (2, 1, NO_NODE), ((1, NO_NODE, 1), (NO_NODE, NO_NODE, 2)))
-    config = decoded(NODES, known, 1)
-
-    assert 2 == config["vBucketServerMap"]["numReplicas"]
-    assert [[1, 0, -1], [0, -1, -1], [-1, 0, 1]] == config["vBucketServerMap"]["vBucketMap"]
-
-
-def test_removed_node_is_not_listed() -> None:
-    """Indexes skip a removed node, and a vbucket without a node has -1."""
-    known = FakeMap(ConfigVersion(1, 2), (1, 2), (NO_NODE, 1, 2, 1))
-    config = decoded(NODES, known, 0)
-
-    assert ["b.test", "::1"] == [node["hostname"] for node in config["nodesExt"]]
-    assert not any("thisNode" in node for node in config["nodesExt"])
-    assert [[-1], [0], [1], [0]] == config["vBucketServerMap"]["vBucketMap"]
+    assert [NODES[member].host for member in members] == [node["hostname"] for node in config["nodesExt"]]
+    assert [True if member == this_node else None for member in members] == [
+        node.get("thisNode") for node in config["nodesExt"]
+    ]
+    assert ["a.test:12000", "b.test:12001", "[::1]:12002"][3 - len(members) :] == map_["serverList"]
+    assert map_["serverList"] == [node["hostname"] for node in config["nodes"]]
+    assert (len(replicas), listed) == (map_["numReplicas"], map_["vBucketMap"])
 
 
 def test_alternate_addresses() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from itertools import pairwise
 
 import h11
@@ -142,15 +143,6 @@ def test_compressed_responses() -> None:
     assert len(bomb.body) < 10_000
 
 
-def test_unsolicited_response() -> None:
-    """The response is sent twice, and the connection stays open."""
-    client = struck(testing.answer_twice())
-    whole = struck(delay(0)).received
-
-    assert whole * 2 == client.received
-    assert not client.is_hung_up
-
-
 @rows("fault", [testing.endless_headers(), testing.endless_body()])
 def test_endless_responses(fault: testing.Fault) -> None:
     """An endless response is sent in pieces until the client leaves."""
@@ -167,11 +159,19 @@ def test_endless_responses(fault: testing.Fault) -> None:
     assert float("inf") == client.node.wakeup
 
 
-def test_garbled_responses() -> None:
-    """A garbled response has all bits inverted."""
-    whole = struck(delay(0)).received
+@rows(
+    ("fault", "change"),
+    [
+        (testing.garble(), lambda whole: bytes(byte ^ 0xFF for byte in whole)),
+        (testing.answer_twice(), lambda whole: whole * 2),
+    ],
+)
+def test_changed_responses(fault: testing.Fault, change: Callable[[bytes], bytes]) -> None:
+    """A garbled response has all bits inverted; an unsolicited one follows the response. The connection stays open."""
+    client = struck(fault)
 
-    assert bytes(byte ^ 0xFF for byte in whole) == struck(testing.garble()).received
+    assert change(struck(delay(0)).received) == client.received
+    assert not client.is_hung_up
 
 
 @rows("piece", [1, 7, 100])

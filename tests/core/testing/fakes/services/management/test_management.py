@@ -7,22 +7,17 @@ import json
 import pytest
 
 from tests.core.testing.fakes.services.management.manager import BUCKETS, SCOPES, Manager
-from tests.core.testing.node_client import NodeClient, ready_client, status_of
+from tests.core.testing.node_client import ready_client, status_of
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Service, Status
-from triclinium_core.testing import FakeAnswer, FakeNode, FakeNodes, NodePort
+from triclinium_core.testing import FakeAnswer, FakeNodes, NodePort
 
 
 @pytest.fixture
 def manager() -> Manager:
     """Return a connection to the cluster manager of a lone node."""
     return Manager()
-
-
-def in_bucket(node: FakeNode, bucket: str, connection: int = 1) -> NodeClient:
-    """Return a KV connection with a selected bucket."""
-    return ready_client(node, connection=connection, bucket=bucket.encode())
 
 
 def test_configs(manager: Manager) -> None:
@@ -71,7 +66,7 @@ def test_stream_of_configs_ends_with_the_bucket() -> None:
 def test_bucket_is_created_and_dropped(manager: Manager) -> None:
     """KV can use a bucket from its creation; dropping it closes the connections of its clients."""
     created = manager.submit("POST", BUCKETS, name="beer", ramQuotaMB=100, bucketType="couchbase", flushEnabled=1)
-    kv = in_bucket(manager.node, "beer")
+    kv = ready_client(manager.node, bucket=b"beer")
     stored = kv.ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"1")
     described = manager.ask("GET", f"{BUCKETS}/beer").document
     dropped = manager.ask("DELETE", f"{BUCKETS}/beer")
@@ -115,7 +110,7 @@ def test_collection_is_created_and_dropped(manager: Manager) -> None:
     """KV knows a collection from its creation until it, or its scope, is dropped."""
     manager.submit("POST", SCOPES, name="inventory")
     manager.submit("POST", f"{SCOPES}/inventory/collections", name="hotel", maxTTL=5, history="false")
-    kv = in_bucket(manager.node, "default")
+    kv = ready_client(manager.node)
     found = kv.ask(Opcode.GET_COLLECTION_ID, value=b"inventory.hotel")
     manifest = manager.ask("GET", SCOPES).document
     manager.submit("PATCH", f"{SCOPES}/inventory/collections/hotel", maxTTL=9)
@@ -127,7 +122,9 @@ def test_collection_is_created_and_dropped(manager: Manager) -> None:
     manager.ask("DELETE", f"{SCOPES}/inventory")
     without_scope = kv.ask(Opcode.GET_COLLECTION_ID, value=b"inventory.room")
 
-    assert manifest == json.loads(in_bucket(manager.node, "default", 2).ask(Opcode.GET_COLLECTIONS_MANIFEST).value) | {
+    assert manifest == json.loads(
+        ready_client(manager.node, connection=2).ask(Opcode.GET_COLLECTIONS_MANIFEST).value
+    ) | {
         "uid": manifest["uid"],
         "scopes": manifest["scopes"],
     }
@@ -183,7 +180,7 @@ def test_new_bucket_has_its_own_collections(manager: Manager) -> None:
     manager.node.collections.create("inventory", "hotel")
     manager.submit("POST", BUCKETS, name="beer", ramQuotaMB=100)
     manager.submit("POST", f"{BUCKETS}/beer/scopes/_default/collections", name="ale")
-    kv, other = in_bucket(manager.node, "beer"), in_bucket(manager.node, "default", 2)
+    kv, other = ready_client(manager.node, bucket=b"beer"), ready_client(manager.node, connection=2)
     found = [client.ask(Opcode.GET_COLLECTION_ID, value=b"_default.ale").status for client in (kv, other)]
     manager.node.documents.put("default", "ada", b"1", collection_id=8)
     manager.ask("DELETE", f"{BUCKETS}/beer/scopes/_default/collections/ale")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 
 import pytest
 
 from tests.core.testing.fakes.services.management.manager import BUCKETS, GROUPS, SCOPES, USERS, Manager
+from tests.core.testing.http_client import basic
 from tests.core.testing.node_client import NodeClient
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import Opcode
@@ -18,18 +18,18 @@ from triclinium_core.testing import FakeNode, FakeNodeOptions
 CHANGE = "/controller/changePassword"
 
 
-def basic(name: str, password: str) -> str:
-    """Return the header of a user with a password."""
-    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+def with_pets(node: FakeNode | None = None) -> Manager:
+    """Return a connection to the cluster manager of a node with the collection ``zoo.pets``."""
+    manager = Manager(node)
+    manager.submit("POST", SCOPES, name="zoo")
+    manager.submit("POST", f"{SCOPES}/zoo/collections", name="pets")
+    return manager
 
 
 @pytest.fixture
 def manager() -> Manager:
     """Return a connection to the cluster manager of a lone node with the collection ``zoo.pets``."""
-    prepared = Manager()
-    prepared.submit("POST", SCOPES, name="zoo")
-    prepared.submit("POST", f"{SCOPES}/zoo/collections", name="pets")
-    return prepared
+    return with_pets()
 
 
 def roles_of(manager: Manager, path: str = f"{USERS}/ada") -> list[dict[str, object]]:
@@ -53,7 +53,7 @@ def test_users_and_groups(manager: Manager) -> None:
     groups = json.loads(manager.ask("GET", GROUPS).body)
     manager.ask("DELETE", f"{GROUPS}/gone")
     ada = manager.ask("GET", f"{USERS}/ada").document
-    manager.authorization = basic("ada", "secret")
+    manager.authorization = basic("ada:secret")
     let_in = manager.ask("GET", USERS)
     dropped = [manager.ask("DELETE", f"{USERS}/ada"), manager.ask("GET", "/pools")]
 
@@ -123,9 +123,7 @@ def test_roles_name_all_their_places(manager: Manager, text: str, expected: Sequ
 )
 def test_roles_without_a_place_are_refused(text: str) -> None:
     """A role that is unknown, malformed or at a missing place is refused, for new and known users and groups."""
-    manager = Manager(FakeNode(FakeNodeOptions(memcached_buckets=("cache",))))
-    manager.submit("POST", SCOPES, name="zoo")
-    manager.submit("POST", f"{SCOPES}/zoo/collections", name="pets")
+    manager = with_pets(FakeNode(FakeNodeOptions(memcached_buckets=("cache",))))
     for path in (f"{USERS}/known", f"{GROUPS}/known"):
         manager.submit("PUT", path, roles="admin", **({"password": "secret"} if path.startswith(USERS) else {}))
     answered = [
@@ -151,9 +149,7 @@ def test_roles_without_a_place_are_refused(text: str) -> None:
 )
 def test_roles_end_with_their_place(drop: str, create: str, form: dict[str, object], expected: list[str]) -> None:
     """A role at a dropped place is not reported, not even when a place of that name is created again."""
-    manager = Manager()
-    manager.submit("POST", SCOPES, name="zoo")
-    manager.submit("POST", f"{SCOPES}/zoo/collections", name="pets")
+    manager = with_pets()
     roles = "data_reader[default],data_reader[default:zoo],data_reader[default:zoo:pets]"
     manager.submit("PUT", f"{GROUPS}/readers", roles=roles)
     manager.submit("PUT", f"{USERS}/ada", password="secret", roles=roles, groups="readers")
@@ -238,7 +234,7 @@ def test_user_without_a_new_password_keeps_it(manager: Manager) -> None:
 
 def status_for(manager: Manager, name: str, password: str) -> int:
     """Return the status of a request by this user."""
-    manager.authorization, own = basic(name, password), manager.authorization
+    manager.authorization, own = basic(f"{name}:{password}"), manager.authorization
     status = manager.ask("GET", "/pools").status
     manager.authorization = own
     return status
@@ -259,9 +255,9 @@ def test_user_changes_the_own_password(manager: Manager) -> None:
     """A user's request changes that user's password, even if the user has the name of the administrator."""
     for name in ("ada", "Administrator"):
         manager.submit("PUT", f"{USERS}/{name}", password="first-secret", roles="admin")
-    manager.authorization = basic("ada", "first-secret")
+    manager.authorization = basic("ada:first-secret")
     changed = [manager.submit("POST", CHANGE, password="second-secret").status]
-    manager.authorization = basic("Administrator", "first-secret")
+    manager.authorization = basic("Administrator:first-secret")
     changed += [manager.submit("POST", CHANGE, password="third-secret").status]
 
     assert [200, 200] == changed
@@ -291,7 +287,7 @@ def test_user_with_a_token_has_no_password() -> None:
 def test_users_authenticate_to_kv(manager: Manager) -> None:
     """KV accepts a local user with the current password, in one step and by SCRAM, until the user is dropped."""
     manager.submit("PUT", f"{USERS}/ada", password="first-secret", roles="admin")
-    manager.authorization = basic("ada", "first-secret")
+    manager.authorization = basic("ada:first-secret")
     manager.submit("POST", CHANGE, password="second-secret")
     kv = NodeClient(manager.node)
     found = [
@@ -299,7 +295,7 @@ def test_users_authenticate_to_kv(manager: Manager) -> None:
         for password in ("first-secret", "second-secret")
     ]
     administrator = kv.authenticate_scram("SCRAM-SHA1").status
-    manager.authorization = basic("Administrator", "password")
+    manager.authorization = basic("Administrator:password")
     manager.ask("DELETE", f"{USERS}/ada")
 
     assert [(Status.AUTH_ERROR,) * 2, (Status.SUCCESS,) * 2] == found

@@ -107,13 +107,6 @@ def test_other_requests(method: str, target: str, status: int, words: str) -> No
     assert words in answered.body.decode()
 
 
-def test_missing_credentials() -> None:
-    """A request without credentials gets 401."""
-    client = HttpClient(FakeNode(), Service.SEARCH, authorization=None)
-
-    assert 401 == client.ask("GET", "/api/index").status
-
-
 def test_count_and_statistics_follow_the_documents(client: HttpClient) -> None:
     """An index counts the documents of the collections that it maps; its statistics count its searches too."""
     hotels = client.node.collections.create("inventory", "hotel")

@@ -128,14 +128,6 @@ def test_statements_are_prepared(client: HttpClient) -> None:
     assert "SELECT $1 AS one" == client.node.request_log[3].statement
 
 
-def test_scripted_statement_can_be_prepared(client: HttpClient) -> None:
-    """Executing a prepared scripted statement gives its scripted answer."""
-    client.node.script.answer("SELECT a || b FROM t", FakeAnswer(rows=[1]))
-    name = client.query("PREPARE SELECT a || b FROM t").rows[0]["name"]
-
-    assert [1] == client.query(prepared=name).rows
-
-
 @rows("code", [4040, 4050, 4070])
 def test_plans_go_stale(client: HttpClient, code: int) -> None:
     """A stale plan gives the code until its statement is prepared again."""

@@ -128,20 +128,17 @@ def test_statements_that_fail(statement: str, status: int, codes: list[int]) -> 
     assert (not codes) == client.node.request_log[-1].applied
 
 
-def test_query_context_gives_the_scope(client: HttpClient) -> None:
-    """A name without a bucket is a collection in the scope of the query context."""
-    client.query("CREATE INDEX it ON hotel(a)", query_context="default:`default`.`inventory`")
-
-    assert ["inventory"] == [row["scope_id"] for row in client.query(ALL).rows]
-
-
-def test_query_context_with_a_quoted_dot() -> None:
-    """A name in backticks in the query context may have a dot."""
-    client = HttpClient(FakeNode(FakeNodeOptions(buckets=("travel.sample",))))
+@rows(
+    ("bucket", "context"),
+    [("default", "default:`default`.`inventory`"), ("travel.sample", "default:`travel.sample`.inventory")],
+)
+def test_query_context_gives_the_scope(bucket: str, context: str) -> None:
+    """A name without a bucket is a collection in the scope of the query context, whose names may have a dot."""
+    client = HttpClient(FakeNode(FakeNodeOptions(buckets=(bucket,))))
     client.node.collections.create("inventory", "hotel")
-    client.query("CREATE INDEX it ON hotel(a)", query_context="default:`travel.sample`.inventory")
+    client.query("CREATE INDEX it ON hotel(a)", query_context=context)
 
-    assert ["travel.sample"] == [row["bucket_id"] for row in client.query(ALL).rows]
+    assert [(bucket, "inventory")] == [(row["bucket_id"], row["scope_id"]) for row in client.query(ALL).rows]
 
 
 @rows(

@@ -73,10 +73,3 @@ def test_missing_view(client: HttpClient) -> None:
     client.ask("PUT", DESIGN, b"{}")
 
     assert b"missing_named_view" in client.ask("GET", f"{DESIGN}/_view/by_name").body
-
-
-def test_missing_credentials() -> None:
-    """A request without credentials gets 401."""
-    client = HttpClient(FakeNode(), Service.VIEWS, authorization=None)
-
-    assert 401 == client.ask("GET", DESIGN).status
