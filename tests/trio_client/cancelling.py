@@ -19,7 +19,9 @@ import trio
 from trio._core._run import _r as scheduler_chance
 from trio.testing import MockClock
 
-from triclinium import AbandonedOperation, errors, fail_after
+from tests.trio_client.recorded_telemetry import RecordingTracer
+from triclinium import AbandonedOperation, Cluster, errors, fail_after
+from triclinium.testing import FakeCluster, FakeNodeOptions, Service, open_fake_cluster
 
 T = TypeVar("T")
 
@@ -181,3 +183,46 @@ async def end_of(call: Callable[[], Awaitable[object]], moments: Moments) -> End
         is_ambiguous = isinstance(error, errors.AmbiguousTooSlowError)
         return Ending(outcome, scope.cancelled_caught, is_ambiguous, error.operations)
     return Ending(outcome, scope.cancelled_caught)
+
+
+Call = Callable[[Cluster], Awaitable[object]]
+SETTLING_SECONDS = 6.0
+"""Seconds until a client has settled: longer than any delay of these tests, shorter than the keep-alive interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One call of a cluster, and the state when no request is pending and later calls have succeeded."""
+
+    ending: Ending
+    changes: int
+    """Number of executed requests to the management service that may change something."""
+    connections: int
+    open_operations: int
+    tasks: Mapping[str, int]
+    broken_rules: Sequence[str]
+    """Names of the spans that broke a rule of telemetry."""
+
+
+async def live(
+    options: FakeNodeOptions,
+    prepare: Callable[[FakeCluster, trio.Nursery], None],
+    call: Call,
+    use: Call,
+    moments: Moments,
+) -> Life:
+    """Return the result of a call to two nodes that ``moments`` may cancel; ``use`` makes later calls."""
+    tracer = RecordingTracer()
+    async with open_fake_cluster(options=options, nodes=2) as fake, fake.open_client(tracer=tracer) as cluster:
+        async with trio.open_nursery() as nursery:
+            prepare(fake, nursery)
+            ending = await end_of(partial(call, cluster), moments)
+        for node in fake.nodes:
+            node.faults.clear()
+        await trio.sleep(SETTLING_SECONDS)
+        await use(cluster)
+        await cluster.bucket("travel").default_collection().upsert("ada", 1)
+        logged = [each for node in fake.nodes for each in node.request_log]
+        changes = sum(each.applied and each.service is Service.MANAGEMENT and each.method != "GET" for each in logged)
+        left = cluster.statistics()
+        return Life(ending, changes, len(left.connections), left.open_operations, moments.tasks, tracer.broken_rules)

@@ -14,11 +14,11 @@ from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._cluster_driver.log import Log
 from triclinium.abc import ConnectedStream, Connector
 from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, OperationSubmitted
-from triclinium_core.contract.neutral import OpenStream, StreamId
+from triclinium_core.contract.neutral import BytesReceived, OpenStream, StreamId
 from triclinium_core.kv.operation.document_operations import Get, Keyspace
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.retry.couchbase import RetryRequest, Service
-from triclinium_core.testing.driver_laws import ScriptedClusterMachine
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
 
 KEYSPACE = Keyspace("travel")
 STREAM = StreamId(1)
@@ -64,6 +64,18 @@ class FunctionConnector:
         """Return the stream of the function."""
         self.asked.append((host, port, tls))
         return ConnectedStream(await self._function(), "local:1", "remote:2")
+
+
+class HostConnector:
+    """Connector that returns a stream for each host."""
+
+    def __init__(self, make: Callable[[str], trio.abc.Stream]) -> None:
+        self._make = make
+
+    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+        """Return the stream of the host."""
+        await trio.lowlevel.checkpoint()
+        return ConnectedStream(self._make(host))
 
 
 def connector_to(stream: trio.abc.Stream) -> FunctionConnector:
@@ -130,6 +142,12 @@ async def occur(driver: ClusterDriver, event: Event) -> None:
     """Pass ``event`` to the driver, as a stream would."""
     await trio.lowlevel.checkpoint()
     driver.feed(event)
+
+
+async def act(driver: ClusterDriver, machine: ScriptedClusterMachine, *actions: Action) -> None:
+    """Let received bytes make ``machine`` return ``actions``."""
+    machine.answer = on(BytesReceived, *actions)
+    await occur(driver, BytesReceived(STREAM, b""))
 
 
 @asynccontextmanager

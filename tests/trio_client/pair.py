@@ -44,3 +44,31 @@ class Never:
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Refuse the retry."""
         return RetryAction.no_retry()
+
+
+class Waits:
+    """Strategy that retries every request after the same delay."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.asked: list[tuple[str, RetryReason, int]] = []
+        """Operation, reason and number of earlier retries of each request."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return a retry."""
+        self.asked.append((request.operation, reason, request.retry_attempts))
+        return RetryAction.after(self.seconds)
+
+
+class Thinks(Waits):
+    """Asynchronous variant, which sleeps before it decides."""
+
+    def __init__(self, thinking: float, seconds: float = 0.0) -> None:
+        super().__init__(seconds)
+        self._thinking = thinking
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:  # type: ignore[override]
+        """Sleep, and then return a retry."""
+        action = super().retry_after(request, reason)
+        await trio.sleep(self._thinking)
+        return action

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from tests.trio_client.pair import Pair, open_pair
 from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingMeter, RecordingTracer
 from triclinium_core.telemetry.attributes import ATTRIBUTES, Bearer
 from triclinium_core.telemetry.span_names import DISPATCH, ENCODING
@@ -41,3 +46,20 @@ def assert_as_in_the_tables(tracer: RecordingTracer, meter: RecordingMeter) -> N
         required = {key for key, row in ATTRIBUTES.items() if Bearer.METRIC in row.bearers and not row.when}
         assert required <= tags.keys()
     assert [] == tracer.broken_rules
+
+
+class Recorded(NamedTuple):
+    """Node and client, and the recorded telemetry of the client."""
+
+    pair: Pair
+    tracer: RecordingTracer
+    meter: RecordingMeter
+
+
+@asynccontextmanager
+async def open_recorded(**arguments: Any) -> AsyncIterator[Recorded]:
+    """Yield a node and a client, whose telemetry must agree with the tables when both are closed."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter, **arguments) as pair:
+        yield Recorded(pair, tracer, meter)
+    assert_as_in_the_tables(tracer, meter)

@@ -6,6 +6,7 @@ The summary of a test run gives the number of moments at which each call was can
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -18,9 +19,25 @@ import trio
 
 import triclinium
 from tests.trio_client import test_cancellation_health as of_health, test_cancellation_services as of_services
-from tests.trio_client.cancelling import Ending, Moments, Runs, at_every_moment, end_of
+from tests.trio_client.cancelling import SETTLING_SECONDS, Ending, Moments, Runs, at_every_moment, end_of
+from tests.trio_client.pair import Thinks
 from tests.trio_client.recorded_telemetry import RecordingTracer
-from triclinium import errors
+from triclinium import (
+    BinaryCollection,
+    Bucket,
+    Cas,
+    Cluster,
+    Collection,
+    CounterResult,
+    ExistsResult,
+    GetResult,
+    MutationResult,
+    Scope,
+    errors,
+    open_cluster,
+)
+from triclinium.management import CollectionManager
+from triclinium.subdocument import LookupInResult, LookupInSpec, MutateInResult, MutateInSpec
 from triclinium.testing import ClientArguments, FakeCluster, open_fake_cluster
 from triclinium_core import testing
 from triclinium_core.kv.operation.catalogue import OPERATIONS
@@ -37,11 +54,8 @@ NODE = testing.FakeNodeOptions(
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 
-SETTLING_SECONDS = 6.0
-"""Seconds until the client has settled: longer than any operation or delay, shorter than the keep-alive interval."""
-
 T = TypeVar("T")
-Call = Callable[[triclinium.Collection, triclinium.Cas], Awaitable[object]]
+Call = Callable[[Collection, Cas], Awaitable[object]]
 Record = Callable[[str, object], None]
 
 
@@ -51,7 +65,7 @@ class Operation:
 
     name: str
     call: Call
-    returns: type = triclinium.MutationResult
+    returns: type = MutationResult
     key: str = "ada"
 
     @property
@@ -66,58 +80,28 @@ class Operation:
 
 
 COLLECTION_OPERATIONS = (
-    Operation("get", lambda c, cas: c.get("ada"), triclinium.GetResult),
+    Operation("get", lambda c, cas: c.get("ada"), GetResult),
     Operation("get_or_none", lambda c, cas: c.get_or_none("nobody"), NoneType, "nobody"),
-    Operation("exists", lambda c, cas: c.exists("ada"), triclinium.ExistsResult),
-    Operation("get_and_touch", lambda c, cas: c.get_and_touch("ada", MINUTE), triclinium.GetResult),
+    Operation("exists", lambda c, cas: c.exists("ada"), ExistsResult),
+    Operation("get_and_touch", lambda c, cas: c.get_and_touch("ada", MINUTE), GetResult),
     Operation("touch", lambda c, cas: c.touch("ada", MINUTE)),
-    Operation("get_and_lock", lambda c, cas: c.get_and_lock("ada", SECOND), triclinium.GetResult),
+    Operation("get_and_lock", lambda c, cas: c.get_and_lock("ada", SECOND), GetResult),
     Operation("unlock", lambda c, cas: c.unlock("locked", cas), NoneType, "locked"),
     Operation("insert", lambda c, cas: c.insert("bob", 1), key="bob"),
     Operation("upsert", lambda c, cas: c.upsert("ada", 1)),
     Operation("replace", lambda c, cas: c.replace("ada", 1)),
     Operation("remove", lambda c, cas: c.remove("ada")),
-    Operation(
-        "lookup_in",
-        lambda c, cas: c.lookup_in("ada", [triclinium.subdocument.LookupInSpec.get("")]),
-        triclinium.subdocument.LookupInResult,
-    ),
-    Operation(
-        "mutate_in",
-        lambda c, cas: c.mutate_in("ada", [triclinium.subdocument.MutateInSpec.replace("", 1)]),
-        triclinium.subdocument.MutateInResult,
-    ),
+    Operation("lookup_in", lambda c, cas: c.lookup_in("ada", [LookupInSpec.get("")]), LookupInResult),
+    Operation("mutate_in", lambda c, cas: c.mutate_in("ada", [MutateInSpec.replace("", 1)]), MutateInResult),
 )
 BINARY_OPERATIONS = (
     Operation("append", lambda c, cas: c.binary.append("ada", b" ")),
     Operation("prepend", lambda c, cas: c.binary.prepend("ada", b" ")),
-    Operation("increment", lambda c, cas: c.binary.increment("hits"), triclinium.CounterResult, "hits"),
-    Operation("decrement", lambda c, cas: c.binary.decrement("hits"), triclinium.CounterResult, "hits"),
+    Operation("increment", lambda c, cas: c.binary.increment("hits"), CounterResult, "hits"),
+    Operation("decrement", lambda c, cas: c.binary.decrement("hits"), CounterResult, "hits"),
 )
 EVERY_OPERATION = (*COLLECTION_OPERATIONS, *BINARY_OPERATIONS)
 SOME_OPERATIONS = tuple(operation for operation in EVERY_OPERATION if operation.name in ("get", "upsert", "increment"))
-
-
-class Thoughtful:
-    """Asynchronous strategy that sleeps before it permits a retry."""
-
-    async def retry_after(
-        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
-    ) -> triclinium.retries.RetryAction:
-        """Sleep, and then return a shorter delay."""
-        await trio.sleep(0.05)
-        return triclinium.retries.RetryAction.after(0.01)
-
-
-class Silent:
-    """Asynchronous strategy that never decides."""
-
-    async def retry_after(
-        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
-    ) -> triclinium.retries.RetryAction:
-        """Sleep forever."""
-        await trio.sleep_forever()
-        raise AssertionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +122,7 @@ class Situation:
     """Exception that a write raises in this situation if it is not cancelled."""
     operations: Sequence[Operation] = SOME_OPERATIONS
 
-    async def prepare(self, fake: FakeCluster, cluster: triclinium.Cluster) -> None:
+    async def prepare(self, fake: FakeCluster, cluster: Cluster) -> None:
         """Establish the situation."""
         if self.is_connected:
             await cluster.bucket(BUCKET).default_collection().exists("anybody")
@@ -155,7 +139,7 @@ class Situation:
         error = self.read_raises if operation.is_read else self.write_raises
         return (error or operation.returns).__name__
 
-    def collection(self, cluster: triclinium.Cluster) -> triclinium.Collection:
+    def collection(self, cluster: Cluster) -> Collection:
         """Return the collection of the operation's document."""
         bucket = cluster.bucket(BUCKET)
         return bucket.scope(SCOPE).collection(COLLECTION) if self.in_named_collection else bucket.default_collection()
@@ -167,11 +151,11 @@ SITUATIONS = (
     Situation("connecting", is_connected=False),
     Situation("refused", is_connected=False, refusals=3),
     Situation("retrying", FAILURES, operations=EVERY_OPERATION),
-    Situation("asking a strategy", FAILURES, arguments={"retry_strategy": Thoughtful()}),
+    Situation("asking a strategy", FAILURES, arguments={"retry_strategy": Thinks(0.05, 0.01)}),
     Situation(
         "asking a strategy that never answers",
         FAILURES,
-        arguments={"retry_strategy": Silent()},
+        arguments={"retry_strategy": Thinks(math.inf)},
         read_raises=errors.UnambiguousTimeoutException,
         write_raises=errors.UnambiguousTimeoutException,
     ),
@@ -262,17 +246,17 @@ async def live(situation: Situation, operation: Operation, moments: Moments) -> 
         return Life(ending, len(mine), sum(command.applied for command in mine), left)
 
 
-def furnish(fake: FakeCluster) -> triclinium.Cas:
+def furnish(fake: FakeCluster) -> Cas:
     """Store the documents of the operations, and return the CAS of a locked document."""
     documents = fake.node.documents
     for collection_id in (0, COLLECTION_ID):
         documents.put(BUCKET, "ada", b'{"born":1815}', collection_id=collection_id)
         documents.put(BUCKET, "hits", b"7", collection_id=collection_id)
     documents.put(BUCKET, "locked", b"1")
-    return triclinium.Cas(documents.lock(BUCKET, "locked", seconds=30))
+    return Cas(documents.lock(BUCKET, "locked", seconds=30))
 
 
-async def use(collection: triclinium.Collection) -> None:
+async def use(collection: Collection) -> None:
     """Write and read a document, which must succeed at the first attempt."""
     began = trio.current_time()
     await collection.upsert("later", {"works": True})
@@ -282,7 +266,7 @@ async def use(collection: triclinium.Collection) -> None:
     assert began == trio.current_time()
 
 
-def aftermath(fake: FakeCluster, cluster: triclinium.Cluster, moments: Moments) -> Aftermath:
+def aftermath(fake: FakeCluster, cluster: Cluster, moments: Moments) -> Aftermath:
     """Return the state of the client."""
     statistics = cluster.statistics()
     return Aftermath(
@@ -353,14 +337,7 @@ def test_no_operation_is_left_out() -> None:
     """Every public coroutine of these classes is in the tables above, or in those of health, services or replicas."""
     found = {
         f"{kind.__name__}.{name}"
-        for kind in (
-            triclinium.Cluster,
-            triclinium.Bucket,
-            triclinium.Scope,
-            triclinium.Collection,
-            triclinium.BinaryCollection,
-            triclinium.management.CollectionManager,
-        )
+        for kind in (Cluster, Bucket, Scope, Collection, BinaryCollection, CollectionManager)
         for name, member in inspect.getmembers(kind, inspect.iscoroutinefunction)
         if not name.startswith("_")
     }
@@ -381,7 +358,7 @@ async def share(moments: Moments) -> tuple[Ending, Sequence[object], Aftermath]:
     """Cancel one of several calls on a connection. Return its ending, the others' results, and the final state."""
     found: list[object] = []
 
-    async def count(collection: triclinium.Collection) -> None:
+    async def count(collection: Collection) -> None:
         for _ in range(3):
             counter = await collection.binary.increment("hits")
             found.append(counter.content)
@@ -415,11 +392,11 @@ async def leave_together(moments: Moments) -> tuple[Ending, set[str], set[str], 
     keys = {"ada", "bob", "eve"}
     returned: set[str] = set()
 
-    async def store(collection: triclinium.Collection, key: str) -> None:
+    async def store(collection: Collection, key: str) -> None:
         await collection.upsert(key, 1)
         returned.add(key)
 
-    async def store_all(collection: triclinium.Collection) -> None:
+    async def store_all(collection: Collection) -> None:
         async with trio.open_nursery() as nursery:
             for key in keys:
                 nursery.start_soon(store, collection, key)
@@ -454,9 +431,7 @@ async def open_and_leave(moments: Moments) -> tuple[Ending, bool, Mapping[str, i
 
     async def whole_life() -> None:
         nonlocal did_end
-        async with triclinium.open_cluster(
-            fake.connection_string, fake.authenticator, connector=fake.connector
-        ) as cluster:
+        async with open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector) as cluster:
             await cluster.bucket(BUCKET).default_collection().upsert("ada", 1)
             did_end = True
 
@@ -488,7 +463,7 @@ async def start_in_nursery(moments: Moments) -> tuple[Ending, bool, Mapping[str,
     worked = False
     async with open_fake_cluster(options=NODE) as fake:
         async with trio.open_nursery() as nursery:
-            started: list[triclinium.Cluster] = []
+            started: list[Cluster] = []
 
             async def start() -> None:
                 run = partial(triclinium.run_cluster, connector=fake.connector)

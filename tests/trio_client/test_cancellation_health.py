@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 import pytest
 import trio
 
-from tests.trio_client.cancelling import Ending, Moments, at_every_moment, end_of
-from tests.trio_client.recorded_telemetry import RecordingTracer
+from tests.trio_client.cancelling import Call, Ending, at_every_moment, live
 from triclinium import AbandonedOperation, Cluster
-from triclinium.testing import FakeCluster, FakeNodeOptions, Opcode, Service, delay, drop_response, open_fake_cluster
+from triclinium.testing import FakeCluster, FakeNodeOptions, Opcode, Service, delay, drop_response
 from triclinium_core.testing import ErrorMapDocument
 
-Record = Callable[[str, object], None]
-Trouble = Callable[[FakeCluster], None]
-
-CALLS: Mapping[str, Callable[[Cluster], Awaitable[object]]] = {
+CALLS: Mapping[str, Call] = {
     "Cluster.ping": lambda cluster: cluster.ping(),
     "Cluster.wait_until_ready": lambda cluster: cluster.wait_until_ready(),
     "Bucket.ping": lambda cluster: cluster.bucket("travel").ping(),
@@ -27,71 +23,47 @@ CALLS: Mapping[str, Callable[[Cluster], Awaitable[object]]] = {
 }
 """Public coroutines that request the state of the cluster."""
 
+OUTCOMES = {"ping": "PingResult", "wait_until_ready": "NoneType", "get_all_scopes": "tuple"}
+"""Type name of the result of each method."""
+
 OPTIONS = FakeNodeOptions(
     buckets=("travel",),
     vbuckets=128,
     error_map=ErrorMapDocument(revision=1, rows=()),
     services=frozenset({Service.KV, Service.MANAGEMENT, Service.QUERY}),
 )
-"""Nodes with two HTTP services only: the client pings all services alike, and each further one doubles the moments."""
-SETTLING_SECONDS = 6.0
-"""Seconds until the client has settled: longer than any delay here, and shorter than the keep-alive interval."""
+"""Nodes with two HTTP services only: the client pings all services alike, and each further one adds as many moments."""
 
 
-def slow(fake: FakeCluster) -> None:
+def slow(fake: FakeCluster, nursery: trio.Nursery) -> None:
     """Delay all responses of a node that a ping or a wait needs."""
     fake.nodes[1].faults.always(Opcode.SASL_AUTH, delay(0.25))
     fake.nodes[1].faults.always(Opcode.NOOP, delay(0.25))
 
 
-def silent(fake: FakeCluster) -> None:
+def silent(fake: FakeCluster, nursery: trio.Nursery) -> None:
     """Make a node ignore NOOPs and delay its bootstrap."""
     fake.nodes[1].faults.always(Opcode.NOOP, drop_response())
     fake.nodes[1].faults.always(Opcode.SASL_AUTH, delay(0.25))
 
 
-def dead_for_a_second(fake: FakeCluster) -> None:
+def dead_for_a_second(fake: FakeCluster, nursery: trio.Nursery) -> None:
     """Kill a node, which revives after a second."""
     fake.nodes.kill(1)
 
-
-TROUBLES: Mapping[str, Trouble] = {"slow": slow, "silent": silent, "dead at first": dead_for_a_second}
-
-
-@dataclass(frozen=True, slots=True)
-class Life:
-    """One call, and the state when no request is pending and a later call has succeeded."""
-
-    ending: Ending
-    open_operations: int
-    connections: int
-    tasks: Mapping[str, int]
-    broken_rules: Sequence[str]
+    @nursery.start_soon
+    async def revive() -> None:
+        await trio.sleep(1.0)
+        fake.nodes.revive(1)
 
 
-async def live(call: Callable[[Cluster], Awaitable[object]], trouble: Trouble, moments: Moments) -> Life:
-    """Return the result of a call that ``moments`` may cancel."""
-    tracer = RecordingTracer()
-    async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client(tracer=tracer) as cluster:
-        trouble(fake)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(revive, fake)
-            ending = await end_of(partial(call, cluster), moments)
-        for node in fake.nodes:
-            node.faults.clear()
-        await trio.sleep(SETTLING_SECONDS)
-        await cluster.bucket("travel").wait_until_ready()
-        await cluster.wait_until_ready()
-        await cluster.bucket("travel").default_collection().upsert("ada", 1)
-        statistics = cluster.statistics()
-        left = statistics.open_operations, len(statistics.connections)
-        return Life(ending, *left, moments.tasks, tracer.broken_rules)
+TROUBLES = {"slow": slow, "silent": silent, "dead at first": dead_for_a_second}
 
 
-async def revive(fake: FakeCluster) -> None:
-    """Revive the node after a second."""
-    await trio.sleep(1.0)
-    fake.nodes.revive(1)
+async def wait_until_all_is_ready(cluster: Cluster) -> None:
+    """Wait for the bucket and the cluster."""
+    await cluster.bucket("travel").wait_until_ready()
+    await cluster.wait_until_ready()
 
 
 SHORT = {
@@ -111,21 +83,20 @@ SHORT = {
         for trouble in TROUBLES
     ],
 )
-def test_a_call_cancelled_at_every_moment(name: str, trouble: str, record_property: Record) -> None:
+def test_a_call_cancelled_at_every_moment(
+    name: str, trouble: str, record_property: Callable[[str, object], None]
+) -> None:
     """A call in a cancelled scope completes or raises Cancelled, and the client's state is the same in either case."""
-    runs = at_every_moment(partial(live, CALLS[name], TROUBLES[trouble]))
+    runs = at_every_moment(partial(live, OPTIONS, TROUBLES[trouble], CALLS[name], wait_until_all_is_ready))
     record_property("cancelled", (trouble, name, runs.moments, runs.checkpoints))
-    undisturbed, first = runs.undisturbed, runs.cancelled[0]
+    called, undisturbed = name.partition(".")[2], runs.undisturbed
 
-    assert not undisturbed.ending.was_caught
-    assert (0, 4) == (undisturbed.open_operations, undisturbed.connections)
-    assert Ending(None, was_caught=True, is_ambiguous=False) == first.ending
+    assert Ending(OUTCOMES[called], was_caught=False) == undisturbed.ending
+    assert (0, 4, []) == (undisturbed.open_operations, undisturbed.connections, undisturbed.broken_rules)
+    assert Ending(None, was_caught=True, is_ambiguous=False) == runs.cancelled[0].ending
     assert undisturbed == runs.cancelled[-1]
     assert any(life.ending.abandoned for life in runs.cancelled)
     for life in runs.cancelled:
-        called = name.partition(".")[2]
-        given_up = AbandonedOperation(called, None, ambiguous=False)
-        assert life.ending.abandoned in ((), (given_up,))
-        assert life.ending.was_caught == (life.ending.outcome is None)
-        assert [] == life.broken_rules
-        assert undisturbed == Life(undisturbed.ending, life.open_operations, life.connections, life.tasks, [])
+        assert life.ending.abandoned in ((), (AbandonedOperation(called, None, ambiguous=False),))
+        assert (life.ending.outcome, life.ending.was_caught) in ((OUTCOMES[called], False), (None, True))
+        assert undisturbed == replace(life, ending=undisturbed.ending)

@@ -159,6 +159,7 @@ class ByeConnector:
         ("resolver", {"resolver": type(UNREACHABLE)}),
         ("network", {"network": ""}),
         ("redact_logs", {"redact_logs": "no"}),
+        ("max_http_connections", {"max_http_connections": -1}),
     ],
 )
 def test_a_wrong_argument_is_refused_immediately(parameter: str, arguments: dict[str, object]) -> None:
@@ -171,15 +172,20 @@ def test_a_wrong_argument_is_refused_immediately(parameter: str, arguments: dict
     assert "secret" not in str(caught.value)
 
 
-def test_random_numbers_come_from_the_given_generator() -> None:
-    """The client draws random numbers from the given generator, so that a seed repeats them."""
-    drawn: list[float] = []
+async def first_bytes(seed: int) -> bytes:
+    """Return the first bytes that a client sends whose generator has this seed."""
+    ours, theirs = trio.testing.memory_stream_pair()
+    options = ClientOptions(connection_string="couchbase://10.0.0.5", authenticator=AUTHENTICATOR)
+    driver = make_driver(
+        options, connector=doubles.connector_to(ours), rng=random.Random(seed), make_nonce=lambda: "a nonce"
+    )
+    async with running(driver, "couchbase://10.0.0.5") as cluster, trio.open_nursery() as nursery:
+        nursery.start_soon(cluster.bucket("travel").default_collection().get, "ada")
+        received = bytes(await theirs.receive_some())
+        nursery.cancel_scope.cancel()
+    return received
 
-    class Counting(random.Random):
-        def random(self) -> float:
-            drawn.append(super().random())
-            return drawn[-1]
 
-    make_driver(ClientOptions(connection_string="memcached://10.0.0.5"), connector=UNREACHABLE, rng=Counting(7))
-
-    assert random.Random(7).random() == drawn[0]
+async def test_random_numbers_come_from_the_given_generator() -> None:
+    """The client draws random numbers, such as its id, from the given generator, so that a seed repeats them."""
+    assert await first_bytes(7) == await first_bytes(7) != await first_bytes(8)

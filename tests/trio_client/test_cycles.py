@@ -20,16 +20,45 @@ from trio.testing import MockClock
 
 import triclinium
 from tests.rows import rows
-from tests.trio_client.pair import Never
+from tests.trio_client.pair import Never, Waits
 from tests.trio_client.recorded_telemetry import RecordingTracer
-from triclinium import errors, retry, testing
+from triclinium import (
+    Cluster,
+    Collection,
+    DurabilityLevel,
+    EncodedValue,
+    JsonTranscoder,
+    StandardRetryStrategy,
+    client_context,
+    errors,
+    fail_after,
+    retry,
+    retrying,
+)
+from triclinium.bulk import BulkOutcomes
+from triclinium.management import CreateBucketSettings
 from triclinium.retries import RetryAction, RetryReason, RetryRequest
+from triclinium.scans import PrefixScan
 from triclinium.search import MatchAllQuery
-from triclinium.testing import delay
+from triclinium.subdocument import LookupInSpec, MutateInSpec
+from triclinium.testing import (
+    ClientArguments,
+    FakeAnswer,
+    FakeCluster,
+    Opcode,
+    Service,
+    delay,
+    garble,
+    gzipped,
+    hang_up,
+    hang_up_mid_request,
+    open_fake_cluster,
+    temporary_failure,
+)
 from triclinium_core.testing import FakeNodeOptions
 
 T = TypeVar("T")
-Call = Callable[[testing.FakeCluster, triclinium.Cluster], Awaitable[object]]
+Call = Callable[[FakeCluster, Cluster], Awaitable[object]]
 
 CALLS_COUNTED = 3
 SHORT, LONG = 0.01, 100.0
@@ -50,40 +79,30 @@ def _old_objects_are_skipped() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def open_stocked(
-    **arguments: Unpack[testing.ClientArguments],
-) -> AsyncIterator[tuple[testing.FakeCluster, triclinium.Cluster]]:
+async def open_stocked(**arguments: Unpack[ClientArguments]) -> AsyncIterator[tuple[FakeCluster, Cluster]]:
     """Yield two nodes with documents and scripted responses, and a client."""
     options = FakeNodeOptions(vbuckets=128)
     async with (
-        testing.open_fake_cluster(options=options, nodes=2, replicas=1) as fake,
+        open_fake_cluster(options=options, nodes=2, replicas=1) as fake,
         fake.open_client(**arguments) as cluster,
     ):
         await people(cluster).upsert("ada", {"a": 1})
         script = fake.nodes.script
-        for service in (testing.Service.QUERY, testing.Service.ANALYTICS):
-            script.answer("rows", testing.FakeAnswer(rows=[{"a": 1}]), service=service)
-            script.answer("error", testing.FakeAnswer(errors=[{"code": 3000, "msg": "no"}]), service=service)
-            script.answer(
-                "late error", testing.FakeAnswer(rows=[1], errors=[{"code": 5000, "msg": "no"}]), service=service
-            )
-        script.answer(
-            "index",
-            testing.FakeAnswer(rows=[{"index": "i", "id": "ada", "score": 1.0}]),
-            service=testing.Service.SEARCH,
-        )
-        script.answer(
-            "a/b", testing.FakeAnswer(rows=[{"id": "ada", "key": 1, "value": 2}]), service=testing.Service.VIEWS
-        )
+        for service in (Service.QUERY, Service.ANALYTICS):
+            script.answer("rows", FakeAnswer(rows=[{"a": 1}]), service=service)
+            script.answer("error", FakeAnswer(errors=[{"code": 3000, "msg": "no"}]), service=service)
+            script.answer("late error", FakeAnswer(rows=[1], errors=[{"code": 5000, "msg": "no"}]), service=service)
+        script.answer("index", FakeAnswer(rows=[{"index": "i", "id": "ada", "score": 1.0}]), service=Service.SEARCH)
+        script.answer("a/b", FakeAnswer(rows=[{"id": "ada", "key": 1, "value": 2}]), service=Service.VIEWS)
         yield fake, cluster
 
 
-def people(cluster: triclinium.Cluster) -> triclinium.Collection:
+def people(cluster: Cluster) -> Collection:
     """Return the default collection."""
     return cluster.bucket("default").default_collection()
 
 
-def nowhere(cluster: triclinium.Cluster) -> triclinium.Collection:
+def nowhere(cluster: Cluster) -> Collection:
     """Return a collection that does not exist."""
     return cluster.bucket("default").scope("no").collection("no")
 
@@ -94,7 +113,7 @@ async def all_of(block: AbstractAsyncContextManager[Any]) -> list[object]:
         return [each async for each in found]
 
 
-async def use_all(block: triclinium.bulk.BulkOutcomes[object]) -> None:
+async def use_all(block: BulkOutcomes[object]) -> None:
     """Raise and catch the exceptions of all outcomes of a block."""
     async with block:
         async for _, outcome in block:
@@ -124,7 +143,7 @@ async def retried(attempt: Callable[[int], None]) -> None:
         number += 1
         attempt(number)
 
-    await retry(numbered, strategy=triclinium.StandardRetryStrategy(), on=NotDoneError)
+    await retry(numbered, strategy=StandardRetryStrategy(), on=NotDoneError)
 
 
 def fail(number: int) -> None:
@@ -140,17 +159,17 @@ def fail_twice(number: int) -> None:
 
 async def in_a_loop() -> None:
     """Fail until the strategy gives up."""
-    async for attempt in triclinium.attempts(triclinium.StandardRetryStrategy(), on=NotDoneError):
+    async for attempt in triclinium.attempts(StandardRetryStrategy(), on=NotDoneError):
         with attempt:
             raise NotDoneError
 
 
-async def create_and_drop(cluster: triclinium.Cluster) -> None:
+async def create_and_drop(cluster: Cluster) -> None:
     """Create a scope and a bucket, and drop them."""
     collections, buckets = cluster.bucket("default").collections(), cluster.buckets()
     await collections.create_scope("new")
     await collections.drop_scope("new")
-    await buckets.create_bucket(triclinium.management.CreateBucketSettings(name="new", ram_quota_mb=128))
+    await buckets.create_bucket(CreateBucketSettings(name="new", ram_quota_mb=128))
     await buckets.drop_bucket("new")
 
 
@@ -166,21 +185,15 @@ SUCCESSES: Mapping[str, Call] = {
     "get_or_none": lambda _, cluster: people(cluster).get_or_none("nobody"),
     "exists": lambda _, cluster: people(cluster).exists("ada"),
     "upsert": lambda _, cluster: people(cluster).upsert("ada", {"a": 1}),
-    "durable upsert": lambda _, cluster: people(cluster).upsert(
-        "ada", {"a": 1}, durability=triclinium.DurabilityLevel.MAJORITY
-    ),
+    "durable upsert": lambda _, cluster: people(cluster).upsert("ada", {"a": 1}, durability=DurabilityLevel.MAJORITY),
     "increment": lambda _, cluster: people(cluster).binary.increment("count", initial=1),
-    "lookup_in": lambda _, cluster: people(cluster).lookup_in("ada", [triclinium.subdocument.LookupInSpec.get("a")]),
-    "mutate_in": lambda _, cluster: people(cluster).mutate_in(
-        "ada", [triclinium.subdocument.MutateInSpec.upsert("a", 1)]
-    ),
+    "lookup_in": lambda _, cluster: people(cluster).lookup_in("ada", [LookupInSpec.get("a")]),
+    "mutate_in": lambda _, cluster: people(cluster).mutate_in("ada", [MutateInSpec.upsert("a", 1)]),
     "get_any_replica": lambda _, cluster: people(cluster).get_any_replica("ada"),
     "get_all_replicas": lambda _, cluster: all_of(people(cluster).get_all_replicas("ada")),
-    "lookup_in_any_replica": lambda _, cluster: people(cluster).lookup_in_any_replica(
-        "ada", [triclinium.subdocument.LookupInSpec.get("a")]
-    ),
-    "scan": lambda _, cluster: all_of(people(cluster).scan(triclinium.scans.PrefixScan("a"))),
-    "scan, left early": lambda _, cluster: leave_early(people(cluster).scan(triclinium.scans.PrefixScan("a"))),
+    "lookup_in_any_replica": lambda _, cluster: people(cluster).lookup_in_any_replica("ada", [LookupInSpec.get("a")]),
+    "scan": lambda _, cluster: all_of(people(cluster).scan(PrefixScan("a"))),
+    "scan, left early": lambda _, cluster: leave_early(people(cluster).scan(PrefixScan("a"))),
     "get_many": lambda _, cluster: all_of(people(cluster).get_many(["ada"] * 3)),
     "get_many, left early": lambda _, cluster: leave_early(people(cluster).get_many(["ada"] * 300)),
     "upsert_many": lambda _, cluster: all_of(people(cluster).upsert_many({"ada": {"a": 1}, "bob": 1})),
@@ -205,12 +218,10 @@ SUCCESSES: Mapping[str, Call] = {
 """Calls that succeed."""
 
 
-def with_fault(
-    kind: testing.Opcode | testing.Service | None, fault: Any, call: Callable[[triclinium.Cluster], Awaitable[object]]
-) -> Call:
+def with_fault(kind: Opcode | Service | None, fault: Any, call: Callable[[Cluster], Awaitable[object]]) -> Call:
     """Return a call whose requests meet a fault on every node."""
 
-    async def faulty(fake: testing.FakeCluster, cluster: triclinium.Cluster) -> object:
+    async def faulty(fake: FakeCluster, cluster: Cluster) -> object:
         for node in fake.nodes:
             node.faults.always(kind, fault)
         try:
@@ -222,13 +233,11 @@ def with_fault(
     return faulty
 
 
-def too_slow(
-    kind: testing.Opcode | testing.Service | None, call: Callable[[triclinium.Cluster], Awaitable[object]]
-) -> Call:
+def too_slow(kind: Opcode | Service | None, call: Callable[[Cluster], Awaitable[object]]) -> Call:
     """Return a call within a ``fail_after`` block that expires before the response arrives."""
 
-    async def limited(cluster: triclinium.Cluster) -> object:
-        with triclinium.fail_after(SHORT):
+    async def limited(cluster: Cluster) -> object:
+        with fail_after(SHORT):
             return await call(cluster)
 
     return with_fault(kind, delay(LONG), limited)
@@ -237,53 +246,41 @@ def too_slow(
 FAILURES: Mapping[str, Call] = {
     "get": lambda _, cluster: people(cluster).get("nobody"),
     "get, wrong argument": lambda _, cluster: people(cluster).get(""),
-    "get, too slow": too_slow(testing.Opcode.GET, lambda cluster: people(cluster).get("ada")),
+    "get, too slow": too_slow(Opcode.GET, lambda cluster: people(cluster).get("ada")),
     "get, no scope": lambda _, cluster: nowhere(cluster).get("ada"),
     "insert": lambda _, cluster: people(cluster).insert("ada", 1),
     "upsert, not encodable": lambda _, cluster: people(cluster).upsert("ada", object()),
-    "upsert, refused": with_fault(
-        testing.Opcode.SET, testing.temporary_failure(), lambda cluster: people(cluster).upsert("ada", 1)
-    ),
-    "upsert, no answer": with_fault(testing.Opcode.SET, delay(LONG), lambda cluster: people(cluster).upsert("ada", 1)),
-    "upsert, nonsense": with_fault(
-        testing.Opcode.SET, testing.garble(), lambda cluster: people(cluster).upsert("ada", 1)
-    ),
-    "upsert, lost": with_fault(testing.Opcode.SET, testing.hang_up(), lambda cluster: people(cluster).upsert("ada", 1)),
-    "lookup_in": lambda _, cluster: people(cluster).lookup_in("nobody", [triclinium.subdocument.LookupInSpec.get("a")]),
-    "mutate_in": lambda _, cluster: people(cluster).mutate_in(
-        "ada", [triclinium.subdocument.MutateInSpec.replace("b.c", 1)]
-    ),
+    "upsert, refused": with_fault(Opcode.SET, temporary_failure(), lambda cluster: people(cluster).upsert("ada", 1)),
+    "upsert, no answer": with_fault(Opcode.SET, delay(LONG), lambda cluster: people(cluster).upsert("ada", 1)),
+    "upsert, nonsense": with_fault(Opcode.SET, garble(), lambda cluster: people(cluster).upsert("ada", 1)),
+    "upsert, lost": with_fault(Opcode.SET, hang_up(), lambda cluster: people(cluster).upsert("ada", 1)),
+    "lookup_in": lambda _, cluster: people(cluster).lookup_in("nobody", [LookupInSpec.get("a")]),
+    "mutate_in": lambda _, cluster: people(cluster).mutate_in("ada", [MutateInSpec.replace("b.c", 1)]),
     "get_any_replica": lambda _, cluster: people(cluster).get_any_replica("nobody"),
     "get_any_replica, too slow": too_slow(None, lambda cluster: people(cluster).get_any_replica("ada")),
     "get_all_replicas": with_fault(None, delay(LONG), lambda cluster: all_of(people(cluster).get_all_replicas("ada"))),
-    "scan": lambda _, cluster: all_of(nowhere(cluster).scan(triclinium.scans.PrefixScan("a"))),
+    "scan": lambda _, cluster: all_of(nowhere(cluster).scan(PrefixScan("a"))),
     "insert_many": lambda _, cluster: all_of(people(cluster).insert_many({"ada": 1, "": 1})),
-    "get_many, too slow": too_slow(testing.Opcode.GET, lambda cluster: all_of(people(cluster).get_many(["ada"] * 3))),
+    "get_many, too slow": too_slow(Opcode.GET, lambda cluster: all_of(people(cluster).get_many(["ada"] * 3))),
     "upsert_many, source": lambda _, cluster: all_of(people(cluster).upsert_many(that_raises())),
     "upsert_many, source and body": lambda _, cluster: leave_with_an_exception(
         people(cluster).upsert_many(that_raises())
     ),
     "query": lambda _, cluster: all_of(cluster.query("error")),
     "query, after rows": lambda _, cluster: all_of(cluster.query("late error")),
-    "query, too slow": too_slow(testing.Service.QUERY, lambda cluster: all_of(cluster.query("rows"))),
-    "query, lost": with_fault(testing.Service.QUERY, testing.hang_up(), lambda cluster: all_of(cluster.query("rows"))),
-    "query, cut": with_fault(
-        testing.Service.QUERY, testing.hang_up_mid_request(), lambda cluster: all_of(cluster.query("rows"))
-    ),
-    "query, no answer": with_fault(testing.Service.QUERY, delay(LONG), lambda cluster: all_of(cluster.query("rows"))),
-    "query, encoded": with_fault(
-        testing.Service.QUERY, testing.gzipped(), lambda cluster: all_of(cluster.query("rows"))
-    ),
+    "query, too slow": too_slow(Service.QUERY, lambda cluster: all_of(cluster.query("rows"))),
+    "query, lost": with_fault(Service.QUERY, hang_up(), lambda cluster: all_of(cluster.query("rows"))),
+    "query, cut": with_fault(Service.QUERY, hang_up_mid_request(), lambda cluster: all_of(cluster.query("rows"))),
+    "query, no answer": with_fault(Service.QUERY, delay(LONG), lambda cluster: all_of(cluster.query("rows"))),
+    "query, encoded": with_fault(Service.QUERY, gzipped(), lambda cluster: all_of(cluster.query("rows"))),
     "query, wrong type": lambda _, cluster: all_of(cluster.query("rows", row_type=int)),
     "search": lambda _, cluster: all_of(cluster.search("nothing", MatchAllQuery())),
     "analytics": lambda _, cluster: all_of(cluster.analytics_query("error")),
     "views": lambda _, cluster: all_of(cluster.bucket("default").view_query("a", "nothing", retry_strategy=Never())),
     "management": lambda _, cluster: cluster.buckets().get_bucket("nothing"),
-    "management, too slow": too_slow(testing.Service.MANAGEMENT, lambda cluster: cluster.buckets().get_all_buckets()),
+    "management, too slow": too_slow(Service.MANAGEMENT, lambda cluster: cluster.buckets().get_all_buckets()),
     "management, no answer": with_fault(
-        testing.Service.MANAGEMENT,
-        delay(LONG),
-        lambda cluster: cluster.query_indexes().watch_indexes("default", ["no"]),
+        Service.MANAGEMENT, delay(LONG), lambda cluster: cluster.query_indexes().watch_indexes("default", ["no"])
     ),
     "users": lambda _, cluster: cluster.users().get_user("nobody"),
     "query indexes": lambda _, cluster: cluster.query_indexes().drop_index("default", "nothing"),
@@ -295,7 +292,7 @@ FAILURES: Mapping[str, Call] = {
 """Calls that fail."""
 
 
-async def outcome_of(call: Call, fake: testing.FakeCluster, cluster: triclinium.Cluster) -> type[Exception] | None:
+async def outcome_of(call: Call, fake: FakeCluster, cluster: Cluster) -> type[Exception] | None:
     """Return the type of the exception that a call raises; None if it succeeds."""
     try:
         await call(fake, cluster)
@@ -307,9 +304,7 @@ async def outcome_of(call: Call, fake: testing.FakeCluster, cluster: triclinium.
     return None
 
 
-async def repeat(
-    call: Call, fake: testing.FakeCluster, cluster: triclinium.Cluster
-) -> tuple[int, set[type[Exception] | None]]:
+async def repeat(call: Call, fake: FakeCluster, cluster: Cluster) -> tuple[int, set[type[Exception] | None]]:
     """Make a call several times; return the number of objects in unreachable cycles, and the outcomes."""
     outcomes = {await outcome_of(call, fake, cluster)}
     gc.collect()
@@ -339,36 +334,28 @@ async def test_a_call_leaves_no_cycle(call: Call, succeeds: bool, autojump_clock
     assert succeeds or None not in outcomes
 
 
-class Waits:
-    """Strategy that retries after half a second."""
-
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return a retry."""
-        return RetryAction.after(0.5)
-
-
-SEVERAL: Sequence[tuple[testing.Opcode | None, Callable[[triclinium.Cluster], Awaitable[object]]]] = [
+SEVERAL: Sequence[tuple[Opcode | None, Callable[[Cluster], Awaitable[object]]]] = [
     (None, lambda cluster: people(cluster).get_any_replica("ada")),
     (None, lambda cluster: all_of(people(cluster).get_all_replicas("ada"))),
-    (testing.Opcode.RANGE_SCAN_CREATE, lambda cluster: all_of(people(cluster).scan(triclinium.scans.PrefixScan("a")))),
+    (Opcode.RANGE_SCAN_CREATE, lambda cluster: all_of(people(cluster).scan(PrefixScan("a")))),
 ]
 """Calls of several operations, and the opcode of those that are refused."""
 
 
 @rows(("refused", "call"), SEVERAL)
 async def test_a_pending_retry_leaves_no_cycle(
-    refused: testing.Opcode | None, call: Callable[[triclinium.Cluster], Awaitable[object]], autojump_clock: MockClock
+    refused: Opcode | None, call: Callable[[Cluster], Awaitable[object]], autojump_clock: MockClock
 ) -> None:
     """After a traced call of several operations that is abandoned before its retries, no object is in a cycle."""
 
-    async def limited(cluster: triclinium.Cluster) -> object:
-        with triclinium.fail_after(SHORT):
+    async def limited(cluster: Cluster) -> object:
+        with fail_after(SHORT):
             return await call(cluster)
 
     tracer = RecordingTracer()
-    async with open_stocked(tracer=tracer, retry_strategy=Waits()) as (fake, cluster):
+    async with open_stocked(tracer=tracer, retry_strategy=Waits(0.5)) as (fake, cluster):
         tracer.spans.clear()
-        in_cycles, outcomes = await repeat(with_fault(refused, testing.temporary_failure(), limited), fake, cluster)
+        in_cycles, outcomes = await repeat(with_fault(refused, temporary_failure(), limited), fake, cluster)
 
     assert (0, {errors.UnambiguousTooSlowError}) == (in_cycles, outcomes)
     reported = [
@@ -388,7 +375,7 @@ class Holder:
         self.kept.append(request)
         return RetryAction.no_retry()
 
-    def encode(self, value: object, /) -> triclinium.EncodedValue:
+    def encode(self, value: object, /) -> EncodedValue:
         """Encode as JSON."""
         return JSON.encode(value)
 
@@ -414,23 +401,23 @@ class AsyncHolder(Holder):
         raise NotDoneError
 
 
-JSON = triclinium.JsonTranscoder()
+JSON = JsonTranscoder()
 variable: ContextVar[Holder] = ContextVar("variable")
-HeldCall = Callable[[testing.FakeCluster, triclinium.Cluster, Holder], Awaitable[object]]
+HeldCall = Callable[[FakeCluster, Cluster, Holder], Awaitable[object]]
 
 
-async def in_context(call: Call, fake: testing.FakeCluster, cluster: triclinium.Cluster, holder: Holder) -> object:
+async def in_context(call: Call, fake: FakeCluster, cluster: Cluster, holder: Holder) -> object:
     """Make a call while a context variable, the client context and the block's strategy reference the holder."""
     variable.set(holder)
-    with triclinium.client_context(holder=holder), triclinium.retrying(holder):
+    with client_context(holder=holder), retrying(holder):
         return await call(fake, cluster)
 
 
-def refused(call: Callable[[triclinium.Cluster, Holder], Awaitable[object]]) -> HeldCall:
+def refused(call: Callable[[Cluster, Holder], Awaitable[object]]) -> HeldCall:
     """Return a call whose requests are all refused with a temporary failure."""
 
-    async def faulty(fake: testing.FakeCluster, cluster: triclinium.Cluster, holder: Holder) -> object:
-        fault = with_fault(None, testing.temporary_failure(), lambda cluster: call(cluster, holder))
+    async def faulty(fake: FakeCluster, cluster: Cluster, holder: Holder) -> object:
+        fault = with_fault(None, temporary_failure(), lambda cluster: call(cluster, holder))
         return await fault(fake, cluster)
 
     return faulty
@@ -448,10 +435,10 @@ HELD: Mapping[str, HeldCall] = {
         people(cluster).get_all_replicas("ada", transcoder=holder)
     ),
     "lookup_in, result": lambda _, cluster, holder: people(cluster).lookup_in(
-        "ada", [triclinium.subdocument.LookupInSpec.get("a")], transcoder=holder
+        "ada", [LookupInSpec.get("a")], transcoder=holder
     ),
     "mutate_in, result": lambda _, cluster, holder: people(cluster).mutate_in(
-        "ada", [triclinium.subdocument.MutateInSpec.upsert("a", 1)], transcoder=holder
+        "ada", [MutateInSpec.upsert("a", 1)], transcoder=holder
     ),
     "get_many, outcomes": lambda _, cluster, holder: all_of(
         people(cluster).get_many(["ada", "nobody"], transcoder=holder, errors="collect")
@@ -461,15 +448,13 @@ HELD: Mapping[str, HeldCall] = {
             people(cluster).upsert_many({"ada": 1, "": 1}, transcoder=holder, retry_strategy=holder)
         )
     ),
-    "scan, results": lambda _, cluster, holder: all_of(
-        people(cluster).scan(triclinium.scans.PrefixScan("a"), transcoder=holder)
-    ),
+    "scan, results": lambda _, cluster, holder: all_of(people(cluster).scan(PrefixScan("a"), transcoder=holder)),
     "upsert, strategy": refused(
         lambda cluster, holder: people(cluster).upsert("ada", 1, transcoder=holder, retry_strategy=holder)
     ),
     "durable upsert, strategy": refused(
         lambda cluster, holder: people(cluster).upsert(
-            "ada", 1, durability=triclinium.DurabilityLevel.MAJORITY, retry_strategy=holder
+            "ada", 1, durability=DurabilityLevel.MAJORITY, retry_strategy=holder
         )
     ),
     "query, strategy": lambda _, cluster, holder: all_of(cluster.query("error", retry_strategy=holder)),
@@ -477,7 +462,7 @@ HELD: Mapping[str, HeldCall] = {
 """Calls that involve a holder, which keeps their results and errors."""
 
 
-async def held(call: HeldCall, fake: testing.FakeCluster, holder: Holder) -> Callable[[], object]:
+async def held(call: HeldCall, fake: FakeCluster, holder: Holder) -> Callable[[], object]:
     """Let the holder keep the cluster and the result of a call; return a weak reference to the client."""
     async with fake.open_client() as cluster:
         holder.kept.append(cluster)

@@ -192,29 +192,22 @@ async def test_a_long_block_keeps_the_newest_operations(
     assert f"and {2 * REMEMBERED_MAX - CONTEXTS_MAX} more" in caplog.text
 
 
-async def test_dropped_operations_do_not_change_the_class(autojump_clock: MockClock) -> None:
-    """One ambiguous operation before many others makes the timeout ambiguous, and stays in the list."""
+@rows(("before", "after"), [(0, 2 * REMEMBERED_MAX), (20, 0)])
+async def test_an_ambiguous_operation_is_kept(autojump_clock: MockClock, before: int, after: int) -> None:
+    """One ambiguous operation among many others makes the timeout ambiguous, and stays in its list and message."""
 
     async def body(driver: ClusterDriver) -> None:
-        await abandon(driver, [write("ada"), *(read(f"k{number}") for number in range(2 * REMEMBERED_MAX))])
+        reads = [read(f"k{number}") for number in range(before + after)]
+        await abandon(driver, [*reads[:before], write("ada"), *reads[before:]])
         await trio.sleep_forever()
 
     error = await time_out(body)
 
     assert isinstance(error, AmbiguousTimeoutException)
-    assert AbandonedOperation("upsert", "ada", True) == error.operations[0]
-    assert REMEMBERED_MAX == len(error.operations)
-    assert (1, 2 * REMEMBERED_MAX) == (error.ambiguous_count, error.unambiguous_count)
-
-
-async def test_ambiguous_operations_are_named_first(autojump_clock: MockClock) -> None:
-    """A write that was abandoned after many reads is named in the message of the timeout."""
-
-    async def body(driver: ClusterDriver) -> None:
-        await abandon(driver, [*(read(f"k{number}") for number in range(20)), write("ada")])
-        await trio.sleep_forever()
-
-    assert "upsert of 'ada'" in (await time_out(body)).message
+    assert AbandonedOperation("upsert", "ada", True) == error.operations[before]
+    assert "upsert of 'ada'" in error.message
+    assert min(REMEMBERED_MAX, before + after + 1) == len(error.operations)
+    assert (1, before + after) == (error.ambiguous_count, error.unambiguous_count)
 
 
 async def test_the_report_of_a_block_is_bounded(autojump_clock: MockClock) -> None:

@@ -319,8 +319,12 @@ async def test_an_operation_cancelled_during_its_submission(autojump_clock: Mock
     assert (True, False) not in verdicts
 
 
-async def time_out_beside_rows(statement: str, *, readonly: bool, leaves: bool) -> TooSlow:
-    """Return the exception of a block that expires after a query's first row, inside its rows or after leaving them."""
+@rows("leaves", [False, True])
+@rows(("statement", "readonly"), [("UPDATE hotels SET a = 1", False), ("SELECT 1", True)])
+async def test_only_an_open_query_is_reported(
+    autojump_clock: MockClock, statement: str, readonly: bool, leaves: bool
+) -> None:
+    """A query with open rows at the deadline is reported, as ambiguous unless it is read-only; one left before is not."""
     taken = list[object]()
 
     async def take_one(cluster: Cluster) -> None:
@@ -332,35 +336,15 @@ async def time_out_beside_rows(statement: str, *, readonly: bool, leaves: bool) 
 
     async with open_pair() as (fake, cluster, _):
         fake.nodes.script.answer(statement, FakeAnswer(rows=[1, 2], seconds_between_rows=10))
-        try:
-            with fail_after(15):
-                await take_one(cluster)
-        except (AmbiguousTooSlowError, UnambiguousTooSlowError) as error:
-            assert [1] == taken
-            return error
-    pytest.fail("no timeout")
+        with pytest.raises((AmbiguousTooSlowError, UnambiguousTooSlowError)) as caught, fail_after(15):
+            await take_one(cluster)
+    error = caught.value
 
-
-STATEMENTS = [("UPDATE hotels SET a = 1", False), ("SELECT 1", True)]
-"""Statements, and whether they are read-only."""
-
-
-@rows(("statement", "readonly"), STATEMENTS)
-async def test_an_open_query_is_reported(autojump_clock: MockClock, statement: str, readonly: bool) -> None:
-    """A query with open rows at the deadline is reported, as ambiguous unless it is read-only."""
-    error = await time_out_beside_rows(statement, readonly=readonly, leaves=False)
-
-    assert isinstance(error, UnambiguousTooSlowError if readonly else AmbiguousTooSlowError)
-    assert (AbandonedOperation("query", None, not readonly),) == error.operations
-    assert (int(not readonly), int(readonly)) == (error.ambiguous_count, error.unambiguous_count)
-    assert statement == error.operations[0].context.statement
-
-
-@rows(("statement", "readonly"), STATEMENTS)
-async def test_a_query_left_early_is_not_reported(autojump_clock: MockClock, statement: str, readonly: bool) -> None:
-    """A query whose rows were left before the deadline is not reported."""
-    error = await time_out_beside_rows(statement, readonly=readonly, leaves=True)
-
-    assert isinstance(error, UnambiguousTooSlowError)
-    assert () == error.operations
-    assert (0, 0) == (error.ambiguous_count, error.unambiguous_count)
+    assert [1] == taken
+    assert isinstance(error, UnambiguousTooSlowError if readonly or leaves else AmbiguousTooSlowError)
+    assert (() if leaves else (AbandonedOperation("query", None, not readonly),)) == error.operations
+    assert ((0, 0) if leaves else (int(not readonly), int(readonly))) == (
+        error.ambiguous_count,
+        error.unambiguous_count,
+    )
+    assert ([] if leaves else [statement]) == [each.context.statement for each in error.operations]

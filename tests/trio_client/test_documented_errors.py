@@ -22,16 +22,41 @@ import triclinium
 from tests.docs.named_tests import TEST_FOLDERS, exists
 from tests.public_names import PUBLIC
 from tests.trio_client.pair import OPTIONS, PATIENCE, Never
-from triclinium import errors, testing
+from triclinium import (
+    Cas,
+    Cluster,
+    Collection,
+    GetResult,
+    JsonTranscoder,
+    PasswordAuthenticator,
+    RawBinaryTranscoder,
+    errors,
+    open_cluster,
+)
 from triclinium.abc import ConnectedStream
-from triclinium.search import MatchAllQuery
+from triclinium.management import BucketSettings, CreateCollectionSettings, SearchIndex, UpdateCollectionSettings
+from triclinium.scans import PrefixScan, ScanResult
+from triclinium.search import MatchAllQuery, RawQuery, SearchRow
+from triclinium.subdocument import LookupInSpec, MutateInSpec, StoreSemantics
+from triclinium.testing import (
+    FakeCluster,
+    Opcode,
+    Service,
+    drop_response,
+    hang_up,
+    http_status,
+    open_fake_cluster,
+    status,
+    temporary_failure,
+)
+from triclinium.views import ViewRow
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, HelloFeature
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 from triclinium_core.transcoding.flags import JSON_FLAGS
 
 T = TypeVar("T")
-BIG, RAW, NEVER = bytes(VALUE_SIZE_MAX + 1), triclinium.RawBinaryTranscoder(), Never()
+BIG, RAW, NEVER = bytes(VALUE_SIZE_MAX + 1), RawBinaryTranscoder(), Never()
 UNENCODABLE = object()
 VECTORS = {"mapping": {"types": {"a": {"properties": {"b": {"fields": [{"type": "vector"}]}}}}}}
 OLD_CONFIG = b'{"rev":9,"revEpoch":9,"nodesExt":[{"services":{"kv":11210,"fts":8094},"thisNode":true}]}'
@@ -41,9 +66,9 @@ OLD_CONFIG = b'{"rev":9,"revEpoch":9,"nodesExt":[{"services":{"kv":11210,"fts":8
 class Stage(NamedTuple):
     """Fake nodes with documents, and a client."""
 
-    fake: testing.FakeCluster
-    cluster: triclinium.Cluster
-    people: triclinium.Collection
+    fake: FakeCluster
+    cluster: Cluster
+    people: Collection
 
 
 Trigger = Callable[[Stage], object]
@@ -80,7 +105,7 @@ async def twice(call: Callable[[], Awaitable[object]]) -> None:
     await call()
 
 
-def struck(opcode: testing.Opcode, fault: Any, call: Callable[[Stage], Awaitable[object]]) -> Trigger:
+def struck(opcode: Opcode, fault: Any, call: Callable[[Stage], Awaitable[object]]) -> Trigger:
     """Return a trigger that makes a call while all requests with ``opcode`` meet a fault."""
 
     def trigger(stage: Stage) -> object:
@@ -90,17 +115,12 @@ def struck(opcode: testing.Opcode, fault: Any, call: Callable[[Stage], Awaitable
     return trigger
 
 
-def against(
-    call: Callable[[triclinium.Cluster], Awaitable[object]], *, authenticator: Any = None, **changes: Any
-) -> Trigger:
+def against(call: Callable[[Cluster], Awaitable[object]], *, authenticator: Any = None, **changes: Any) -> Trigger:
     """Return a trigger that makes a call with a separate client and separate nodes, which have other options."""
 
     async def trigger(_: Stage) -> None:
         options = replace(OPTIONS, **changes)
-        async with (
-            testing.open_fake_cluster(options=options) as fake,
-            fake.open_client(authenticator=authenticator) as cluster,
-        ):
+        async with open_fake_cluster(options=options) as fake, fake.open_client(authenticator=authenticator) as cluster:
             await call(cluster)
 
     return trigger
@@ -117,30 +137,26 @@ class NoTls:
 
 async def wait_without_tls(_: Stage) -> None:
     """Wait for a cluster whose certificate is refused."""
-    async with triclinium.open_cluster(
-        "couchbases://h", triclinium.PasswordAuthenticator("a", "b"), connector=NoTls()
-    ) as cluster:
+    async with open_cluster("couchbases://h", PasswordAuthenticator("a", "b"), connector=NoTls()) as cluster:
         await cluster.wait_until_ready()
 
 
 async def flush_protected(stage: Stage) -> None:
     """Flush a bucket that was created without permission to flush."""
-    await stage.cluster.buckets().create_bucket(triclinium.management.BucketSettings(name="kept", ram_quota_mb=100))
+    await stage.cluster.buckets().create_bucket(BucketSettings(name="kept", ram_quota_mb=100))
     await stage.cluster.buckets().flush_bucket("kept")
 
 
 async def many_indexes(stage: Stage) -> None:
     """Create one search index too many."""
-    stage.fake.node.faults.next(
-        testing.Service.SEARCH, testing.http_status(400, b'{"error":"num_fts_indexes exceeded"}')
-    )
-    await stage.cluster.search_indexes().upsert_index(triclinium.management.SearchIndex(name="a", source_name="travel"))
+    stage.fake.node.faults.next(Service.SEARCH, http_status(400, b'{"error":"num_fts_indexes exceeded"}'))
+    await stage.cluster.search_indexes().upsert_index(SearchIndex(name="a", source_name="travel"))
 
 
 async def vectors(stage: Stage) -> None:
     """Create a vector search index in a cluster without vector search."""
-    stage.fake.node.faults.always(testing.Opcode.GET_CLUSTER_CONFIG, testing.status(Status.SUCCESS, OLD_CONFIG))
-    index = triclinium.management.SearchIndex(name="a", source_name="travel", params=VECTORS)
+    stage.fake.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, OLD_CONFIG))
+    index = SearchIndex(name="a", source_name="travel", params=VECTORS)
     async with stage.fake.open_client() as cluster:
         await cluster.bucket("travel").default_scope().search_indexes().upsert_index(index)
 
@@ -163,7 +179,7 @@ def of_document(method: str, *arguments: Any, **options: Any) -> Mapping[type[Ex
 
 def with_other_cas(method: str, *arguments: Any) -> Mapping[type[Exception], Trigger]:
     """Return the trigger of a collection method for another version of a document."""
-    return {errors.CasMismatchException: lambda s: getattr(s.people, method)("ada", *arguments, cas=triclinium.Cas(1))}
+    return {errors.CasMismatchException: lambda s: getattr(s.people, method)("ada", *arguments, cas=Cas(1))}
 
 
 def of_value(method: str, key: str) -> Mapping[type[Exception], Trigger]:
@@ -201,9 +217,12 @@ def scopes_of(stage: Stage) -> Any:
     return stage.cluster.bucket("travel").collections()
 
 
-UPDATE = triclinium.management.UpdateCollectionSettings(max_expiry=1)
+UPDATE = UpdateCollectionSettings(max_expiry=1)
 FEATURELESS = {"features": IMPLEMENTED_FEATURES - {HelloFeature.XATTR}}
-ATTRIBUTE = [triclinium.subdocument.LookupInSpec.get("a", xattr=True)]
+ATTRIBUTE = [LookupInSpec.get("a", xattr=True)]
+HOTELS, ODD = SearchIndex(name="a", source_name="travel"), SearchIndex(name="a", params={"a": UNENCODABLE})
+GET_A, SET_A = [LookupInSpec.get("a")], [MutateInSpec.upsert("a", 1)]
+NEW, TAKEN = (BucketSettings(name=name, ram_quota_mb=100) for name in ("new", "travel"))
 
 TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     "AnalyticsQueries.analytics_query": {
@@ -213,7 +232,7 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     "BinaryCollection.append": {
         errors.DocumentNotFoundException: lambda s: s.people.binary.append("missing", b"1"),
         errors.DocumentLockedException: lambda s: s.people.binary.append("locked", b"1", retry_strategy=NEVER),
-        errors.CasMismatchException: lambda s: s.people.binary.append("ada", b"1", cas=triclinium.Cas(1)),
+        errors.CasMismatchException: lambda s: s.people.binary.append("ada", b"1", cas=Cas(1)),
         errors.ValueTooLargeException: lambda s: s.people.binary.append("ada", BIG),
     },
     "BinaryCollection.prepend": {errors.ValueTooLargeException: lambda s: s.people.binary.prepend("ada", BIG)},
@@ -223,15 +242,9 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         errors.DeltaInvalidException: lambda s: s.people.binary.increment("ada"),
     },
     "BucketManager.create_bucket": {
-        errors.BucketExistsException: lambda s: s.cluster.buckets().create_bucket(
-            triclinium.management.BucketSettings(name="travel", ram_quota_mb=100)
-        ),
+        errors.BucketExistsException: lambda s: s.cluster.buckets().create_bucket(TAKEN),
         errors.AmbiguousTimeoutException: struck(
-            testing.Opcode.SELECT_BUCKET,
-            testing.drop_response(),
-            lambda s: s.cluster.buckets().create_bucket(
-                triclinium.management.BucketSettings(name="new", ram_quota_mb=100)
-            ),
+            Opcode.SELECT_BUCKET, drop_response(), lambda s: s.cluster.buckets().create_bucket(NEW)
         ),
     },
     "BucketManager.drop_bucket": {errors.BucketNotFoundException: lambda s: s.cluster.buckets().drop_bucket("nowhere")},
@@ -240,36 +253,24 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         errors.BucketNotFlushableException: flush_protected,
     },
     "BucketManager.get_bucket": {errors.BucketNotFoundException: lambda s: s.cluster.buckets().get_bucket("nowhere")},
-    "BucketManager.update_bucket": {
-        errors.BucketNotFoundException: lambda s: s.cluster.buckets().update_bucket(
-            triclinium.management.BucketSettings(name="nowhere", ram_quota_mb=100)
-        )
-    },
+    "BucketManager.update_bucket": {errors.BucketNotFoundException: lambda s: s.cluster.buckets().update_bucket(NEW)},
     "Collection": {
-        errors.AmbiguousTimeoutException: struck(
-            testing.Opcode.SET, testing.drop_response(), lambda s: s.people.upsert("a", 1)
-        ),
-        errors.UnambiguousTimeoutException: struck(
-            testing.Opcode.GET, testing.drop_response(), lambda s: s.people.get("a")
-        ),
-        errors.RequestCanceledException: struck(
-            testing.Opcode.SET, testing.hang_up(), lambda s: s.people.upsert("a", 1)
-        ),
+        errors.AmbiguousTimeoutException: struck(Opcode.SET, drop_response(), lambda s: s.people.upsert("a", 1)),
+        errors.UnambiguousTimeoutException: struck(Opcode.GET, drop_response(), lambda s: s.people.get("a")),
+        errors.RequestCanceledException: struck(Opcode.SET, hang_up(), lambda s: s.people.upsert("a", 1)),
         errors.TemporaryFailureException: struck(
-            testing.Opcode.GET, testing.temporary_failure(), lambda s: s.people.get("a", retry_strategy=NEVER)
+            Opcode.GET, temporary_failure(), lambda s: s.people.get("a", retry_strategy=NEVER)
         ),
         errors.AuthenticationFailureException: against(
             lambda cluster: cluster.bucket("travel").default_collection().get("a"),
-            authenticator=triclinium.PasswordAuthenticator("wrong", "wrong"),
+            authenticator=PasswordAuthenticator("wrong", "wrong"),
         ),
         errors.CollectionNotFoundException: lambda s: s.cluster.bucket("travel").collection("nowhere").get("a"),
         errors.ScopeNotFoundException: lambda s: s.cluster.bucket("travel").scope("nowhere").collection("a").get("a"),
         errors.FeatureNotAvailableException: against(
             lambda cluster: cluster.bucket("travel").default_collection().lookup_in("a", ATTRIBUTE), **FEATURELESS
         ),
-        errors.CouchbaseException: struck(
-            testing.Opcode.GET, testing.status(Status.INTERNAL_ERROR), lambda s: s.people.get("a")
-        ),
+        errors.CouchbaseException: struck(Opcode.GET, status(Status.INTERNAL_ERROR), lambda s: s.people.get("a")),
     },
     "BulkOutcomes": {errors.BulkFailure: lambda s: run_alone(s.people.insert_many([("ada", 1)]))},
     "CollectionManager.get_all_scopes": of_scopes("get_all_scopes"),
@@ -282,14 +283,14 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         **of_scopes("create_collection", "inventory", "new", nowhere=errors.ScopeNotFoundException),
         errors.CollectionExistsException: lambda s: scopes_of(s).create_collection("inventory", "people"),
         errors.FeatureNotAvailableException: lambda s: scopes_of(s).create_collection(
-            "inventory", "new", triclinium.management.CreateCollectionSettings(history=True)
+            "inventory", "new", CreateCollectionSettings(history=True)
         ),
     },
     "CollectionManager.update_collection": {
         **of_scopes("update_collection", "inventory", "new", UPDATE, nowhere=errors.ScopeNotFoundException),
         errors.CollectionNotFoundException: lambda s: scopes_of(s).update_collection("inventory", "new", UPDATE),
         errors.FeatureNotAvailableException: lambda s: scopes_of(s).update_collection(
-            "inventory", "people", triclinium.management.UpdateCollectionSettings(history=True)
+            "inventory", "people", UpdateCollectionSettings(history=True)
         ),
     },
     "CollectionManager.drop_collection": {
@@ -315,49 +316,42 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     },
     "DocumentOperations.remove": {**of_document("remove"), **with_other_cas("remove")},
     "DocumentOperations.unlock": {
-        errors.DocumentNotFoundException: lambda s: s.people.unlock("missing", triclinium.Cas(1)),
-        errors.DocumentNotLockedException: lambda s: s.people.unlock("ada", triclinium.Cas(1)),
-        errors.CasMismatchException: lambda s: s.people.unlock("locked", triclinium.Cas(1)),
+        errors.DocumentNotFoundException: lambda s: s.people.unlock("missing", Cas(1)),
+        errors.DocumentNotLockedException: lambda s: s.people.unlock("ada", Cas(1)),
+        errors.CasMismatchException: lambda s: s.people.unlock("locked", Cas(1)),
     },
     "FanOutResults.__anext__": {
         errors.CouchbaseException: struck(
-            testing.Opcode.RANGE_SCAN_CREATE,
-            testing.status(Status.NO_ACCESS),
-            lambda s: entered(s.people.scan(triclinium.scans.PrefixScan("a"))),
+            Opcode.RANGE_SCAN_CREATE, status(Status.NO_ACCESS), lambda s: entered(s.people.scan(PrefixScan("a")))
         )
     },
     "GetResult.content": {
-        errors.DecodingFailureException: lambda _: (
-            triclinium.GetResult(triclinium.Cas(1), JSON_FLAGS, b"{", triclinium.JsonTranscoder()).content
-        )
+        errors.DecodingFailureException: lambda _: GetResult(Cas(1), JSON_FLAGS, b"{", JsonTranscoder()).content
     },
     "GetResult.content_as": {
         errors.DecodingFailureException: lambda s: then(s.people.get("ada"), lambda r: r.content_as(int))
     },
     "LookupInResult.content_as": {
         errors.DecodingFailureException: lambda s: then(
-            s.people.lookup_in("ada", [triclinium.subdocument.LookupInSpec.get("a")]), lambda r: r.content_as(list, 0)
+            s.people.lookup_in("ada", GET_A), lambda r: r.content_as(list, 0)
         ),
         errors.PathNotFoundException: lambda s: then(
-            s.people.lookup_in("ada", [triclinium.subdocument.LookupInSpec.get("b")]), lambda r: r.content_as(int, 0)
+            s.people.lookup_in("ada", [LookupInSpec.get("b")]), lambda r: r.content_as(int, 0)
         ),
     },
     "LookupInResult.exists": {
         errors.PathMismatchException: lambda s: then(
-            s.people.lookup_in("ada", [triclinium.subdocument.LookupInSpec.exists("a.b")]), lambda r: r.exists(0)
+            s.people.lookup_in("ada", [LookupInSpec.exists("a.b")]), lambda r: r.exists(0)
         )
     },
     "MutateInResult.content_as": {
         errors.DecodingFailureException: lambda s: then(
-            s.people.mutate_in("ada", [triclinium.subdocument.MutateInSpec.increment("a")]),
-            lambda r: r.content_as(list, 0),
+            s.people.mutate_in("ada", [MutateInSpec.increment("a")]), lambda r: r.content_as(list, 0)
         )
     },
     "MutateInSpec.encode": {
-        errors.EncodingFailureException: lambda _: triclinium.subdocument.MutateInSpec.upsert("a", UNENCODABLE).encode(
-            triclinium.JsonTranscoder()
-        ),
-        errors.ValueTooLargeException: lambda _: triclinium.subdocument.MutateInSpec.upsert("a", BIG).encode(RAW),
+        errors.EncodingFailureException: lambda _: MutateInSpec.upsert("a", UNENCODABLE).encode(JsonTranscoder()),
+        errors.ValueTooLargeException: lambda _: MutateInSpec.upsert("a", BIG).encode(RAW),
     },
     "Queries.query": {
         errors.CouchbaseException: lambda s: entered(s.cluster.query("nonsense")),
@@ -375,9 +369,7 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         errors.DocumentUnretrievableException: lambda s: s.people.get_any_replica("missing")
     },
     "ReplicaOperations.lookup_in_any_replica": {
-        errors.DocumentUnretrievableException: lambda s: s.people.lookup_in_any_replica(
-            "missing", [triclinium.subdocument.LookupInSpec.get("a")]
-        )
+        errors.DocumentUnretrievableException: lambda s: s.people.lookup_in_any_replica("missing", GET_A)
     },
     "RowResult.__anext__": {
         errors.CouchbaseException: lambda s: entered(s.cluster.query("NONSENSE")),
@@ -386,46 +378,32 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     "RowResult.metadata": {errors.CouchbaseException: failed_metadata},
     "ScanResult.content": {
         errors.DecodingFailureException: lambda _: (
-            triclinium.scans.ScanResult(
-                "a", triclinium.JsonTranscoder(), triclinium.Cas(1), JSON_FLAGS, 0, b"{"
-            ).content
+            ScanResult("a", JsonTranscoder(), Cas(1), JSON_FLAGS, 0, b"{").content
         )
     },
     "ScanResult.content_as": {
-        errors.DecodingFailureException: lambda _: triclinium.scans.ScanResult(
-            "a", triclinium.JsonTranscoder(), triclinium.Cas(1), JSON_FLAGS, 0, b"1"
+        errors.DecodingFailureException: lambda _: ScanResult(
+            "a", JsonTranscoder(), Cas(1), JSON_FLAGS, 0, b"1"
         ).content_as(str)
     },
     "ScanResult.data": {
         errors.DecodingFailureException: lambda _: (
-            triclinium.scans.ScanResult("a", RAW, triclinium.Cas(1), 0, 0, b"no snappy", is_deflated=True).data
+            ScanResult("a", RAW, Cas(1), 0, 0, b"no snappy", is_deflated=True).data
         )
     },
-    "RawQuery": {errors.EncodingFailureException: lambda _: triclinium.search.RawQuery({"a": UNENCODABLE})},
-    "SearchIndex.to_json": {
-        errors.EncodingFailureException: lambda _: triclinium.management.SearchIndex(
-            name="a", params={"a": UNENCODABLE}
-        ).to_json()
-    },
+    "RawQuery": {errors.EncodingFailureException: lambda _: RawQuery({"a": UNENCODABLE})},
+    "SearchIndex.to_json": {errors.EncodingFailureException: lambda _: ODD.to_json()},
     "SearchRow.fields_as": {
-        errors.DecodingFailureException: lambda _: triclinium.search.SearchRow(
-            "a", "ada", encoded_fields=b"[]"
-        ).fields_as(dict[str, int])
+        errors.DecodingFailureException: lambda _: SearchRow("a", "ada", encoded_fields=b"[]").fields_as(dict[str, int])
     },
-    "ViewRow.key_as": {errors.DecodingFailureException: lambda _: triclinium.views.ViewRow(b"1", b"2").key_as(str)},
-    "ViewRow.value_as": {errors.DecodingFailureException: lambda _: triclinium.views.ViewRow(b"1", b"2").value_as(str)},
+    "ViewRow.key_as": {errors.DecodingFailureException: lambda _: ViewRow(b"1", b"2").key_as(str)},
+    "ViewRow.value_as": {errors.DecodingFailureException: lambda _: ViewRow(b"1", b"2").value_as(str)},
     "SearchIndexManager.analyze_document": {
         errors.EncodingFailureException: lambda s: s.cluster.search_indexes().analyze_document("a", UNENCODABLE)
     },
     "SearchIndexManager.upsert_index": {
-        errors.EncodingFailureException: lambda s: s.cluster.search_indexes().upsert_index(
-            triclinium.management.SearchIndex(name="a", params={"a": UNENCODABLE})
-        ),
-        errors.IndexExistsException: lambda s: twice(
-            lambda: s.cluster.search_indexes().upsert_index(
-                triclinium.management.SearchIndex(name="a", source_name="travel")
-            )
-        ),
+        errors.EncodingFailureException: lambda s: s.cluster.search_indexes().upsert_index(ODD),
+        errors.IndexExistsException: lambda s: twice(lambda: s.cluster.search_indexes().upsert_index(HOTELS)),
         errors.FeatureNotAvailableException: vectors,
         errors.QuotaLimitedException: many_indexes,
     },
@@ -436,43 +414,31 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         ),
     },
     "SubdocumentOperations.lookup_in": {
-        errors.DocumentNotFoundException: lambda s: s.people.lookup_in(
-            "missing", [triclinium.subdocument.LookupInSpec.get("a")]
-        ),
+        errors.DocumentNotFoundException: lambda s: s.people.lookup_in("missing", GET_A),
         errors.FeatureNotAvailableException: against(
             lambda cluster: cluster.bucket("travel").default_collection().lookup_in("a", ATTRIBUTE), **FEATURELESS
         ),
     },
     "SubdocumentOperations.mutate_in": {
-        **of_document("mutate_in", [triclinium.subdocument.MutateInSpec.upsert("a", 1)]),
-        **with_other_cas("mutate_in", [triclinium.subdocument.MutateInSpec.upsert("a", 1)]),
+        **of_document("mutate_in", SET_A),
+        **with_other_cas("mutate_in", SET_A),
         errors.DocumentExistsException: lambda s: s.people.mutate_in(
-            "ada",
-            [triclinium.subdocument.MutateInSpec.upsert("a", 1)],
-            store_semantics=triclinium.subdocument.StoreSemantics.INSERT,
+            "ada", SET_A, store_semantics=StoreSemantics.INSERT
         ),
-        errors.PathNotFoundException: lambda s: s.people.mutate_in(
-            "ada", [triclinium.subdocument.MutateInSpec.remove("b")]
-        ),
-        errors.EncodingFailureException: lambda s: s.people.mutate_in(
-            "ada", [triclinium.subdocument.MutateInSpec.upsert("a", UNENCODABLE)]
-        ),
+        errors.PathNotFoundException: lambda s: s.people.mutate_in("ada", [MutateInSpec.remove("b")]),
+        errors.EncodingFailureException: lambda s: s.people.mutate_in("ada", [MutateInSpec.upsert("a", UNENCODABLE)]),
         errors.ValueTooLargeException: lambda s: s.people.mutate_in(
-            "ada", [triclinium.subdocument.MutateInSpec.upsert("a", BIG)], transcoder=RAW
+            "ada", [MutateInSpec.upsert("a", BIG)], transcoder=RAW
         ),
         errors.FeatureNotAvailableException: against(
             lambda cluster: (
-                cluster.bucket("travel")
-                .default_collection()
-                .mutate_in("a", [triclinium.subdocument.MutateInSpec.upsert("a", 1, xattr=True)])
+                cluster.bucket("travel").default_collection().mutate_in("a", [MutateInSpec.upsert("a", 1, xattr=True)])
             ),
             **FEATURELESS,
         ),
     },
-    "Transcoder.decode": {
-        errors.DecodingFailureException: lambda _: triclinium.JsonTranscoder().decode(b"{", JSON_FLAGS, object)
-    },
-    "Transcoder.encode": {errors.EncodingFailureException: lambda _: triclinium.JsonTranscoder().encode(UNENCODABLE)},
+    "Transcoder.decode": {errors.DecodingFailureException: lambda _: JsonTranscoder().decode(b"{", JSON_FLAGS, object)},
+    "Transcoder.encode": {errors.EncodingFailureException: lambda _: JsonTranscoder().encode(UNENCODABLE)},
     "UserManager.drop_group": {errors.GroupNotFoundException: lambda s: s.cluster.users().drop_group("missing")},
     "UserManager.drop_user": {errors.UserNotFoundException: lambda s: s.cluster.users().drop_user("missing")},
     "UserManager.get_group": {errors.GroupNotFoundException: lambda s: s.cluster.users().get_group("missing")},
@@ -485,7 +451,7 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     },
     "Watched.wait_until_ready": {
         errors.AuthenticationFailureException: against(
-            lambda cluster: cluster.wait_until_ready(), authenticator=triclinium.PasswordAuthenticator("wrong", "wrong")
+            lambda cluster: cluster.wait_until_ready(), authenticator=PasswordAuthenticator("wrong", "wrong")
         ),
         errors.BucketAccessException: lambda s: s.cluster.bucket("nowhere").wait_until_ready(),
         errors.TlsException: wait_without_tls,
@@ -554,7 +520,7 @@ async def test_a_documented_error_occurs(autojump_clock: MockClock, call: str) -
     """Each trigger raises the exception class that the docstring of its call names."""
     for error, trigger in TRIGGERS[call].items():
         with trio.fail_after(PATIENCE):
-            async with testing.open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+            async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
                 people = cluster.bucket("travel").default_collection()
                 await people.upsert("ada", {"a": 1})
                 await people.upsert("locked", 1)

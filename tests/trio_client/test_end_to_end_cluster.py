@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 import pytest
 import trio
@@ -97,38 +98,6 @@ async def test_a_dead_node_and_its_failover(autojump_clock: MockClock) -> None:
         assert {3} == await read_all(people)
 
 
-async def test_a_dead_seed_node(autojump_clock: MockClock) -> None:
-    """If the first seed node is dead, the client gets the map from the next one."""
-    async with open_fake_cluster(options=OPTIONS, nodes=3) as fake:
-        fake.nodes.kill(0)
-        fake.nodes.remove_node(0)
-        async with fake.open_client() as cluster:
-            people = people_of(cluster)
-            await write_all(people, 1)
-
-            assert {1} == await read_all(people)
-
-
-async def test_a_node_with_an_old_map(autojump_clock: MockClock) -> None:
-    """An older config in a refusal is ignored, and the operation is retried until the nodes agree."""
-    async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client() as cluster:
-        people = people_of(cluster)
-        await write_all(people, 1)
-        fake.nodes.hold_config(1)
-        fake.nodes.move(fake.nodes.vbuckets_of(0), to=1)
-        await trio.sleep(0.1)
-
-        async def agree_later() -> None:
-            await trio.sleep(0.5)
-            fake.nodes.release_config(1)
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(agree_later)
-            await write_all(people, 2)
-
-        assert {2} == await read_all(people)
-
-
 async def test_a_removed_node_is_logged(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     """A node that leaves the map is logged at INFO."""
     caplog.set_level(logging.INFO, "triclinium")
@@ -168,3 +137,42 @@ async def test_a_partitioned_node(autojump_clock: MockClock) -> None:
         assert {1} == {(await people.get(key)).content for key in others}
         fake.nodes.rejoin(1)
         assert 2 == (await people.get(lost)).content
+
+
+class Listing:
+    """Resolver that lists the current nodes."""
+
+    def __init__(self, nodes: Sequence[tuple[str, int]]) -> None:
+        self.nodes = nodes
+
+    async def look_up(self, service: str) -> Sequence[tuple[str, int]]:
+        """Return the current nodes."""
+        await trio.lowlevel.checkpoint()
+        return self.nodes
+
+
+async def test_all_nodes_are_replaced_in_dns(autojump_clock: MockClock) -> None:
+    """If all nodes are replaced at once, the client looks up its name again, and continues with the new nodes."""
+    nodes = [(f"{name}.cluster.test", 11210) for name in "abcd"]
+    listing = Listing(nodes[:2])
+    with trio.fail_after(PATIENCE):
+        async with open_fake_cluster(options=OPTIONS, nodes=nodes) as fake:
+            fake.nodes.remove_node(2)
+            fake.nodes.remove_node(3)
+            async with triclinium.open_cluster(
+                "couchbase://cluster.test", fake.authenticator, connector=fake.connector, resolver=listing
+            ) as cluster:
+                people = people_of(cluster)
+                await write_all(people, 1)
+                for new, old in ((2, 0), (3, 1)):
+                    fake.nodes.add_node(new)
+                    # No old node may send the config that has the new ones.
+                    fake.nodes.hold_config(old)
+                for old in (0, 1):
+                    fake.nodes.kill(old)
+                    fake.nodes.remove_node(old)
+                listing.nodes = nodes[2:]
+                await trio.sleep(5.0)
+                await write_all(people, 2)
+
+                assert {2} == await read_all(people)

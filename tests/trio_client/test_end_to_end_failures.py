@@ -13,11 +13,10 @@ from trio.testing import MockClock, memory_stream_pair
 
 import triclinium
 from tests.rows import rows
-from tests.trio_client.pair import Never, open_pair
+from tests.trio_client.pair import Thinks, open_pair
 from triclinium.abc import ConnectedStream
 from triclinium.errors import (
     AmbiguousTimeoutException,
-    AmbiguousTooSlowError,
     AuthenticationFailureException,
     CouchbaseException,
     DecodingFailureException,
@@ -65,19 +64,6 @@ async def test_an_undecodable_response(autojump_clock: MockClock) -> None:
 
         assert 1 == (await people.get("ada")).content
         assert 2 == len({command.connection for command in fake.node.command_log})
-
-
-async def test_a_timeout_of_an_applied_write(autojump_clock: MockClock) -> None:
-    """``fail_after`` reports a write without a response as ambiguous; here the node has applied it."""
-    async with open_pair() as (fake, _, people):
-        fake.node.faults.next(Opcode.SET, drop_response())
-        with pytest.raises(AmbiguousTooSlowError) as caught, triclinium.fail_after(0.2):
-            await people.upsert("ada", 1)
-
-        assert isinstance(caught.value, AmbiguousTimeoutException)
-        assert isinstance(caught.value, trio.TooSlowError)
-        assert (triclinium.AbandonedOperation("upsert", "ada", True),) == caught.value.operations
-        assert 1 == (await people.get("ada")).content
 
 
 async def test_a_timeout_of_a_refused_write(autojump_clock: MockClock) -> None:
@@ -320,21 +306,6 @@ class Budgeted:
         return self._inner.retry_after(request, reason)
 
 
-class Slow:
-    """Asynchronous strategy, as if it used a remote service."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, triclinium.retries.RetryReason, int]] = []
-
-    async def retry_after(
-        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
-    ) -> triclinium.retries.RetryAction:
-        """Sleep for a second, and return half a second."""
-        self.asked.append((request.operation, reason, request.retry_attempts))
-        await trio.sleep(1.0)
-        return triclinium.retries.RetryAction.after(0.5)
-
-
 class Broken:
     """Strategy with a defect."""
 
@@ -359,52 +330,9 @@ class BrokenLater(Broken):
         raise self._error
 
 
-async def test_strategies_of_block_and_call(autojump_clock: MockClock) -> None:
-    """A strategy of a call precedes that of a block; after the block, the client's own strategy applies."""
-    async with open_pair() as (fake, _, people):
-        fake.node.faults.next(Opcode.SET, temporary_failure(), times=3)
-        with triclinium.retrying(Never()):
-            with pytest.raises(TemporaryFailureException) as caught:
-                await people.upsert("ada", 1)
-            await people.upsert("ada", 2, retry_strategy=triclinium.BestEffortRetryStrategy())
-        await people.upsert("ada", 3)
-
-        assert 0 == fake.node.faults.pending
-    assert (0, triclinium.retries.RetryReason.KV_TEMPORARY_FAILURE) == (
-        caught.value.context.retry_attempts,
-        caught.value.context.refused_reason,
-    )
-
-
-class Impatient:
-    """Strategy without delays."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def retry_after(
-        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
-    ) -> triclinium.retries.RetryAction:
-        """Return a delay of 0."""
-        self.asked += 1
-        return triclinium.retries.RetryAction.after(0)
-
-
-async def test_a_strategy_without_delays(autojump_clock: MockClock) -> None:
-    """Under a strategy without delays, attempts are a millisecond apart, so that the call still times out."""
-    impatient = Impatient()
-    async with open_pair(retry_strategy=impatient, timeouts=triclinium.TimeoutOptions(kv=0.1)) as (fake, _, people):
-        fake.node.faults.always(Opcode.SET, temporary_failure())
-        with pytest.raises(UnambiguousTimeoutException):
-            await people.upsert("ada", 1)
-
-    assert 0.1 == trio.current_time()
-    assert 100 == pytest.approx(impatient.asked, abs=1)
-
-
 async def test_a_slow_asynchronous_strategy(autojump_clock: MockClock) -> None:
     """An asynchronous strategy is awaited, and its delay counts from its decision; other calls do not wait for it."""
-    slow = Slow()
+    slow = Thinks(1.0, 0.5)
     async with open_pair() as (fake, _, people):
         await people.exists("ada")
         fake.node.faults.next(Opcode.SET, temporary_failure())

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from trio.testing import MockClock
 
-import triclinium
 from tests.rows import rows
 from tests.trio_client.pair import OPTIONS
-from tests.trio_client.test_end_to_end_cluster import KEYS, people_of, read_all, write_all
-from triclinium import errors
+from tests.trio_client.test_end_to_end_cluster import people_of, read_all, write_all
+from triclinium import Cluster, Service, TimeoutOptions, errors, fail_after, open_cluster
+from triclinium.health import ClusterState, PingState
 from triclinium.testing import open_fake_cluster
 
 FORWARDED = replace(OPTIONS, alternate_addresses={"external": ("ext.example", 31210)})
@@ -24,7 +24,7 @@ async def test_the_external_network_is_used(autojump_clock: MockClock, network: 
     """A client in another network uses the external addresses of all nodes."""
     async with (
         open_fake_cluster(options=FORWARDED, nodes=3) as fake,
-        triclinium.open_cluster(OUTSIDE, fake.authenticator, connector=fake.connector, network=network) as cluster,
+        open_cluster(OUTSIDE, fake.authenticator, connector=fake.connector, network=network) as cluster,
     ):
         people = people_of(cluster)
         await write_all(people, 1)
@@ -40,7 +40,7 @@ NOWHERE = (
 )
 
 
-async def query(cluster: triclinium.Cluster) -> None:
+async def query(cluster: Cluster) -> None:
     """Send a query."""
     async with cluster.query("SELECT 1") as result:
         await result.rows()
@@ -55,10 +55,10 @@ async def query(cluster: triclinium.Cluster) -> None:
     ],
 )
 async def test_no_node_is_in_the_network(
-    autojump_clock: MockClock, call: Callable[[triclinium.Cluster], Awaitable[object]], reported: str
+    autojump_clock: MockClock, call: Callable[[Cluster], Awaitable[object]], reported: str
 ) -> None:
     """If no node is in the network, errors name it, the available ones and the next step; services receive nothing."""
-    timeouts = triclinium.TimeoutOptions(query=3.0, management=3.0)
+    timeouts = TimeoutOptions(query=3.0, management=3.0)
     async with (
         open_fake_cluster(options=OPTIONS, nodes=2) as fake,
         fake.open_client(network="external", timeouts=timeouts) as cluster,
@@ -74,19 +74,14 @@ async def test_a_ping_of_nodes_outside_the_network(autojump_clock: MockClock) ->
     """A ping reports the services of a node without an address in the network as unreachable."""
     async with open_fake_cluster(options=FORWARDED, nodes=2) as fake:
         fake.nodes.set_alternate_addresses(1, {})
-        async with triclinium.open_cluster(OUTSIDE, fake.authenticator, connector=fake.connector) as cluster:
+        async with open_cluster(OUTSIDE, fake.authenticator, connector=fake.connector) as cluster:
             await cluster.wait_until_ready()
             endpoints = (await cluster.ping()).endpoints
         asked = list(fake.nodes[1].request_log)
 
-    for service in (
-        triclinium.Service.QUERY,
-        triclinium.Service.SEARCH,
-        triclinium.Service.ANALYTICS,
-        triclinium.Service.MANAGEMENT,
-    ):
+    for service in (Service.QUERY, Service.SEARCH, Service.ANALYTICS, Service.MANAGEMENT):
         reached, outside = endpoints[service]
-        assert (triclinium.health.PingState.OK, triclinium.health.PingState.ERROR) == (reached.state, outside.state)
+        assert (PingState.OK, PingState.ERROR) == (reached.state, outside.state)
         assert f"{outside.remote}: the node has no address in network 'external'" == outside.error
     assert [] == asked
 
@@ -98,16 +93,6 @@ async def test_a_cluster_without_reachable_nodes(autojump_clock: MockClock) -> N
         fake.open_client(network="external") as cluster,
     ):
         for waits in (cluster.wait_until_ready, cluster.bucket("travel").wait_until_ready):
-            for state in (triclinium.health.ClusterState.ONLINE, triclinium.health.ClusterState.DEGRADED):
-                with pytest.raises(errors.UnambiguousTimeoutException, match=NOWHERE), triclinium.fail_after(5.0):
+            for state in (ClusterState.ONLINE, ClusterState.DEGRADED):
+                with pytest.raises(errors.UnambiguousTimeoutException, match=NOWHERE), fail_after(5.0):
                     await waits(desired_state=state)
-
-
-async def test_a_node_without_an_external_address(autojump_clock: MockClock) -> None:
-    """The timeout of a document on a node without an external address gives the reason."""
-    async with open_fake_cluster(options=FORWARDED, nodes=2) as fake:
-        fake.nodes.set_alternate_addresses(1, {})
-        lost = next(key for key in KEYS if fake.nodes.owner_of(key) == 1)
-        async with triclinium.open_cluster(OUTSIDE, fake.authenticator, connector=fake.connector) as cluster:
-            with pytest.raises(errors.UnambiguousTimeoutException, match="no address in network 'external'"):
-                await people_of(cluster).upsert(lost, 1)

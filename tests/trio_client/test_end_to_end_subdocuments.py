@@ -9,9 +9,6 @@ from trio.testing import MockClock
 from tests.trio_client.pair import open_pair
 from triclinium import errors
 from triclinium.subdocument import LookupInMacro, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
-from triclinium.testing import open_fake_cluster
-from triclinium_core.kv.wire.constants import HelloFeature, Opcode
-from triclinium_core.testing import FakeNodeOptions, drop_response, hang_up_after_applying
 
 ADA = {"name": "Ada", "address": {"city": "London", "zip": "W1"}, "tags": ["poet", 1815], "visits": 3}
 
@@ -203,34 +200,3 @@ async def test_attributes_of_a_removed_document(autojump_clock: MockClock) -> No
     assert (True, True) == (found.is_deleted, changed.is_deleted)
     assert (1, False, False) == (found.content_as(int, 0), found.exists(1), found.exists(2))
     assert 2 == changed.content_as(int, 0)
-
-
-async def test_a_server_without_attributes(autojump_clock: MockClock) -> None:
-    """If the server does not support extended attributes, a call that uses them raises and sends nothing."""
-    options = FakeNodeOptions(features=FakeNodeOptions().features - {HelloFeature.XATTR})
-    async with open_fake_cluster(options=options) as fake, fake.open_client() as cluster:
-        people = cluster.bucket("default").default_collection()
-        await people.upsert("ada", ADA)
-        before = len(fake.node.command_log)
-        with pytest.raises(errors.FeatureNotAvailableException, match="xattr needs the feature XATTR"):
-            await people.lookup_in("ada", [LookupInSpec.get("m", xattr=True)])
-        with pytest.raises(errors.FeatureNotAvailableException, match="xattr needs the feature XATTR"):
-            await people.mutate_in("ada", [MutateInSpec.upsert("m", MutationMacro.CAS)])
-
-        assert before == len(fake.node.command_log)
-        assert 3 == (await people.lookup_in("ada", [LookupInSpec.get("visits")])).content_as(int, 0)
-
-
-async def test_a_lookup_is_retried_unlike_a_mutation(autojump_clock: MockClock) -> None:
-    """After a lost connection, a lookup is retried and a mutation fails, because it may have been applied."""
-    async with open_pair() as (fake, _, people):
-        await people.upsert("ada", ADA)
-        fake.node.faults.next(Opcode.SUBDOC_MULTI_LOOKUP, hang_up_after_applying())
-        found = await people.lookup_in("ada", [LookupInSpec.get("name")])
-        fake.node.faults.next(Opcode.SUBDOC_MULTI_MUTATION, hang_up_after_applying())
-        with pytest.raises(errors.RequestCanceledException):
-            await people.mutate_in("ada", [MutateInSpec.increment("visits")])
-        fake.node.faults.next(Opcode.SUBDOC_MULTI_LOOKUP, drop_response())
-
-        assert "Ada" == found.content_as(str, 0)
-        assert 4 == (await people.get("ada")).content_as(dict[str, object])["visits"]

@@ -160,17 +160,6 @@ async def test_encoding_of_query_parameters(autojump_clock: MockClock, caplog: p
     assert 0 == report["query"]["top_requests"][0]["encode_duration_us"]
 
 
-async def test_a_slow_request_to_a_service(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """A request that exceeds the threshold of its service is in the service's entry of the report."""
-    async with open_pair() as (fake, cluster, _):
-        fake.node.faults.next(Service.MANAGEMENT, delay(1.5))
-        await cluster.buckets().get_all_buckets()
-
-    (report,) = reported_by(caplog, "threshold")
-    assert ["management"] == list(report)
-    assert 1_500_000 == report["management"]["top_requests"][0]["total_duration_us"]
-
-
 async def test_an_orphan(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     """A late response of a timed out operation is logged as an orphan, and the timeout once, with the same id."""
     async with open_pair() as (fake, _, people):
@@ -226,22 +215,6 @@ async def test_late_copies_are_not_orphans(autojump_clock: MockClock, caplog: py
     counts = {name: reported["total_count"] for name, reported in durations["operations"]["kv"].items()}
     assert (0, []) == (orphans, reported_by(caplog, "orphan"))
     assert {"upsert": 1, "get_any_replica": 1, "get_all_replicas": 1, "range_scan": 1} == counts
-
-
-async def test_late_copies_of_a_timeout_are_orphans(
-    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A late response of a replica read that a scope cancelled is an orphan."""
-    async with open_pair() as (fake, cluster, people):
-        await people.upsert("ada", 1)
-        fake.node.faults.next(Opcode.GET, delay(1.0))
-        with trio.move_on_after(0.5):
-            await people.get_any_replica("ada")
-        await trio.sleep(5)
-        orphans = cluster.statistics().orphans
-
-    (report,) = reported_by(caplog, "orphan")
-    assert (1, 1) == (orphans, report["kv"]["total_count"])
 
 
 async def test_a_client_that_closes_early(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:

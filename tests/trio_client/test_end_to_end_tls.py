@@ -206,31 +206,6 @@ async def test_best_effort_retries_a_refused_certificate(authority: Authority) -
     assert any(Opcode.SET == command.opcode for node in fake.nodes for command in node.command_log)
 
 
-class EveryName(trio.abc.HostnameResolver):
-    """Host name resolver that resolves every name to the loopback address."""
-
-    async def getaddrinfo(self, host: bytes | None, port: bytes | str | int | None, *args: Any, **kwargs: Any) -> Any:
-        """Return one address."""
-        await trio.lowlevel.checkpoint()
-        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (ADDRESS, port))]
-
-    async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
-        """Fail, because the client looks up no names."""
-        raise NotImplementedError
-
-
-async def test_a_name_with_a_final_dot(authority: Authority) -> None:
-    """A host with a final dot is verified without the dot, which certificates do not have (RFC 6066, section 3)."""
-    asked: list[str | None] = []
-    context = authority.server("node.test", ADDRESS)
-    context.sni_callback = lambda stream, name, context: asked.append(name)
-    async with nodes_with(context) as fake:
-        trio.socket.set_custom_hostname_resolver(EveryName())
-        await upsert(tls(fake).replace(ADDRESS, "node.test."), fake.authenticator, authority.trusting())
-
-    assert "node.test" in asked
-
-
 async def test_host_names_are_verified(authority: Authority) -> None:
     """The client verifies the host name of the configs, and sends it in the handshake (SNI)."""
     asked: list[str | None] = []

@@ -9,17 +9,6 @@ from triclinium._error_copies import copy_of
 from triclinium_core.error_context import ErrorContext
 
 
-class CountedError(Exception):
-    """Exception whose constructor has other arguments than ``args``, and counts its calls."""
-
-    constructed = 0
-
-    def __init__(self, name: str, number: int) -> None:
-        super().__init__(f"{name} {number}")
-        CountedError.constructed += 1
-        self.number = number
-
-
 class SingleError(Exception):
     """Exception that cannot be created a second time."""
 
@@ -58,16 +47,6 @@ def test_a_copy_has_everything_but_the_traceback() -> None:
     assert (["seen"], ["seen", "of the copy"]) == (error.__notes__, copied.__notes__)
     assert copied.__traceback__ is None
     assert error.__traceback__ is not None
-
-
-def test_the_constructor_is_not_called() -> None:
-    """The constructor of a user's exception runs once, and the copy has its attributes."""
-    error = CountedError("ada", 7)
-    copied = copy_of(error)
-
-    assert 1 == CountedError.constructed
-    assert isinstance(copied, CountedError)
-    assert (7, "ada 7") == (copied.number, str(copied))
 
 
 def test_an_exception_that_cannot_be_copied() -> None:

@@ -1,13 +1,9 @@
-"""Module of all exceptions, two of which derive also from trio.TooSlowError."""
+"""Module of all exceptions."""
 
 from __future__ import annotations
 
-import pytest
-import trio
-
 import triclinium.errors
 import triclinium_core.errors
-from triclinium import errors
 
 
 def test_the_module_exports_every_exception() -> None:
@@ -36,17 +32,3 @@ def test_exceptions_are_those_of_the_core() -> None:
     assert [] == [
         name for name in names if getattr(triclinium_core.errors, name) is not getattr(triclinium.errors, name)
     ]
-
-
-@pytest.mark.parametrize(
-    ("expected", "kind"),
-    [
-        (triclinium_core.errors.AmbiguousTimeoutException, errors.AmbiguousTooSlowError),
-        (triclinium_core.errors.UnambiguousTimeoutException, errors.UnambiguousTooSlowError),
-    ],
-)
-def test_timeouts_of_blocks_have_two_bases(expected: type[Exception], kind: type[Exception]) -> None:
-    """The timeouts of ``fail_after`` derive from the core's classes and trio.TooSlowError; the core's do not."""
-    assert issubclass(kind, expected)
-    assert issubclass(kind, trio.TooSlowError)
-    assert not issubclass(expected, trio.TooSlowError)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import cast
 
 import pytest
@@ -12,14 +13,15 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-import triclinium
 from tests.public_names import PUBLIC
-from tests.trio_client.pair import open_pair
+from tests.trio_client.pair import Never, open_pair
 from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingMeter, RecordingTracer, current_span
-from tests.trio_client.telemetry_tables import STATEMENT, assert_as_in_the_tables
-from triclinium.errors import (
-    InvalidArgumentException,
-)
+from tests.trio_client.telemetry_tables import STATEMENT, assert_as_in_the_tables, open_recorded
+from triclinium import open_cluster
+from triclinium.errors import CouchbaseException, InvalidArgumentException
+from triclinium.scans import PrefixScan
+from triclinium.search import MatchAllQuery
+from triclinium.telemetry import LoggingMeter, RequestSpan, ValueRecorder
 from triclinium.testing import FakeAnswer, Opcode, drop_response, temporary_failure
 from triclinium_core.telemetry.span_names import DISPATCH
 
@@ -30,7 +32,7 @@ class AttributedTracer(RecordingTracer):
     def request_span(
         self,
         name: str,
-        parent: triclinium.telemetry.RequestSpan | None = None,
+        parent: RequestSpan | None = None,
         attributes: Mapping[str, str | int | float | bool] | None = None,
     ) -> RecordedSpan:
         """Start a span with attributes that must not be set again."""
@@ -87,13 +89,11 @@ class Broken:
     def __repr__(self) -> str:
         return "<Broken>"
 
-    def request_span(
-        self, name: str, parent: triclinium.telemetry.RequestSpan | None = None
-    ) -> triclinium.telemetry.RequestSpan:
+    def request_span(self, name: str, parent: RequestSpan | None = None) -> RequestSpan:
         """Raise, or return an object that raises."""
         return self._self_or_error()
 
-    def value_recorder(self, name: str, tags: Mapping[str, str]) -> triclinium.telemetry.ValueRecorder:
+    def value_recorder(self, name: str, tags: Mapping[str, str]) -> ValueRecorder:
         """Raise, or return an object that raises."""
         return self._self_or_error()
 
@@ -131,15 +131,13 @@ async def test_exceptions_of_a_tracer(
 class Poor:
     """Tracer and meter whose spans and recorders have no methods."""
 
-    def request_span(
-        self, name: str, parent: triclinium.telemetry.RequestSpan | None = None
-    ) -> triclinium.telemetry.RequestSpan:
+    def request_span(self, name: str, parent: RequestSpan | None = None) -> RequestSpan:
         """Return an object without the methods of a span."""
-        return cast(triclinium.telemetry.RequestSpan, object())
+        return cast(RequestSpan, object())
 
-    def value_recorder(self, name: str, tags: Mapping[str, str]) -> triclinium.telemetry.ValueRecorder:
+    def value_recorder(self, name: str, tags: Mapping[str, str]) -> ValueRecorder:
         """Return an object without the methods of a recorder."""
-        return cast(triclinium.telemetry.ValueRecorder, object())
+        return cast(ValueRecorder, object())
 
 
 async def test_spans_without_methods(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
@@ -156,7 +154,7 @@ async def test_spans_without_methods(autojump_clock: MockClock, caplog: pytest.L
             assert [1] == await result.rows()
         # With a working tracer, the operations inside each of these calls have its span as their parent.
         assert {"n": 1} == (await pair.people.get_any_replica("ada")).content
-        async with pair.people.scan(triclinium.scans.PrefixScan("a")) as found:
+        async with pair.people.scan(PrefixScan("a")) as found:
             assert ["ada"] == [item.id async for item in found]
         await pair.cluster.bucket("travel").collections().create_scope("paris")
 
@@ -166,8 +164,7 @@ async def test_spans_without_methods(autojump_clock: MockClock, caplog: pytest.L
 
 async def test_wrong_arguments_make_no_span(autojump_clock: MockClock) -> None:
     """A call with wrong arguments starts no span and records no duration."""
-    tracer, meter = RecordingTracer(), RecordingMeter()
-    async with open_pair(tracer=tracer, meter=meter) as pair:
+    async with open_recorded() as (pair, tracer, meter):
         with pytest.raises(InvalidArgumentException):
             await pair.people.get("")
 
@@ -183,6 +180,41 @@ def _calls() -> Iterator[tuple[str, inspect.Signature]]:
                     yield f"{kind.__name__}.{name}", signature
 
 
+async def test_the_parent_of_each_kind_of_call(autojump_clock: MockClock) -> None:
+    """A given parent is that of the span of each kind of call to a service, and of health checks."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer) as (_, cluster, _):
+        bucket, given = cluster.bucket("travel"), tracer.request_span("given")
+        blocks: list[AbstractAsyncContextManager[object]] = [
+            cluster.query(STATEMENT, city="Oslo", parent_span=given, retry_strategy=Never()),
+            cluster.analytics_query(STATEMENT, city="Oslo", parent_span=given, retry_strategy=Never()),
+            cluster.search("hotels", MatchAllQuery(), parent_span=given, retry_strategy=Never()),
+            bucket.view_query("hotels", "by_city", parent_span=given, retry_strategy=Never()),
+        ]
+        for block in blocks:
+            # Nodes without a scripted response refuse the request, which has a span nevertheless.
+            with suppress(CouchbaseException):
+                async with block:
+                    pass
+        await bucket.ping(parent_span=given)
+        await bucket.wait_until_ready(parent_span=given)
+        await cluster.buckets().get_bucket("travel", parent_span=given)
+        await bucket.collections().create_scope("new", parent_span=given)
+        given.end()
+
+    assert [
+        "query",
+        "analytics",
+        "search",
+        "views",
+        "ping",
+        "wait_until_ready",
+        "manager_buckets_get_bucket",
+        "manager_collections_create_scope",
+    ] == [span.name for span in given.children]
+    assert [] == tracer.broken_rules
+
+
 def test_every_call_takes_a_parent_span() -> None:
     """RFC 0067 "SDK API Surface Area": every call with a retry strategy also takes a parent span."""
     found = dict(_calls())
@@ -192,15 +224,13 @@ def test_every_call_takes_a_parent_span() -> None:
         assert "parent_span" in signature.parameters, name
 
 
-@pytest.mark.parametrize(
-    "wrong_value", [object(), "tracer", 7, True, RecordingTracer, triclinium.telemetry.LoggingMeter]
-)
+@pytest.mark.parametrize("wrong_value", [object(), "tracer", 7, True, RecordingTracer, LoggingMeter])
 @pytest.mark.parametrize("argument", ["tracer", "meter", "orphans"])
 def test_an_invalid_tracer(argument: str, wrong_value: object) -> None:
     """``open_cluster`` refuses a tracer, meter or reporter without the method, or a class, and names the parameter."""
     wrong: dict[str, object] = {argument: wrong_value}
     with pytest.raises(InvalidArgumentException) as refused:
-        triclinium.open_cluster("memcached://127.0.0.1", **wrong)  # type: ignore[arg-type]  # a wrong type on purpose
+        open_cluster("memcached://127.0.0.1", **wrong)  # type: ignore[arg-type]  # a wrong type on purpose
 
     assert argument == refused.value.parameter
     assert argument in str(refused.value)

@@ -27,15 +27,6 @@ def test_the_exception_can_be_copied(copied: Callable[[errors.BulkFailure], erro
     assert [type(error) for _, error in FAILURES] == [type(error) for _, error in other.failures]
 
 
-def test_the_message_names_the_failures() -> None:
-    """The message has the counts, the classes, the first failure and the next step."""
-    message = str(bulk_failure(40, FAILURES, COUNTS))
-
-    for part in ("31 of 40", "DocumentNotFoundException 30", "AmbiguousTimeoutException 1", "k0", "errors='collect'"):
-        assert part in message
-    assert message.isprintable()
-
-
 def test_a_key_of_any_characters_is_printable() -> None:
     """The message is one printable line, whatever the first key and its exception contain."""
     failure = bulk_failure(1, (("a\nb\x1b[31m", errors.InvalidArgumentException("c\x1b[0m\nd")),), COUNTS)

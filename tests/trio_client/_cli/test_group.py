@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.rows import rows
+from tests.trio_client._cli.refusals import assert_refused
 from triclinium._cli import main
 from triclinium._cli.group import COMMANDS
 
@@ -27,45 +29,27 @@ def test_the_help_names_every_command() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(command: str) -> None:
-    """Every command accepts ``-h``."""
+def test_the_help_of_every_command_fits_a_screen(command: str) -> None:
+    """``-h`` and ``--help`` print lines of at most 80 columns, except a command or a question that is to be copied."""
     result = CliRunner().invoke(main, [command, "-h"])
 
-    assert 0 == result.exit_code
+    assert (0, result.output) == (result.exit_code, CliRunner().invoke(main, [command, "--help"]).output)
     assert result.output.startswith(f"Usage: main {command} ")
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_every_command_fits_a_screen(command: str) -> None:
-    """Lines of help fit 80 columns, except a command or a JSON question that is to be copied as one line."""
-    result = CliRunner().invoke(main, [command, "--help"])
-
     longer = [line.strip() for line in result.output.splitlines() if len(line) > 80]
     assert [] == [line for line in longer if not line.startswith(("triclinium ", "{"))]
 
 
-def test_an_unknown_command_with_a_suggestion() -> None:
-    """An unknown command is an error of one line with the probable command."""
-    result = CliRunner().invoke(main, ["explian"])
-
-    assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))
-    assert "'explian'; did you mean explain" in result.stderr
-
-
-def test_an_unknown_command_without_a_suggestion() -> None:
-    """An unknown command that resembles no command is an error of one line with all commands."""
-    result = CliRunner().invoke(main, ["xyz"])
-
-    assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))
-    assert "demo, docs, explain, ping, query, replay, serve, simulate" in result.stderr
-
-
-def test_wrong_arguments_are_one_line() -> None:
-    """A wrong argument of a command is an error of one line, without usage."""
-    result = CliRunner().invoke(main, ["explain", "kv", "get", "--attempt", "many"])
-
-    assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))
-    assert "'--attempt': 'many'" in result.stderr
+@rows(
+    ("arguments", "words"),
+    [
+        ("explian", "'explian'; did you mean explain"),
+        ("xyz", "demo, docs, explain, ping, query, replay, serve, simulate"),
+        ("explain kv get --attempt many", "'--attempt': 'many'"),
+    ],
+)
+def test_wrong_arguments_are_one_line(arguments: str, words: str) -> None:
+    """An unknown command or a wrong argument is an error of one line, with the probable command or all of them."""
+    assert_refused(CliRunner().invoke(main, arguments.split()), words)
 
 
 def test_without_a_command_there_is_help() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import click
 import pytest
@@ -29,19 +30,21 @@ def test_a_misspelled_name_gets_a_suggestion() -> None:
     assert 2 == caught.value.exit_code
 
 
-def test_at_most_two_suggestions() -> None:
-    """At most two similar choices are suggested."""
-    assert "; did you mean get_and_lock or get_and_touch?" == suggestion("get_and", ["get_and_touch", *CHOICES, "get"])
+@rows(
+    ("name", "choices", "expected"),
+    [
+        ("get_and", ["get_and_touch", *CHOICES, "get"], "; did you mean get_and_lock or get_and_touch?"),
+        ("xyz", CHOICES, "; choose from get_and_lock, get_and_touch, UPSERT"),
+        ("xyz", MANY, "; --help lists them"),
+    ],
+)
+def test_suggestions(name: str, choices: Collection[str], expected: str) -> None:
+    """At most two similar choices are suggested; without any, a few choices are listed, and many are not."""
+    assert expected == suggestion(name, choices)
 
 
-def test_few_choices_are_listed() -> None:
-    """If no choice is similar to the name, a few choices are listed."""
-    assert "get_and_lock, get_and_touch, UPSERT" in suggestion("xyz", CHOICES)
-
-
-def test_many_choices_are_not_listed() -> None:
-    """Many choices are not listed; the suggestion refers to the help or gives an alternative."""
-    assert "; --help lists them" == suggestion("xyz", MANY)
+def test_alternative_to_many_choices() -> None:
+    """Instead of many choices, the suggestion may give an alternative."""
     assert "; write a number" == suggestion("xyz", MANY, "write a number")
 
 

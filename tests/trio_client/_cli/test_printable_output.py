@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from tests.rows import rows
-from tests.trio_client._cli.serve.test_log import command, request
+from tests.trio_client._cli.serve.test_log import COMMAND, REQUEST
 from triclinium._cli import main
 from triclinium._cli._output import plain
 from triclinium._cli.group import COMMANDS
@@ -26,7 +26,11 @@ def is_plain(text: str) -> bool:
 
 def cases() -> list[list[str]]:
     """Return command lines with hostile commands, arguments and option names, and with hostile values of options."""
-    found = [[EVIL], [f"--{EVIL}"]]
+    found = [
+        [EVIL],
+        [f"--{EVIL}"],
+        *[["explain", "query", "--code", "5000", "--message", EVIL, *as_json] for as_json in ([], ["--json"])],
+    ]
     for name in COMMANDS:
         defined = main.get_command(click.Context(main), name)
         assert defined is not None
@@ -48,15 +52,6 @@ def test_hostile_arguments(arguments: list[str]) -> None:
     assert is_plain(result.output)
 
 
-@rows("as_json", [False, True])
-def test_an_explanation_with_a_hostile_error_text(as_json: bool) -> None:
-    """An explanation contains the hostile text of an error without its control characters."""
-    arguments = ["explain", "query", "--code", f"5000:{EVIL}"] + (["--json"] if as_json else [])
-    result = CliRunner().invoke(main, arguments)
-
-    assert is_plain(result.output)
-
-
 def test_questions_with_hostile_names(tmp_path: Path) -> None:
     """Answers to a batch are printable for hostile questions and ids."""
     path = tmp_path / "questions"
@@ -68,7 +63,10 @@ def test_questions_with_hostile_names(tmp_path: Path) -> None:
 
 def test_lines_of_a_server_with_hostile_requests() -> None:
     """The log of ``serve`` is printable for hostile requests, as text and as JSON."""
-    logged: list[Logged] = [command(key=EVIL.encode(errors="replace")), replace(request(), target=EVIL, statement=EVIL)]
+    logged: list[Logged] = [
+        replace(COMMAND, key=EVIL.encode(errors="replace")),
+        replace(REQUEST, target=EVIL, statement=EVIL),
+    ]
 
     assert all(each(0, one).isprintable() for one in logged for each in (line, json_line))
 

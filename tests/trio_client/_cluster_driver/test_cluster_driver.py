@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import trio
 import trio.testing
 from trio.testing import MockClock, memory_stream_pair
 
+from tests.rows import rows
 from tests.trio_client import doubles
 from tests.trio_client.pair import open_pair
 from triclinium import client_context, errors, retrying
@@ -18,7 +19,8 @@ from triclinium_core.contract import couchbase, neutral
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.results import Done, GetResult
 from triclinium_core.retry.couchbase import BestEffortRetryStrategy
-from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
+from triclinium_core.services.service_request import Acknowledged
+from triclinium_core.testing.driver_laws import REQUEST, ScriptedClusterMachine, on
 
 # -- Operations.
 
@@ -36,8 +38,7 @@ async def test_an_operation_returns_the_machines_result() -> None:
         nursery.start_soon(ask)
         await trio.testing.wait_all_tasks_blocked()
         [submitted] = machine.submitted
-        machine.answer = on(neutral.BytesReceived, couchbase.CompleteOperation(submitted.token, doubles.DONE))
-        await doubles.occur(driver, neutral.BytesReceived(doubles.STREAM, b""))
+        await doubles.act(driver, machine, couchbase.CompleteOperation(submitted.token, doubles.DONE))
 
     assert operation is submitted.operation
     assert submitted.retry_strategy is None
@@ -49,38 +50,40 @@ async def test_an_operation_raises_the_machines_error() -> None:
     """The task raises the machine's error as the same object."""
     error = errors.DocumentNotFoundException("no such document")
     machine = ScriptedClusterMachine()
+
+    async def ask() -> None:
+        with pytest.raises(errors.DocumentNotFoundException) as caught:
+            await doubles.perform(driver)
+        assert error is caught.value
+
     async with doubles.open_driver(machine) as driver, trio.open_nursery() as nursery:
-        caught: list[BaseException] = []
-
-        async def ask() -> None:
-            try:
-                await doubles.perform(driver)
-            except errors.DocumentNotFoundException as raised:
-                caught.append(raised)
-
         nursery.start_soon(ask)
         await trio.testing.wait_all_tasks_blocked()
-        machine.answer = on(neutral.BytesReceived, couchbase.FailOperation(machine.submitted[0].token, error))
-        await doubles.occur(driver, neutral.BytesReceived(doubles.STREAM, b""))
-
-    assert [error] == caught
-    assert error is caught[0]
+        await doubles.act(driver, machine, couchbase.FailOperation(machine.submitted[0].token, error))
 
 
-async def test_strategy_and_context_are_submitted() -> None:
+def settle_all(event: couchbase.Event) -> Sequence[couchbase.Action]:
+    """Complete every operation and every request to a service, as a script."""
+    if isinstance(event, couchbase.RequestSubmitted):
+        return [couchbase.CompleteRequest(event.token, Acknowledged())]
+    return doubles.settle(event)
+
+
+@rows(("returns", "make"), [(Done, doubles.get), (Acknowledged, lambda: REQUEST)])
+async def test_strategy_and_context_are_submitted(returns: type[Done | Acknowledged], make: Any) -> None:
     """A call's own strategy is submitted instead of the block's strategy; the client context is submitted as well."""
     of_block, of_call = BestEffortRetryStrategy(), BestEffortRetryStrategy()
-    machine = ScriptedClusterMachine(doubles.settle)
+    machine = ScriptedClusterMachine(settle_all)
     async with doubles.open_driver(machine) as driver:
         with retrying(of_block), client_context(is_robot=True):
-            await driver.perform(Done, doubles.get, None, None)
-            await driver.perform(Done, doubles.get, of_call, None)
-        await driver.perform(Done, doubles.get, None, None)
+            await driver.perform(returns, make, None, None)
+            await driver.perform(returns, make, of_call, None)
+        await driver.perform(returns, make, None, None)
 
-    assert [of_block, of_call, None] == [submitted.retry_strategy for submitted in machine.submitted]
-    assert [{"is_robot": True}, {"is_robot": True}, None] == [
-        submitted.client_context for submitted in machine.submitted
-    ]
+    submitted: Sequence[couchbase.OperationSubmitted | couchbase.RequestSubmitted]
+    submitted = machine.submitted or machine.requested
+    assert [id(of_block), id(of_call), id(None)] == [id(each.retry_strategy) for each in submitted]
+    assert [{"is_robot": True}, {"is_robot": True}, None] == [each.client_context for each in submitted]
 
 
 # -- Checkpoints.
@@ -143,8 +146,7 @@ async def test_a_cancelled_operation_leaves_the_queue() -> None:
             await doubles.perform(driver)
         await trio.testing.wait_all_tasks_blocked()
         [submitted] = machine.submitted
-        machine.answer = on(neutral.BytesReceived, couchbase.CompleteOperation(submitted.token, doubles.DONE))
-        await doubles.occur(driver, neutral.BytesReceived(doubles.STREAM, b""))
+        await doubles.act(driver, machine, couchbase.CompleteOperation(submitted.token, doubles.DONE))
 
     assert scope.cancelled_caught
     assert 1 == len(machine.submitted)
@@ -200,21 +202,23 @@ async def test_a_result_of_the_wrong_type() -> None:
 
 async def test_a_wrong_argument_among_other_operations(autojump_clock: MockClock) -> None:
     """A wrong argument among the operations of one pass of trio's loop fails its own call only."""
-    caught = list[errors.InvalidArgumentException]()
+    caught = list[str | None]()
 
-    async with open_pair() as (_, cluster, people), trio.open_nursery() as nursery:
+    async with open_pair() as (_, cluster, people):
 
         async def mistake() -> None:
             with pytest.raises(errors.InvalidArgumentException) as mistaken:
                 await people.get("ada", retry_strategy=BestEffortRetryStrategy)  # type: ignore[arg-type]
-            caught.append(mistaken.value)
+            caught.append(mistaken.value.parameter)
 
-        for number in range(5):
-            nursery.start_soon(people.upsert, str(number), number)
-            nursery.start_soon(mistake)
+        async with trio.open_nursery() as nursery:
+            for number in range(5):
+                nursery.start_soon(people.upsert, str(number), number)
+                nursery.start_soon(mistake)
 
-    assert ["retry_strategy"] * 5 == [error.parameter for error in caught]
-    assert 0 == cluster.statistics().open_operations
+        assert ["retry_strategy"] * 5 == caught
+        assert [0, 1, 2, 3, 4] == [(await people.get(str(number))).content for number in range(5)]
+        assert 0 == cluster.statistics().open_operations
 
 
 # -- Cancellation.
@@ -232,12 +236,7 @@ async def test_a_cancelled_operation_is_abandoned_once() -> None:
                 await trio.testing.wait_all_tasks_blocked()
                 scope.cancel()
         bob, ada = (submitted.token for submitted in machine.submitted)
-        machine.answer = on(
-            neutral.BytesReceived,
-            couchbase.CompleteOperation(ada, doubles.DONE),
-            couchbase.CompleteOperation(bob, doubles.DONE),
-        )
-        await doubles.occur(driver, neutral.BytesReceived(doubles.STREAM, b""))
+        await doubles.act(driver, machine, *(couchbase.CompleteOperation(token, doubles.DONE) for token in (ada, bob)))
 
     assert 1 == machine.events.count(couchbase.OperationAbandoned(ada))
     assert couchbase.OperationAbandoned(bob) not in machine.events

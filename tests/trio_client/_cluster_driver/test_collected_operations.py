@@ -17,7 +17,7 @@ from triclinium_core.argument_error import ArgumentError
 from triclinium_core.contract import couchbase, neutral
 from triclinium_core.kv.operation.document_operations import DocumentOperation, Get
 from triclinium_core.retry.couchbase import RetryReason
-from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 Collected = CollectedWaiter[DocumentOperation, Outcome]
 
@@ -70,13 +70,13 @@ async def test_outcomes_of_one_event_are_collected_together() -> None:
         submit(driver, second, "d")
         tokens = [each.token for each in machine.submitted]
         error = errors.DocumentNotFoundException("no such document")
-        machine.answer = on(
-            neutral.BytesReceived,
+        await doubles.act(
+            driver,
+            machine,
             couchbase.CompleteOperation(tokens[1], doubles.DONE),
             couchbase.FailOperation(tokens[0], error),
             couchbase.CompleteOperation(tokens[3], doubles.DONE),
         )
-        await doubles.occur(driver, neutral.BytesReceived(doubles.STREAM, b""))
 
         (found,) = first.calls
         assert [("b", doubles.DONE, None), ("a", None, error)] == [
@@ -148,8 +148,7 @@ async def test_abandoned_submissions() -> None:
 
         assert [False, True] == found
         assert tokens == abandoned
-        machine.answer = on(neutral.BytesReceived, couchbase.CompleteOperation(tokens[0], doubles.DONE))
-        await doubles.occur(driver, neutral.BytesReceived(doubles.STREAM, b""))
+        await doubles.act(driver, machine, couchbase.CompleteOperation(tokens[0], doubles.DONE))
 
     assert [] == box.calls
 

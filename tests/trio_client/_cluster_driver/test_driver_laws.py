@@ -2,122 +2,69 @@
 
 from __future__ import annotations
 
-import socket
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.trio_client._driver.law_callers import Caller, DriverOnLoopback
 from tests.trio_client.doubles import NoRecords
 from triclinium._cluster import running
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._cluster_driver.log import Log
 from triclinium._driver.connector import TcpConnector
-from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.results import Result
-from triclinium_core.services.service_request import ServiceRequest, ServiceResult
 from triclinium_core.testing.driver_laws import LAWS, OPERATION, REQUEST, Law, ScriptedClusterMachine
 
 pytestmark = pytest.mark.native
 
 
-class TrioCaller:
-    """Task that performs an operation."""
-
-    def __init__(self) -> None:
-        self.outcome: Result | ServiceResult | BaseException | None = None
-        self._scope = trio.CancelScope()
-
-    async def perform(self, driver: ClusterDriver, operation: Operation) -> None:
-        """Store the operation's result or exception."""
-        with self._scope:
-            try:
-                self.outcome = await driver.perform(Result, lambda: operation, None, None)  # type: ignore[arg-type]  # a union
-            except Exception as error:
-                self.outcome = error
-            except trio.Cancelled as error:
-                self.outcome = error
-                raise
-
-    def leave(self) -> None:
-        """Cancel the operation."""
-        self._scope.cancel()
-
-
-class TrioReader:
+class Reader(Caller):
     """Task that sends a request to a service, and reads a batch of rows each time the law asks for one."""
 
     def __init__(self) -> None:
-        self.outcome: Result | ServiceResult | BaseException | None = None
+        super().__init__()
         self.rows: list[bytes] = []
         self._demand = trio.Semaphore(0)
-        self._scope = trio.CancelScope()
 
-    async def read(self, driver: ClusterDriver, request: ServiceRequest) -> None:
-        """Store the rows, and then the result or exception."""
-        with self._scope:
-            try:
-                rows = await driver.open_rows(request, None, None)
-                try:
-                    while rows.result is None:
-                        self.rows += rows.rows
-                        await self._demand.acquire()
-                        await driver.more_rows(rows)
-                finally:
-                    driver.close_rows(rows)
-                self.outcome = rows.result
-            except Exception as error:
-                self.outcome = error
-            except trio.Cancelled as error:
-                self.outcome = error
-                raise
+    async def read(self, driver: ClusterDriver) -> object:
+        """Store the rows, and return the result."""
+        rows = await driver.open_rows(REQUEST, None, None)
+        try:
+            while rows.result is None:
+                self.rows += rows.rows
+                await self._demand.acquire()
+                await driver.more_rows(rows)
+        finally:
+            driver.close_rows(rows)
+        return rows.result
 
     def read_on(self) -> None:
         """Read the next batch of rows."""
         self._demand.release()
 
-    def leave(self) -> None:
-        """Cancel the read."""
-        self._scope.cancel()
 
-
-class TrioDriver:
-    """Driver under test, with the nursery of its callers."""
+class TrioDriver(DriverOnLoopback):
+    """Driver under test."""
 
     def __init__(self, driver: ClusterDriver, callers: trio.Nursery, clock: MockClock) -> None:
+        super().__init__(driver.close, callers, clock)
         self._driver = driver
-        self._callers = callers
-        self.pass_time = clock.jump
 
-    def submit(self) -> TrioCaller:
+    def submit(self) -> Caller:
         """Start a task that performs an operation."""
-        caller = TrioCaller()
-        self._callers.start_soon(caller.perform, self._driver, OPERATION)
+        caller = Caller()
+        self.callers.start_soon(caller.make, partial(self._driver.perform, Result, lambda: OPERATION, None, None))  # type: ignore[arg-type]  # a union
         return caller
 
-    def ask(self) -> TrioReader:
+    def ask(self) -> Reader:
         """Start a task that reads rows from a service."""
-        reader = TrioReader()
-        self._callers.start_soon(reader.read, self._driver, REQUEST)
+        reader = Reader()
+        self.callers.start_soon(reader.make, partial(reader.read, self._driver))
         return reader
-
-    def listen(self) -> socket.socket:
-        """Listen on loopback."""
-        return socket.create_server(("127.0.0.1", 0))
-
-    async def turn(self) -> None:
-        """Let the event loop run a few passes, so that other tasks make progress."""
-        time.sleep(0.001)  # noqa: ASYNC251  # lets the system work; trio's clock stands still
-        for _ in range(5):
-            await trio.lowlevel.checkpoint()
-
-    async def close(self) -> None:
-        """Close the driver."""
-        self._driver.close()
-        await trio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)

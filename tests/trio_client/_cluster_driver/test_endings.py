@@ -127,20 +127,31 @@ async def leave(
     pytest.fail("no defect has left the block")
 
 
+class Asking:
+    """Body of a block, and of tasks, that performs an operation in a shield and keeps the causes of its failures."""
+
+    def __init__(self) -> None:
+        self.causes: list[BaseException | None] = []
+
+    async def ask(self, driver: ClusterDriver) -> None:
+        """Perform an operation, which must fail."""
+        with trio.CancelScope(shield=True):
+            self.causes.append(await cause_of_failure(driver))
+
+
 async def test_a_defect_at_submission_fails_everything() -> None:
     """A machine that raises at a submission fails the operation, later operations and the block with InternalError."""
-    causes: list[BaseException | None] = []
+    asking = Asking()
 
     async def body(driver: ClusterDriver) -> None:
-        with trio.CancelScope(shield=True):
-            causes.append(await cause_of_failure(driver))
-            causes.append(await cause_of_failure(driver))
+        await asking.ask(driver)
+        await asking.ask(driver)
         await trio.sleep_forever()
 
     machine = break_at(couchbase.OperationSubmitted)
     left = await leave(machine, body)
 
-    assert [DEFECT, DEFECT] == causes
+    assert [DEFECT, DEFECT] == asking.causes
     assert [DEFECT] == defects(left)
     assert 1 == len(machine.submitted)
 
@@ -159,7 +170,7 @@ async def test_a_broken_machine_gets_no_events() -> None:
 
 
 async def test_errors_outside_of_submissions_are_defects() -> None:
-    """A CouchbaseException that the machine raises at any event but a submission is a defect."""
+    """A CouchbaseException at an event other than a submission is a defect, which even a block about to end raises."""
     error = errors.CouchbaseException("whose fault is it?")
 
     def refuse(event: couchbase.Event) -> Sequence[couchbase.Action]:
@@ -177,23 +188,19 @@ async def test_errors_outside_of_submissions_are_defects() -> None:
 
 async def test_a_background_defect_wakes_all_waiters() -> None:
     """A machine that raises in a background task fails all waiting operations."""
-    causes: list[BaseException | None] = []
+    asking = Asking()
     ours, theirs = memory_stream_pair()
-
-    async def ask(driver: ClusterDriver) -> None:
-        with trio.CancelScope(shield=True):
-            causes.append(await cause_of_failure(driver))
 
     async def body(driver: ClusterDriver) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask, driver)
-            nursery.start_soon(ask, driver)
+            nursery.start_soon(asking.ask, driver)
+            nursery.start_soon(asking.ask, driver)
             await trio.testing.wait_all_tasks_blocked()
             await theirs.send_all(b"poison")
 
     left = await leave(break_at(BytesReceived, then=[doubles.OPEN_STREAM]), body, doubles.connector_to(ours))
 
-    assert [DEFECT, DEFECT] == causes
+    assert [DEFECT, DEFECT] == asking.causes
     assert [DEFECT] == defects(left)
 
 
@@ -234,43 +241,21 @@ async def test_a_failing_abort_query_does_not_break_trio(
 
 async def test_an_unknown_action_is_a_defect() -> None:
     """An action that the driver does not know fails the operation and the block."""
-    causes: list[BaseException | None] = []
+    asking = Asking()
+    action = cast(couchbase.Action, "nonsense")
+    left = await leave(ScriptedClusterMachine(on(couchbase.OperationSubmitted, action)), asking.ask)
 
-    async def body(driver: ClusterDriver) -> None:
-        with trio.CancelScope(shield=True):
-            causes.append(await cause_of_failure(driver))
-
-    left = await leave(
-        ScriptedClusterMachine(on(couchbase.OperationSubmitted, cast(couchbase.Action, "nonsense"))), body
-    )
-
-    assert isinstance(causes[0], KeyError)
-    assert causes == defects(left)
-
-
-async def test_a_block_without_checkpoints_raises_the_defect() -> None:
-    """A block without a checkpoint after the defect raises the defect when it ends."""
-
-    async def body(driver: ClusterDriver) -> None:
-        await doubles.occur(driver, TimePassed())
-
-    left = await leave(break_at(TimePassed), body)
-
-    assert [DEFECT] == defects(left)
+    assert isinstance(asking.causes[0], KeyError)
+    assert asking.causes == defects(left)
 
 
 async def test_a_crashed_background_task_wakes_all_waiters() -> None:
     """If a background task crashes, here that of a connector, operations raise even in a shielded scope."""
-    causes: list[BaseException | None] = []
-
-    async def body(driver: ClusterDriver) -> None:
-        with trio.CancelScope(shield=True):
-            causes.append(await cause_of_failure(driver))
-
+    asking = Asking()
     machine = ScriptedClusterMachine(on(couchbase.OperationSubmitted, doubles.OPEN_STREAM))
-    left = await leave(machine, body, doubles.connector_that_raises(DEFECT))
+    left = await leave(machine, asking.ask, doubles.connector_that_raises(DEFECT))
 
-    assert isinstance(causes[0], BaseExceptionGroup)
+    assert isinstance(asking.causes[0], BaseExceptionGroup)
     assert [DEFECT] == defects(left)
 
 

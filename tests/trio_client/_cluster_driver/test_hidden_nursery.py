@@ -46,44 +46,6 @@ class Work:
         self._crash.set()
 
 
-async def test_work_runs_for_the_block() -> None:
-    """The work has started when the block begins and has ended when the block ends."""
-    work = Work()
-    async with in_background(work, None):
-        assert work.started.is_set()
-        assert not work.ended
-
-    assert work.ended
-
-
-@rows(
-    "error",
-    [
-        ValueError("mine"),
-        ExceptionGroup("mine", [ValueError(), ExceptionGroup("inner", [KeyError()])]),
-        BaseExceptionGroup("mine", [KeyboardInterrupt()]),
-        KeyboardInterrupt(),
-        SystemExit(3),
-        GeneratorExit(),
-        StopAsyncIteration(),
-        trio.ClosedResourceError(),
-    ],
-)
-async def test_an_exception_leaves_the_block_unchanged(error: BaseException) -> None:
-    """An exception of the block is raised as the same object, without a cause, a context or notes."""
-    caught: BaseException | None = None
-    try:
-        async with in_background(Work(), None):
-            raise error
-    except BaseException as leaving:
-        caught = leaving
-
-    assert caught is error
-    assert caught.__cause__ is None
-    assert caught.__context__ is None
-    assert not hasattr(error, "__notes__")
-
-
 async def test_a_cancelled_block_ends_the_work() -> None:
     """Cancelling the block's scope ends the work, and the scope catches the cancellation."""
     work = Work()
@@ -115,16 +77,6 @@ async def crash(error: BaseException, body: Callable[[], Awaitable[object]] = tr
         await body()
 
 
-async def test_a_crash_cancels_the_block() -> None:
-    """A crash of the background work cancels the block, which raises InternalError with the crash as its cause."""
-    defect = KeyError("a defect")
-    with pytest.raises(errors.InternalError) as caught:
-        await crash(defect)
-
-    assert isinstance(caught.value.__cause__, ExceptionGroup)
-    assert (defect,) == caught.value.__cause__.exceptions
-
-
 async def sleep_in_a_nursery() -> None:
     """Sleep so that a cancellation arrives as a group."""
     async with trio.open_nursery() as nursery:
@@ -138,11 +90,15 @@ async def notice_nothing() -> None:
         await trio.testing.wait_all_tasks_blocked()
 
 
-@rows("body", [sleep_in_a_nursery, notice_nothing])
+@rows("body", [trio.sleep_forever, sleep_in_a_nursery, notice_nothing])
 async def test_a_crash_is_raised_however_the_block_ends(body: Callable[[], Awaitable[object]]) -> None:
-    """The block raises InternalError, whether it ends with a group of cancellations or without an exception."""
-    with pytest.raises(errors.InternalError):
-        await crash(KeyError(), body)
+    """If the work crashes, the block is cancelled and raises InternalError with the crash as cause, however it ends."""
+    defect = KeyError("a defect")
+    with pytest.raises(errors.InternalError) as caught:
+        await crash(defect, body)
+
+    assert isinstance(caught.value.__cause__, ExceptionGroup)
+    assert (defect,) == caught.value.__cause__.exceptions
 
 
 async def fail() -> None:
@@ -237,10 +193,11 @@ def test_control_c_is_raised_unwrapped(moment: str) -> None:
 
 
 async def test_an_exit_stack_can_enter_it() -> None:
-    """An AsyncExitStack enters the block and ends the work when it exits."""
+    """The work has started when an AsyncExitStack has entered the block, and has ended when the stack exits."""
     work = Work()
     async with AsyncExitStack() as stack:
         assert "given" == await stack.enter_async_context(in_background(work, "given"))
+        assert work.started.is_set()
         assert not work.ended
 
     assert work.ended

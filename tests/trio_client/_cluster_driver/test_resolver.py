@@ -59,21 +59,14 @@ async def test_invalid_names_raise_oserror(name: str) -> None:
     assert [] == server.asked
 
 
-async def test_search_domains_are_not_used() -> None:
-    """A name without records is looked up only as written, even if the configuration has search domains."""
-    async with open_name_server({f"{SERVICE}.lan.test": [("evil.test", 11210)]}) as server:
-        found = await server.resolver("lan.test").look_up(SERVICE)
-
-    assert ([], [SERVICE]) == (list(found), server.asked)
-
-
-async def test_search_domains_on_demand() -> None:
-    """With ``search=True`` a name without records is looked up in the search domains."""
+@pytest.mark.parametrize("search", [False, True])
+async def test_search_domains_on_demand(search: bool) -> None:
+    """A name without records is looked up in the search domains of the configuration only with ``search=True``."""
     async with open_name_server({f"{SERVICE}.lan.test": [("a.lan.test", 11210)]}) as server:
-        found = await server.resolver("lan.test", search=True).look_up(SERVICE)
+        found = await server.resolver("lan.test", search=search).look_up(SERVICE)
 
-    assert [("a.lan.test", 11210)] == list(found)
-    assert {SERVICE, f"{SERVICE}.lan.test"} == set(server.asked)
+    assert ([("a.lan.test", 11210)] if search else []) == list(found)
+    assert ({SERVICE, f"{SERVICE}.lan.test"} if search else {SERVICE}) == set(server.asked)
 
 
 @pytest.mark.parametrize("search", [False, True])
@@ -140,13 +133,16 @@ SERVICE_OF_PODS = "_couchbase._tcp.cb.shop.svc.cluster.local"
 PODS = [("cb-0.cb-nodes.shop.svc.cluster.local", 11210), ("cb-1.cb-nodes.shop.svc.cluster.local", 11210)]
 
 
-async def test_the_full_name_of_a_service_in_kubernetes() -> None:
-    """The client uses the pods that DNS lists for a full name, which are in the namespace of the service."""
+@pytest.mark.parametrize(
+    ("host", "nodes"), [("cb.shop.svc.cluster.local", PODS), ("cb", [("cb", 11210)])], ids=["full name", "short name"]
+)
+async def test_a_service_in_kubernetes(host: str, nodes: Sequence[tuple[str, int]]) -> None:
+    """The client uses the pods that DNS lists for a full name; a short name, which has no SRV records, is a host."""
     async with (
         open_name_server({SERVICE_OF_PODS: PODS}) as server,
-        open_fake_cluster(options=OPTIONS, nodes=PODS) as fake,
+        open_fake_cluster(options=OPTIONS, nodes=nodes) as fake,
         triclinium.open_cluster(
-            "couchbase://cb.shop.svc.cluster.local",
+            f"couchbase://{host}",
             fake.authenticator,
             connector=fake.connector,
             resolver=server.resolver("shop.svc.cluster.local", "svc.cluster.local", "cluster.local"),
@@ -154,26 +150,8 @@ async def test_the_full_name_of_a_service_in_kubernetes() -> None:
     ):
         await cluster.bucket("travel").default_collection().upsert("ada", 1)
 
-        assert [SERVICE_OF_PODS] == server.asked
-        assert {f"{host}:{port}" for host, port in PODS} == {each.node for each in cluster.statistics().connections}
-
-
-async def test_the_short_name_of_a_service_in_kubernetes() -> None:
-    """A short name, which has no SRV records, is resolved to its addresses, to which the client connects."""
-    async with (
-        open_name_server({SERVICE_OF_PODS: PODS}) as server,
-        open_fake_cluster(options=OPTIONS, nodes=[("cb", 11210)]) as fake,
-        triclinium.open_cluster(
-            "couchbase://cb",
-            fake.authenticator,
-            connector=fake.connector,
-            resolver=server.resolver("shop.svc.cluster.local", "svc.cluster.local", "cluster.local"),
-        ) as cluster,
-    ):
-        await cluster.bucket("travel").default_collection().upsert("ada", 1)
-
-        assert ["_couchbase._tcp.cb"] == server.asked
-        assert {"cb:11210"} == {each.node for each in cluster.statistics().connections}
+        assert [f"_couchbase._tcp.{host}"] == server.asked
+        assert {f"{name}:{port}" for name, port in nodes} == {each.node for each in cluster.statistics().connections}
 
 
 async def test_a_lookup_can_be_cancelled() -> None:

@@ -9,12 +9,12 @@ import pytest
 import trio
 import trio.testing
 
-from tests.trio_client.doubles import DONE, REQUEST, STREAM, occur, open_driver, perform
+from tests.trio_client.doubles import DONE, REQUEST, STREAM, act, occur, open_driver, perform
 from triclinium import errors
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium_core.contract import couchbase
 from triclinium_core.contract.neutral import BytesReceived, ConsultStrategy, StrategyDecided, Token
-from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest
+from triclinium_core.retry.couchbase import AsyncRetryStrategy, RetryAction, RetryReason, RetryRequest
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 REASON = RetryReason.KV_LOCKED
@@ -35,7 +35,7 @@ class FunctionStrategy:
         return await self._function()
 
 
-def machine_that_consults(strategy: FunctionStrategy, *, at: type[couchbase.Event]) -> ScriptedClusterMachine:
+def machine_that_consults(strategy: AsyncRetryStrategy, *, at: type[couchbase.Event]) -> ScriptedClusterMachine:
     """Return a machine that consults ``strategy`` about its only operation and completes it after any decision."""
 
     def consult(event: couchbase.Event) -> Sequence[couchbase.Action]:
@@ -98,17 +98,23 @@ async def never() -> RetryAction:
     raise AssertionError
 
 
-async def test_a_strategy_is_cancelled_with_its_caller() -> None:
-    """If an operation's caller is cancelled, the strategy's call is cancelled and the machine gets no decision."""
-    finished: list[bool] = []
+class Thinking:
+    """Strategy that waits forever, and records whether it was cancelled."""
 
-    async def think() -> RetryAction:
+    is_over = False
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Wait."""
         try:
             return await never()
         finally:
-            finished.append(True)
+            self.is_over = True
 
-    machine = machine_that_consults(FunctionStrategy(think), at=couchbase.OperationSubmitted)
+
+async def test_a_strategy_is_cancelled_with_its_caller() -> None:
+    """If an operation's caller is cancelled, the strategy's call is cancelled and the machine gets no decision."""
+    thinking = Thinking()
+    machine = machine_that_consults(thinking, at=couchbase.OperationSubmitted)
     async with open_driver(machine) as driver:
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
@@ -116,37 +122,28 @@ async def test_a_strategy_is_cancelled_with_its_caller() -> None:
                 await trio.testing.wait_all_tasks_blocked()
                 scope.cancel()
         await trio.testing.wait_all_tasks_blocked()
-        finished.append(False)
 
-    assert [True, False] == finished
+        assert thinking.is_over
     assert couchbase.OperationAbandoned(Token(1)) == machine.events[-1]
 
 
 async def test_a_strategy_is_cancelled_when_its_operation_ends() -> None:
     """A strategy is cancelled when its operation ends, for example at its deadline."""
     error = errors.CouchbaseException("too late")
-    finished: list[bool] = []
-
-    async def think() -> RetryAction:
-        try:
-            return await never()
-        finally:
-            finished.append(True)
+    thinking = Thinking()
 
     async def ask() -> None:
         with pytest.raises(errors.CouchbaseException, match="too late"):
             await perform(driver)
 
-    machine = machine_that_consults(FunctionStrategy(think), at=couchbase.OperationSubmitted)
+    machine = machine_that_consults(thinking, at=couchbase.OperationSubmitted)
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         nursery.start_soon(ask)
         await trio.testing.wait_all_tasks_blocked()
-        machine.answer = lambda event: [couchbase.FailOperation(Token(1), error)]
-        await occur(driver, BYTES)
+        await act(driver, machine, couchbase.FailOperation(Token(1), error))
         await trio.testing.wait_all_tasks_blocked()
-        finished.append(False)
 
-    assert [True, False] == finished
+        assert thinking.is_over
     assert BYTES == machine.events[-1]
 
 

@@ -19,7 +19,6 @@ from tests.trio_client import doubles
 from tests.trio_client.pair import PATIENCE
 from triclinium._driver.connector import TcpConnector
 from triclinium._driver.tls_records import RECORDS_MAX
-from triclinium.abc import ConnectedStream
 from triclinium_core.contract import couchbase, neutral
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 from triclinium_core.work import PIECE_WORK, WORK_BEFORE_TIME_MAX, WORK_OF_A_PASS_MAX
@@ -78,6 +77,12 @@ def wake_at_five(machine: ScriptedClusterMachine) -> Callable[[couchbase.Event],
     return answer
 
 
+async def until_time_passed(machine: ScriptedClusterMachine) -> None:
+    """Wait until the machine has another ``TimePassed`` after its first event."""
+    while not any(isinstance(event, neutral.TimePassed) for event in machine.later_events):
+        await trio.lowlevel.checkpoint()
+
+
 def reported_at_five(machine: ScriptedClusterMachine) -> int:
     """Return the index of the first ``TimePassed`` after the machine's first event."""
     return next(i for i, event in enumerate(machine.events) if i and isinstance(event, neutral.TimePassed))
@@ -110,8 +115,7 @@ async def test_received_bytes_precede_time_passed(
         for _ in range(3):
             nursery.start_soon(doubles.perform, driver)
         await trio.sleep_until(5.0)
-        while not any(isinstance(event, neutral.TimePassed) for event in machine.later_events):
-            await trio.lowlevel.checkpoint()
+        await until_time_passed(machine)
         nursery.cancel_scope.cancel()
     reported = reported_at_five(machine)
     is_endless = expected == PIECES_MAX
@@ -138,12 +142,8 @@ async def test_time_passed_follows_the_bound_of_work(
         await trio.sleep_until(5.0)
         return b"x"
 
-    class ToEither:
-        async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-            await trio.lowlevel.checkpoint()
-            return ConnectedStream(
-                doubles.HalfDeafStream() if host == "silent" else doubles.HalfDeafStream(receive_some=flood)
-            )
+    def connect(host: str) -> doubles.HalfDeafStream:
+        return doubles.HalfDeafStream() if host == "silent" else doubles.HalfDeafStream(receive_some=flood)
 
     def answer(event: couchbase.Event) -> Sequence[couchbase.Action]:
         if isinstance(event, neutral.TimePassed):
@@ -154,10 +154,9 @@ async def test_time_passed_follows_the_bound_of_work(
         return ()
 
     machine = ScriptedClusterMachine(answer)
-    async with doubles.open_driver(machine, ToEither()):
+    async with doubles.open_driver(machine, doubles.HostConnector(connect)):
         await trio.sleep_until(5.0)
-        while not any(isinstance(event, neutral.TimePassed) for event in machine.later_events):
-            await trio.lowlevel.checkpoint()
+        await until_time_passed(machine)
     reported = reported_at_five(machine)
     pieces = sum(isinstance(event, neutral.BytesReceived) for event in machine.events[:reported])
 
@@ -177,14 +176,9 @@ async def test_one_pass_has_a_bound_for_all_streams(autojump_clock: MockClock) -
         await trio.sleep_until(5.0)
         return pieces.pop() if pieces else await trio.sleep_forever()
 
-    def connect() -> doubles.HalfDeafStream:
+    def connect(_: str) -> doubles.HalfDeafStream:
         pieces = [b"x"]
         return doubles.HalfDeafStream(receive_some=lambda: receive_once(pieces))
-
-    class ToMany:
-        async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-            await trio.lowlevel.checkpoint()
-            return ConnectedStream(connect())
 
     def answer(event: couchbase.Event) -> Sequence[couchbase.Action]:
         if isinstance(event, neutral.BytesReceived):
@@ -193,7 +187,7 @@ async def test_one_pass_has_a_bound_for_all_streams(autojump_clock: MockClock) -
         return streams if len(machine.events) == 1 else ()
 
     machine = ScriptedClusterMachine(answer)
-    async with doubles.open_driver(machine, ToMany()):
+    async with doubles.open_driver(machine, doubles.HostConnector(connect)):
         await trio.sleep_until(5.0)
         while sum(passes) < len(streams):
             passes.append(0)
@@ -344,11 +338,6 @@ async def test_time_passed_lists_unsent_bytes(autojump_clock: MockClock) -> None
         "free": doubles.HalfDeafStream(),
     }
 
-    class ToEither:
-        async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-            await trio.lowlevel.checkpoint()
-            return ConnectedStream(streams[host])
-
     def answer(event: couchbase.Event) -> Sequence[couchbase.Action]:
         if isinstance(event, neutral.TimePassed):
             machine.wakeup = 5.0 if trio.current_time() < 5.0 else math.inf
@@ -360,7 +349,7 @@ async def test_time_passed_lists_unsent_bytes(autojump_clock: MockClock) -> None
         )
 
     machine = ScriptedClusterMachine(answer)
-    async with doubles.open_driver(machine, ToEither()) as driver:
+    async with doubles.open_driver(machine, doubles.HostConnector(streams.__getitem__)) as driver:
         for _ in range(2):
             await trio.sleep(1)
             await doubles.occur(driver, neutral.BytesReceived(doubles.STREAM, b""))

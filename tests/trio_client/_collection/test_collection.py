@@ -11,7 +11,7 @@ import triclinium
 from tests.rows import rows
 from tests.trio_client.doubles import DONE, open_scripted
 from triclinium import errors
-from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, FailOperation, OperationSubmitted
+from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, OperationSubmitted
 from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
@@ -145,23 +145,6 @@ async def test_unlock_returns_nothing() -> None:
 
     assert [document_operations.Unlock(PEOPLE, "ada", CAS)] == [event.operation for event in submitted]
     assert returned is None
-
-
-async def test_get_or_none_returns_none() -> None:
-    """``get_or_none`` returns None for a missing document, for which ``get`` raises."""
-
-    def refuse(event: Event) -> Sequence[Action]:
-        if isinstance(event, OperationSubmitted):
-            return [FailOperation(event.token, errors.DocumentNotFoundException("no such document"))]
-        return ()
-
-    async with open_scripted(ScriptedClusterMachine(refuse)) as cluster:
-        people = cluster.bucket("travel").default_collection()
-        found = await people.get_or_none("ada")
-        with pytest.raises(errors.DocumentNotFoundException):
-            await people.get("ada")
-
-    assert found is None
 
 
 async def test_a_value_the_transcoder_refuses() -> None:

@@ -16,7 +16,9 @@ from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
 from tests.rows import rows
 from tests.trio_client.cancelling import Moments, at_every_moment, end_of
 from tests.trio_client.pair import PATIENCE, Never
-from triclinium import errors
+from triclinium import Cluster, Collection, MutationState, RawBinaryTranscoder, errors, watching_retries
+from triclinium.retries import RetryAction, RetryGivenUp, RetryReason, RetryReport, RetryRequest
+from triclinium.scans import PrefixScan, RangeScan, SamplingScan, ScanResult, ScanResults, ScanTerm, ScanType
 from triclinium.testing import FakeCluster, Opcode, delay, drop_response, open_fake_cluster, temporary_failure
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing import FakeNodeOptions, not_my_vbucket, status
@@ -26,7 +28,7 @@ OPTIONS = FakeNodeOptions(
     buckets=("travel",), vbuckets=128, replicas=1, collections={"_default": {"_default": 0}, "inventory": {"people": 8}}
 )
 STORED = {f"k{number:03}": number for number in range(600)}
-ALL = triclinium.scans.RangeScan()
+ALL = RangeScan()
 EARLY = [key for key in (f"k{number}" for number in range(2000)) if vbucket_of(key.encode(), 128) < 2][:8]
 """Documents of the vbuckets that are scanned first."""
 
@@ -35,8 +37,8 @@ class Scanned(NamedTuple):
     """Nodes with documents, and a client."""
 
     fake: FakeCluster
-    cluster: triclinium.Cluster
-    people: triclinium.Collection
+    cluster: Cluster
+    people: Collection
 
     @property
     def open_scans(self) -> int:
@@ -58,15 +60,13 @@ async def open_scanned(stored: int = 600, nodes: int = 3, **arguments: Any) -> A
             yield Scanned(fake, cluster, cluster.bucket("travel").default_collection())
 
 
-async def scanned(
-    people: triclinium.Collection, scan_type: triclinium.scans.ScanType = ALL, **options: Any
-) -> list[triclinium.scans.ScanResult]:
+async def scanned(people: Collection, scan_type: ScanType = ALL, **options: Any) -> list[ScanResult]:
     """Return the items of a scan."""
     async with people.scan(scan_type, **options) as found:
         return [item async for item in found]
 
 
-def contents(items: list[triclinium.scans.ScanResult]) -> dict[str, object]:
+def contents(items: list[ScanResult]) -> dict[str, object]:
     """Return ids and contents, after checking that no id appears twice."""
     found = {item.id: item.content for item in items}
     assert len(found) == len(items)
@@ -80,12 +80,8 @@ async def test_a_scan_returns_each_document_once(autojump_clock: MockClock) -> N
         for scan_type, concurrency, expected in (
             (ALL, 1, stored),
             (ALL, 200, stored),
-            (triclinium.scans.PrefixScan("nobody"), 5, {}),
-            (
-                triclinium.scans.RangeScan("k010", triclinium.scans.ScanTerm("k012", exclusive=True)),
-                5,
-                {"k010": 10, "k011": 11},
-            ),
+            (PrefixScan("nobody"), 5, {}),
+            (RangeScan("k010", ScanTerm("k012", exclusive=True)), 5, {"k010": 10, "k011": 11}),
         ):
             assert expected == contents(await scanned(people, scan_type, concurrency=concurrency))
 
@@ -97,7 +93,7 @@ async def test_an_item_has_cas_and_expiry(autojump_clock: MockClock) -> None:
     """An item has content, CAS and expiry, or only the id with ``ids_only``."""
     async with open_scanned(0) as (fake, _, people):
         stored = fake.nodes.documents.put("travel", "ada", b"{}", expires_after=60.0)
-        (whole,) = await scanned(people, transcoder=triclinium.RawBinaryTranscoder())
+        (whole,) = await scanned(people, transcoder=RawBinaryTranscoder())
         (only_id,) = await scanned(people, ids_only=True)
 
         expires_at = stored.expires_at + OPTIONS.wall_seconds_at_zero
@@ -108,9 +104,7 @@ async def test_an_item_has_cas_and_expiry(autojump_clock: MockClock) -> None:
 async def test_samples(autojump_clock: MockClock) -> None:
     """A sample has the requested size. Samples with the same seed are equal; without a seed, a sample is random."""
     async with open_scanned() as (_, _, people):
-        samples = [
-            contents(await scanned(people, triclinium.scans.SamplingScan(20, seed))) for seed in (1, 1, None, None)
-        ]
+        samples = [contents(await scanned(people, SamplingScan(20, seed))) for seed in (1, 1, None, None)]
 
         assert [20] * 4 == [len(sample) for sample in samples]
         assert samples[0] == samples[1]
@@ -123,12 +117,10 @@ async def test_a_scan_waits_for_required_mutations(autojump_clock: MockClock) ->
         token = (await people.upsert("ada", 1)).mutation_token
         assert token is not None
 
-        for given in ([token], triclinium.MutationState(token), triclinium.MutationState(), None):
+        for given in ([token], MutationState(token), MutationState(), None):
             assert {"ada": 1} == contents(await scanned(people, consistent_with=given))
         with pytest.raises(errors.CouchbaseException) as caught:
-            await scanned(
-                people, consistent_with=triclinium.MutationState(msgspec.structs.replace(token, vbucket_uuid=7))
-            )
+            await scanned(people, consistent_with=MutationState(msgspec.structs.replace(token, vbucket_uuid=7)))
         assert Status.VBUCKET_UUID_NOT_EQUAL == caught.value.context.status
 
 
@@ -202,19 +194,17 @@ class MyError(errors.CouchbaseException):
 class RefusesWithMine:
     """Strategy that refuses every retry with a custom exception."""
 
-    def retry_after(
-        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
-    ) -> triclinium.retries.RetryAction:
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Refuse the retry with the exception."""
-        return triclinium.retries.RetryAction.no_retry(MyError)
+        return RetryAction.no_retry(MyError)
 
 
 async def test_a_strategys_error_is_constructed_once(autojump_clock: MockClock) -> None:
     """If a scan fails with a custom exception, its constructor runs once, and the notes and the cause are kept."""
     refused: list[MyError] = []
 
-    def add_to(report: triclinium.retries.RetryReport) -> None:
-        if isinstance(report, triclinium.retries.RetryGivenUp) and isinstance(report.error, MyError):
+    def add_to(report: RetryReport) -> None:
+        if isinstance(report, RetryGivenUp) and isinstance(report.error, MyError):
             report.error.add_note("seen")
             report.error.__cause__ = KeyError("why")
             refused.append(report.error)
@@ -223,7 +213,7 @@ async def test_a_strategys_error_is_constructed_once(autojump_clock: MockClock) 
     async with open_scanned(10) as (fake, _, people):
         for node in fake.nodes:
             node.faults.always(Opcode.RANGE_SCAN_CREATE, temporary_failure())
-        with triclinium.watching_retries(add_to), pytest.raises(MyError) as caught:
+        with watching_retries(add_to), pytest.raises(MyError) as caught:
             await scanned(people, concurrency=1, retry_strategy=RefusesWithMine())
 
     (error,), raised = refused, caught.value
@@ -326,10 +316,8 @@ async def test_cancelling_a_scan_needs_no_token(
     assert [] == [record for record in caplog.records if record.name == "triclinium.orphan"]
 
 
-@pytest.mark.parametrize(("scan_type", "expected"), [(ALL, 600), (triclinium.scans.SamplingScan(10), 10)], ids=str)
-async def test_several_tasks_read_one_scan(
-    autojump_clock: MockClock, scan_type: triclinium.scans.ScanType, expected: int
-) -> None:
+@pytest.mark.parametrize(("scan_type", "expected"), [(ALL, 600), (SamplingScan(10), 10)], ids=str)
+async def test_several_tasks_read_one_scan(autojump_clock: MockClock, scan_type: ScanType, expected: int) -> None:
     """Each document goes to one task, the number of items is exact, and every task's iteration ends."""
     async with open_scanned() as (_, _, people), people.scan(scan_type, concurrency=4) as found:
         taken: list[str] = []
@@ -350,7 +338,7 @@ async def test_leaving_the_block_wakes_a_waiting_reader(autojump_clock: MockCloc
         for node in cluster.fake.nodes:
             node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
 
-        async def wait(found: triclinium.scans.ScanResults) -> None:
+        async def wait(found: ScanResults) -> None:
             with pytest.raises(trio.ClosedResourceError, match="the block was left"):
                 await anext(found)
 
@@ -363,7 +351,7 @@ async def test_a_complete_sample_cancels_open_scans(autojump_clock: MockClock) -
     """A complete sample immediately cancels its open scans, before the block ends or a node responds."""
     async with open_scanned() as cluster:
         cluster.fake.nodes[0].faults.always(Opcode.RANGE_SCAN_CONTINUE, drop_response())
-        async with cluster.people.scan(triclinium.scans.SamplingScan(3), batch_item_limit=1, concurrency=16) as found:
+        async with cluster.people.scan(SamplingScan(3), batch_item_limit=1, concurrency=16) as found:
             for _ in range(3):
                 await anext(found)
             await trio.sleep(1.0)
@@ -373,17 +361,16 @@ async def test_a_complete_sample_cancels_open_scans(autojump_clock: MockClock) -
 
 async def test_closing_the_cluster_wakes_a_waiting_reader(autojump_clock: MockClock) -> None:
     """A task that waits for an item when the cluster closes raises ClosedResourceError."""
-    async with open_fake_cluster(nodes=3, options=OPTIONS) as fake:
+
+    async def read(people: Collection) -> None:
+        with pytest.raises(trio.ClosedResourceError, match="the cluster is closed"):
+            await scanned(people)
+
+    async with trio.open_nursery() as nursery, open_scanned(0) as (fake, _, people):
         for node in fake.nodes:
             node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
-
-        async def read(people: triclinium.Collection) -> None:
-            with pytest.raises(trio.ClosedResourceError, match="the cluster is closed"):
-                await scanned(people)
-
-        async with trio.open_nursery() as nursery, fake.open_client() as cluster:
-            nursery.start_soon(read, cluster.bucket("travel").default_collection())
-            await trio.sleep(1.0)
+        nursery.start_soon(read, people)
+        await trio.sleep(1.0)
 
 
 @pytest.mark.parametrize("slow", [False, pytest.param(True, marks=pytest.mark.long)])
@@ -401,7 +388,7 @@ def test_a_scan_cancelled_at_every_moment(slow: bool) -> None:
                     node.faults.next(Opcode.RANGE_SCAN_CREATE, delay(0.5))
                     node.faults.next(Opcode.RANGE_SCAN_CONTINUE, delay(0.5), times=2)
 
-            async def scan() -> list[triclinium.scans.ScanResult]:
+            async def scan() -> list[ScanResult]:
                 async with cluster.people.scan(ALL, concurrency=2, batch_item_limit=1) as found:
                     return [await anext(found) for _ in range(4 if slow else 2)]
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+import trio.testing
+
 from tests.trio_client.doubles import OPEN_STREAM, STREAM
 from triclinium._driver.pace import Pace
 from triclinium._driver.streams import Stream
@@ -21,3 +27,12 @@ class Ears:
 
     def _feed(self, event: Event) -> None:
         self.events.append(event)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run the stream until all tasks wait, and close it after the block."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.stream.run)
+            await trio.testing.wait_all_tasks_blocked()
+            yield
+            self.stream.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -21,6 +19,7 @@ from tests.trio_client._driver.echo.machine import (
     EchoMachine,
     EchoSubmitted,
 )
+from tests.trio_client._driver.law_callers import Caller, DriverOnLoopback
 from triclinium._driver.connector import TcpConnector
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.contract.neutral import NeutralAction, NeutralEvent, Token
@@ -208,57 +207,18 @@ async def test_events_are_protected_from_keyboard_interrupt() -> None:
     assert dict.fromkeys(("TimePassed", "EchoSubmitted", "EchoAbandoned"), True) == protected
 
 
-class Caller:
-    """Task that echoes a text."""
-
-    def __init__(self) -> None:
-        self.outcome: object = None
-        self._scope = trio.CancelScope()
-
-    async def ask(self, driver: EchoDriver) -> None:
-        """Store the driver's result or exception."""
-        with self._scope:
-            try:
-                self.outcome = await driver.echo("text")
-            except Exception as error:
-                self.outcome = error
-            except trio.Cancelled as error:
-                self.outcome = error
-                raise
-
-    def leave(self) -> None:
-        """Cancel the call."""
-        self._scope.cancel()
-
-
-class EchoDriverUnderTest:
-    """Driver under test, with the nursery of its callers."""
+class EchoDriverUnderTest(DriverOnLoopback):
+    """Driver under test."""
 
     def __init__(self, driver: EchoDriver, callers: trio.Nursery, clock: MockClock) -> None:
+        super().__init__(driver.close, callers, clock)
         self._driver = driver
-        self._callers = callers
-        self.pass_time = clock.jump
 
     def submit(self) -> Caller:
         """Start a task that echoes a text."""
         caller = Caller()
-        self._callers.start_soon(caller.ask, self._driver)
+        self.callers.start_soon(caller.make, lambda: self._driver.echo("text"))
         return caller
-
-    def listen(self) -> socket.socket:
-        """Listen on loopback."""
-        return socket.create_server(("127.0.0.1", 0))
-
-    async def turn(self) -> None:
-        """Let the event loop run a few passes, so that other tasks make progress."""
-        time.sleep(0.001)  # noqa: ASYNC251  # lets the system work; trio's clock stands still
-        for _ in range(5):
-            await trio.lowlevel.checkpoint()
-
-    async def close(self) -> None:
-        """Close the driver."""
-        self._driver.close()
-        await trio.lowlevel.checkpoint()
 
 
 class EchoBench:

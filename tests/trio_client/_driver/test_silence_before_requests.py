@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
 import trio.testing
-import trustme
 
 from tests.trio_client._driver.stream_events import OPENED, Ears
+from tests.trio_client._driver.tls_peer import HOST, client_context, server_context
 from tests.trio_client.doubles import STREAM, connector_to
 from triclinium._driver.pace import Pace
 from triclinium._driver.streams import READING_PASSES
@@ -46,13 +45,9 @@ async def bare_pair() -> Pair:
 
 async def tls_pair() -> Pair:
     """Return two ends of TLS over a socket."""
-    authority = trustme.CA()
-    theirs_context, ours_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
-    authority.issue_cert("node.example").configure_cert(theirs_context)
-    authority.configure_trust(ours_context)
     below, above = await bare_pair()
-    ours = trio.SSLStream(below, ours_context, server_hostname="node.example", https_compatible=True)
-    theirs = trio.SSLStream(above, theirs_context, server_side=True, https_compatible=True)
+    ours = trio.SSLStream(below, client_context(), server_hostname=HOST, https_compatible=True)
+    theirs = trio.SSLStream(above, server_context(), server_side=True, https_compatible=True)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ours.do_handshake)
         nursery.start_soon(theirs.do_handshake)
@@ -61,13 +56,9 @@ async def tls_pair() -> Pair:
 
 async def direct_tls_pair() -> Pair:
     """Return two ends of TLS over a socket; the first end is a ``TlsStream`` of the client."""
-    authority = trustme.CA()
-    theirs_context, ours_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
-    authority.issue_cert("node.example").configure_cert(theirs_context)
-    authority.configure_trust(ours_context)
     below, above = trio.socket.socketpair()
-    ours = TlsStream(trio.SocketStream(below), ours_context, b"node.example")
-    theirs = trio.SSLStream(trio.SocketStream(above), theirs_context, server_side=True)
+    ours = TlsStream(trio.SocketStream(below), client_context(), HOST.encode())
+    theirs = trio.SSLStream(trio.SocketStream(above), server_context(), server_side=True)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ours.do_handshake)
         nursery.start_soon(theirs.do_handshake)
@@ -189,9 +180,7 @@ async def test_requests_on_a_silent_stream(make_pair: Callable[[], Awaitable[Pai
     ours, theirs = await make_pair()
     ears = Asking(connector_to(ours))
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ears.stream.run)
-        await trio.testing.wait_all_tasks_blocked()
+    async with ears.running():
         for number in range(6):
             ears.stream.send(b"%d" % number, unless_readable=bool(number % 2))
         received = b""

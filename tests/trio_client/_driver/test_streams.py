@@ -39,9 +39,7 @@ async def test_bytes_are_written_before_the_task_waits() -> None:
     pieces = [b"%08d" % number * 128 for number in range(1024)]
     received = bytearray()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ears.stream.run)
-        await trio.testing.wait_all_tasks_blocked()
+    async with ears.running():
         ears.stream.send(pieces[0])
         first = ears.stream.outbox.handed_over, bool(ears.stream.outbox)
         for piece in pieces[1:]:
@@ -64,9 +62,7 @@ async def test_writes_keep_their_order() -> None:
     ears = Ears(connector_to(trio.SocketStream(trio.socket.from_stdlib_socket(ours))))
     received = bytearray()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ears.stream.run)
-        await trio.testing.wait_all_tasks_blocked()
+    async with ears.running():
         ears.stream.send(b"a" * MANY)
         # When all other tasks wait, the writer is inside send_all.
         await trio.testing.wait_all_tasks_blocked()
@@ -75,7 +71,6 @@ async def test_writes_keep_their_order() -> None:
         while len(received) < MANY + 1:
             await trio.testing.wait_all_tasks_blocked()
             received += theirs.recv(MANY)
-        ears.stream.close()
         theirs.close()
 
     assert (MANY, MANY + 1) == (received.index(b"b"), len(received))
@@ -246,9 +241,7 @@ async def test_nothing_is_sent_after_closing() -> None:
         await trio.lowlevel.checkpoint()
 
     ears = Ears(connector_to(HalfDeafStream(send_all=write, receive_some=never)))
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ears.stream.run)
-        await trio.testing.wait_all_tasks_blocked()
+    async with ears.running():
         ears.stream.send(b"12345")
         handed_over = ears.stream.close()
 
@@ -265,12 +258,9 @@ async def test_bytes_during_close_are_not_reported() -> None:
     async def deliver_and_close() -> None:
         assert deliver is not None
         await deliver()
-        ears.stream.close()
 
     theirs.send_stream.send_all_hook = deliver_and_close
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ears.stream.run)
-        await trio.testing.wait_all_tasks_blocked()
+    async with ears.running():
         await theirs.send_all(b"late")
 
     assert [OPENED] == ears.events

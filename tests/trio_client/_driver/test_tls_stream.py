@@ -50,20 +50,19 @@ async def send_a_part(stream: TlsStream) -> None:
 @pytest.mark.parametrize("cut", [1, 2, 5, 6, 7])
 async def test_records_split_at_any_byte(version: ssl.TLSVersion, cut: int) -> None:
     """Records of the handshake, of data and of the end may arrive in parts of any size; each is read when complete."""
-    stream, peer = await open_pair(version, cut=cut)
-    received: list[bytes] = []
+    async with open_pair(version, cut=cut) as (stream, peer):
+        received: list[bytes] = []
 
-    async def read() -> None:
-        while data := await stream.receive_some():
-            received.append(data)
+        async def read() -> None:
+            while data := await stream.receive_some():
+                received.append(data)
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(read)
-        for piece in (b"one", b"two", b"x" * 300):
-            await peer.send_raw(peer.records(piece), cut)
-            assert piece == received[-1]
-        await peer.send_raw(peer.goodbye(), cut)
-    await close(stream, peer)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read)
+            for piece in (b"one", b"two", b"x" * 300):
+                await peer.send_raw(peer.records(piece), cut)
+                assert piece == received[-1]
+            await peer.send_raw(peer.goodbye(), cut)
 
     assert [b"one", b"two", b"x" * 300] == received
 
@@ -71,37 +70,34 @@ async def test_records_split_at_any_byte(version: ssl.TLSVersion, cut: int) -> N
 @VERSIONS
 async def test_available_records_are_read_together(version: ssl.TLSVersion) -> None:
     """One read returns the data of all records that have arrived."""
-    stream, peer = await open_pair(version)
-    await peer.send(b"one ", b"two ", b"three")
-    received = await stream.receive_some()
-    await close(stream, peer)
+    async with open_pair(version) as (stream, peer):
+        await peer.send(b"one ", b"two ", b"three")
+        received = await stream.receive_some()
 
     assert b"one two three" == received
 
 
 async def test_the_records_of_one_read_are_bounded() -> None:
     """A read decrypts a bounded number of records. The next read does not wait for the rest, but is a checkpoint."""
-    stream, peer = await open_pair()
-    # Read the session tickets, which arrive before the data.
-    await peer.send(b"hello")
-    assert b"hello" == await stream.receive_some()
-    await peer.send(*[b"x"] * (RECORDS_MAX + 1))
-    with trio.testing.assert_checkpoints():
-        first = await stream.receive_some()
-    with trio.testing.assert_checkpoints():
-        second = await stream.receive_some()
-    await close(stream, peer)
+    async with open_pair() as (stream, peer):
+        # Read the session tickets, which arrive before the data.
+        await peer.send(b"hello")
+        assert b"hello" == await stream.receive_some()
+        await peer.send(*[b"x"] * (RECORDS_MAX + 1))
+        with trio.testing.assert_checkpoints():
+            first = await stream.receive_some()
+        with trio.testing.assert_checkpoints():
+            second = await stream.receive_some()
 
     assert (b"x" * RECORDS_MAX, b"x") == (first, second)
 
 
 async def test_an_idle_stream_keeps_no_received_bytes() -> None:
     """Received bytes are released when all of their records are decrypted."""
-    stream, peer = await open_pair()
-    await peer.send(b"one", b"two")
-    await stream.receive_some()
-    kept = stream._received
-    await close(stream, peer)
+    async with open_pair() as (stream, peer):
+        await peer.send(b"one", b"two")
+        await stream.receive_some()
+        kept = stream._received
 
     assert b"" == kept
 
@@ -110,14 +106,13 @@ async def test_an_idle_stream_keeps_no_received_bytes() -> None:
 @pytest.mark.parametrize("size_max", [1, 7, 16_384, 20_000])
 async def test_a_read_respects_its_maximum_size(version: ssl.TLSVersion, size_max: int) -> None:
     """A read returns at most ``max_bytes``, and the next reads return the rest of the record."""
-    stream, peer = await open_pair(version)
-    data = MEGABYTE[: 20 * 5 if size_max < 10 else 40_000]
-    received: list[bytes] = []
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(peer.send, data[:50], data[50:])
-        while sum(map(len, received)) < len(data):
-            received.append(await stream.receive_some(size_max))
-    await close(stream, peer)
+    async with open_pair(version) as (stream, peer):
+        data = MEGABYTE[: 20 * 5 if size_max < 10 else 40_000]
+        received: list[bytes] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(peer.send, data[:50], data[50:])
+            while sum(map(len, received)) < len(data):
+                received.append(await stream.receive_some(size_max))
 
     assert data == b"".join(received)
     assert size_max >= max(map(len, received))
@@ -125,24 +120,22 @@ async def test_a_read_respects_its_maximum_size(version: ssl.TLSVersion, size_ma
 
 async def test_a_read_of_zero_bytes_is_refused() -> None:
     """A maximum of zero bytes raises ValueError."""
-    stream, peer = await open_pair()
-    with pytest.raises(ValueError, match="max_bytes"):
-        await stream.receive_some(0)
-    await close(stream, peer)
+    async with open_pair() as (stream, _):
+        with pytest.raises(ValueError, match="max_bytes"):
+            await stream.receive_some(0)
 
 
 async def test_a_cancelled_read_loses_nothing() -> None:
     """A cancelled read leaves all data for the next one."""
-    stream, peer = await open_pair()
-    records = peer.records(b"one")
-    for part in (records[:9], records[9:]):
-        await peer.send_raw(part)
-        with trio.CancelScope() as scope:
-            scope.cancel()
-            await stream.receive_some()
-        assert scope.cancelled_caught
-    received = await stream.receive_some()
-    await close(stream, peer)
+    async with open_pair() as (stream, peer):
+        records = peer.records(b"one")
+        for part in (records[:9], records[9:]):
+            await peer.send_raw(part)
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await stream.receive_some()
+            assert scope.cancelled_caught
+        received = await stream.receive_some()
 
     assert b"one" == received
 
@@ -153,10 +146,9 @@ async def test_a_cancelled_read_loses_nothing() -> None:
 @VERSIONS
 async def test_a_handshake_that_carries_data(version: ssl.TLSVersion) -> None:
     """Data that arrives with the server's last handshake message is read without waiting for the socket."""
-    stream, peer = await open_pair(version, behind=b"early")
-    with trio.fail_after(60):
-        received = await stream.receive_some()
-    await close(stream, peer)
+    async with open_pair(version, behind=b"early") as (stream, _):
+        with trio.fail_after(60):
+            received = await stream.receive_some()
 
     assert b"early" == received
     assert version.name.replace("_", ".") == stream.version()
@@ -227,23 +219,22 @@ async def test_a_response_without_tls_fails(answer: bytes) -> None:
 @pytest.mark.parametrize("end", ["close_notify", "none", "amid a record"])
 async def test_each_end_of_a_connection_is_reported(version: ssl.TLSVersion, end: str) -> None:
     """After all data, reads return b"" if the peer sent close_notify; after any other end, every read raises."""
-    stream, peer = await open_pair(version)
-    records = peer.records(b"last")
-    if end == "close_notify":
-        records += peer.goodbye()
-    if end == "amid a record":
-        records += peer.records(b"lost")[:-1]
-    await peer.send_raw(records)
-    await peer.stream.aclose()
-
-    assert b"last" == await stream.receive_some()
-    for _ in range(2):
+    async with open_pair(version) as (stream, peer):
+        records = peer.records(b"last")
         if end == "close_notify":
-            assert b"" == await stream.receive_some()
-        else:
-            with pytest.raises(TruncatedStreamError):
-                await stream.receive_some()
-    await stream.aclose()
+            records += peer.goodbye()
+        if end == "amid a record":
+            records += peer.records(b"lost")[:-1]
+        await peer.send_raw(records)
+        await peer.stream.aclose()
+
+        assert b"last" == await stream.receive_some()
+        for _ in range(2):
+            if end == "close_notify":
+                assert b"" == await stream.receive_some()
+            else:
+                with pytest.raises(TruncatedStreamError):
+                    await stream.receive_some()
 
 
 @pytest.mark.parametrize(
@@ -251,11 +242,11 @@ async def test_each_end_of_a_connection_is_reported(version: ssl.TLSVersion, end
 )
 async def test_an_end_without_close_notify_is_truncation(cause: LossCause, text: str) -> None:
     """StreamLost reports whether the peer announced the end with close_notify."""
-    stream, peer = await open_pair()
-    ears = Ears(connector_to(stream))
-    await peer.send_raw(peer.records(b"last") + (peer.goodbye() if cause is LossCause.END_OF_STREAM else b""))
-    await peer.stream.aclose()
-    await ears.stream.run()
+    async with open_pair() as (stream, peer):
+        ears = Ears(connector_to(stream))
+        await peer.send_raw(peer.records(b"last") + (peer.goodbye() if cause is LossCause.END_OF_STREAM else b""))
+        await peer.stream.aclose()
+        await ears.stream.run()
 
     assert [OPENED, BytesReceived(STREAM, b"last"), StreamLost(STREAM, cause, text, 0)] == ears.events
 
@@ -263,33 +254,31 @@ async def test_an_end_without_close_notify_is_truncation(cause: LossCause, text:
 @VERSIONS
 async def test_an_error_after_good_records(version: ssl.TLSVersion) -> None:
     """Data before an invalid record is returned, then reads raise, and the peer receives the alert."""
-    stream, peer = await open_pair(version)
-    good, bad = peer.records(b"one", b"two"), bytearray(peer.records(b"three"))
-    bad[-1] ^= 1
-    await peer.send_raw(good + bytes(bad))
+    async with open_pair(version) as (stream, peer):
+        good, bad = peer.records(b"one", b"two"), bytearray(peer.records(b"three"))
+        bad[-1] ^= 1
+        await peer.send_raw(good + bytes(bad))
 
-    assert b"onetwo" == await stream.receive_some()
-    for _ in range(2):
-        with pytest.raises(trio.BrokenResourceError) as caught:
-            await stream.receive_some()
-        assert isinstance(caught.value.__cause__, ssl.SSLError)
-        assert not isinstance(caught.value, TruncatedStreamError)
-    with pytest.raises(ssl.SSLError, match="BAD_RECORD_MAC"):
-        await peer.receive_exactly(1)
-    await close(stream, peer)
+        assert b"onetwo" == await stream.receive_some()
+        for _ in range(2):
+            with pytest.raises(trio.BrokenResourceError) as caught:
+                await stream.receive_some()
+            assert isinstance(caught.value.__cause__, ssl.SSLError)
+            assert not isinstance(caught.value, TruncatedStreamError)
+        with pytest.raises(ssl.SSLError, match="BAD_RECORD_MAC"):
+            await peer.receive_exactly(1)
 
 
 async def test_a_reset_connection_fails_both_directions() -> None:
     """After a reset, the system's error is the cause of the exceptions of both reading and sending."""
-    stream, peer = await open_pair()
-    assert 3 == stream.send_now(b"one")
-    # Closing a socket that has unread data resets the connection.
-    await peer.stream.aclose()
-    with pytest.raises(trio.BrokenResourceError) as caught:
-        await stream.receive_some()
-    with pytest.raises(trio.BrokenResourceError) as also_caught:
-        await stream.send_all(b"two")
-    await stream.aclose()
+    async with open_pair() as (stream, peer):
+        assert 3 == stream.send_now(b"one")
+        # Closing a socket that has unread data resets the connection.
+        await peer.stream.aclose()
+        with pytest.raises(trio.BrokenResourceError) as caught:
+            await stream.receive_some()
+        with pytest.raises(trio.BrokenResourceError) as also_caught:
+            await stream.send_all(b"two")
 
     assert all(isinstance(error.value.__cause__, ConnectionError) for error in (caught, also_caught))
 
@@ -300,27 +289,26 @@ async def test_a_reset_connection_fails_both_directions() -> None:
 @VERSIONS
 async def test_ten_megabytes_in_both_directions(version: ssl.TLSVersion) -> None:
     """Ten megabytes pass in both directions at the same time, unchanged."""
-    stream, peer = await open_pair(version)
-    data = os.urandom(2**20) * 10
-    received = bytearray()
+    async with open_pair(version) as (stream, peer):
+        data = os.urandom(2**20) * 10
+        received = bytearray()
 
-    async def send() -> None:
-        for start in range(0, len(data), 333_333):
-            await stream.send_all(data[start : start + 333_333])
+        async def send() -> None:
+            for start in range(0, len(data), 333_333):
+                await stream.send_all(data[start : start + 333_333])
 
-    async def echo() -> None:
-        left = len(data)
-        while left:
-            part = await peer.receive(bool)
-            left -= len(part)
-            await peer.send(part)
+        async def echo() -> None:
+            left = len(data)
+            while left:
+                part = await peer.receive(bool)
+                left -= len(part)
+                await peer.send(part)
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(send)
-        nursery.start_soon(echo)
-        while len(received) < len(data):
-            received += await stream.receive_some()
-    await close(stream, peer)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            nursery.start_soon(echo)
+            while len(received) < len(data):
+                received += await stream.receive_some()
 
     is_same = data == received
     assert is_same
@@ -329,19 +317,18 @@ async def test_ten_megabytes_in_both_directions(version: ssl.TLSVersion) -> None
 @VERSIONS
 async def test_a_send_after_a_cancelled_one(version: ssl.TLSVersion) -> None:
     """After a cancelled send, the next one sends the data that was already encrypted before its own."""
-    stream, peer = await open_pair(version)
-    for _ in range(3):
-        await send_a_part(stream)
-    received = b""
+    async with open_pair(version) as (stream, peer):
+        for _ in range(3):
+            await send_a_part(stream)
+        received = b""
 
-    async def read() -> None:
-        nonlocal received
-        received = await peer.receive(lambda data: data.endswith(b"the end"))
+        async def read() -> None:
+            nonlocal received
+            received = await peer.receive(lambda data: data.endswith(b"the end"))
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(read)
-        await stream.send_all(b"the end")
-    await close(stream, peer)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read)
+            await stream.send_all(b"the end")
 
     is_prefix = received == MEGABYTE[: len(received) - 7] + b"the end"
     assert is_prefix
@@ -350,19 +337,16 @@ async def test_a_send_after_a_cancelled_one(version: ssl.TLSVersion) -> None:
 
 async def test_encryption_ahead_is_bounded() -> None:
     """At most 64 KiB of data is encrypted ahead, and at most that much counts as handed over before it is sent."""
-    stream, peer = await open_pair()
-    ears = Ears(connector_to(stream))
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ears.stream.run)
-        await trio.testing.wait_all_tasks_blocked()
-        for _ in range(4):
-            ears.stream.send(MEGABYTE)
-        await trio.testing.wait_all_tasks_blocked()
-        ahead = len(stream._unsent) + stream._outgoing.pending
-        is_behind, handed_over = bool(ears.stream.outbox), ears.stream.close()
-        await trio.testing.wait_all_tasks_blocked()
-        received = await peer.receive(lambda data: False)
-    await close(stream, peer)
+    async with open_pair() as (stream, peer):
+        ears = Ears(connector_to(stream))
+        async with ears.running():
+            for _ in range(4):
+                ears.stream.send(MEGABYTE)
+            await trio.testing.wait_all_tasks_blocked()
+            ahead = len(stream._unsent) + stream._outgoing.pending
+            is_behind, handed_over = bool(ears.stream.outbox), ears.stream.close()
+            await trio.testing.wait_all_tasks_blocked()
+            received = await peer.receive(lambda data: False)
 
     assert is_behind
     assert 0 < ahead <= ENCRYPTED_SIZE_MAX + OVERHEAD_MAX
@@ -372,22 +356,18 @@ async def test_encryption_ahead_is_bounded() -> None:
 
 async def test_data_is_handed_over_once_encrypted() -> None:
     """Encrypted data counts as handed over before the system accepts it, and is sent when the socket has capacity."""
-    stream, peer = await open_pair()
-    ears = Ears(connector_to(stream))
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ears.stream.run)
-        await trio.testing.wait_all_tasks_blocked()
-        size = 0
-        while not stream.is_behind:
-            ears.stream.send(bytes(1000))
-            size += 1000
-        handed_over = ears.stream.outbox.handed_over
-        await trio.testing.wait_all_tasks_blocked()
-        received = await peer.receive_exactly(size)
-        await trio.testing.wait_all_tasks_blocked()
-        is_behind = stream.is_behind, bool(ears.stream.outbox)
-        ears.stream.close()
-    await close(stream, peer)
+    async with open_pair() as (stream, peer):
+        ears = Ears(connector_to(stream))
+        async with ears.running():
+            size = 0
+            while not stream.is_behind:
+                ears.stream.send(bytes(1000))
+                size += 1000
+            handed_over = ears.stream.outbox.handed_over
+            await trio.testing.wait_all_tasks_blocked()
+            received = await peer.receive_exactly(size)
+            await trio.testing.wait_all_tasks_blocked()
+            is_behind = stream.is_behind, bool(ears.stream.outbox)
 
     assert (size, size) == (handed_over, len(received))
     assert (False, False) == is_behind
@@ -395,56 +375,57 @@ async def test_data_is_handed_over_once_encrypted() -> None:
 
 async def test_unsent_records_are_sent_while_reading() -> None:
     """A reply to the peer is sent as soon as the socket accepts it, even if no task calls ``send_all``."""
-    stream, peer = await open_pair()
-    await send_a_part(stream)
-    is_behind = stream.is_behind
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(stream.receive_some)
-        await trio.testing.wait_all_tasks_blocked()
-        while stream.is_behind:
-            peer.incoming.write(await peer.stream.receive_some())
+    async with open_pair() as (stream, peer):
+        await send_a_part(stream)
+        is_behind = stream.is_behind
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stream.receive_some)
             await trio.testing.wait_all_tasks_blocked()
-        nursery.cancel_scope.cancel()
-    await close(stream, peer)
+            while stream.is_behind:
+                peer.incoming.write(await peer.stream.receive_some())
+                await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
 
     assert is_behind
 
 
 async def test_nothing_is_decrypted_with_many_unsent_replies(monkeypatch: pytest.MonkeyPatch) -> None:
     """While the unsent replies to a peer exceed the bound, nothing further from it is decrypted."""
-    stream, peer = await open_pair()
-    await send_a_part(stream)
-    monkeypatch.setattr(tls_stream, "REPLIES_SIZE_MAX", 1)
-    received: list[bytes] = []
+    async with open_pair() as (stream, peer):
+        await send_a_part(stream)
+        monkeypatch.setattr(tls_stream, "REPLIES_SIZE_MAX", 1)
+        received: list[bytes] = []
 
-    async def read() -> None:
-        received.append(await stream.receive_some())
+        async def read() -> None:
+            received.append(await stream.receive_some())
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(read)
-        await peer.send(b"unread")
-        await trio.testing.wait_all_tasks_blocked()
-        before = list(received)
-        while not received:
-            peer.incoming.write(await peer.stream.receive_some())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read)
+            await peer.send(b"unread")
             await trio.testing.wait_all_tasks_blocked()
-    await close(stream, peer)
+            before = list(received)
+            while not received:
+                peer.incoming.write(await peer.stream.receive_some())
+                await trio.testing.wait_all_tasks_blocked()
 
     assert ([], [b"unread"]) == (before, received)
 
 
 async def test_every_call_is_a_checkpoint() -> None:
     """A call that does not have to wait is still a checkpoint."""
-    stream, peer = await open_pair()
-    for call in (partial(stream.send_all, b""), partial(stream.send_all, b"x"), stream.wait_send_all_might_not_block):
+    async with open_pair() as (stream, peer):
+        for call in (
+            partial(stream.send_all, b""),
+            partial(stream.send_all, b"x"),
+            stream.wait_send_all_might_not_block,
+        ):
+            with trio.testing.assert_checkpoints():
+                await call()
+        await peer.send(b"x")
         with trio.testing.assert_checkpoints():
-            await call()
-    await peer.send(b"x")
-    with trio.testing.assert_checkpoints():
-        await stream.receive_some()
-    with trio.testing.assert_checkpoints():
-        await stream.aclose()
-    await peer.stream.aclose()
+            await stream.receive_some()
+        with trio.testing.assert_checkpoints():
+            await stream.aclose()
 
 
 # -- Closing.
@@ -452,71 +433,54 @@ async def test_every_call_is_a_checkpoint() -> None:
 
 async def test_closing_twice() -> None:
     """A second ``aclose`` does nothing, even if the file descriptor is reused; a closed stream accepts no data."""
-    stream, peer = await open_pair()
-    await stream.aclose()
-    assert 0 == stream.send_now(b"x")
-    others = [trio.socket.socketpair() for _ in range(4)]
-    await stream.aclose()
-    for one, other in others:
-        await one.send(b"x")
-        assert b"x" == await other.recv(1)
-        one.close()
-        other.close()
-    calls = (stream.receive_some, partial(stream.send_all, b"x"), stream.wait_send_all_might_not_block)
-    for call in calls:
-        with pytest.raises(trio.ClosedResourceError):
-            await call()
-    await peer.stream.aclose()
-
-
-@pytest.mark.parametrize("call", ["receive_some", "send_all", "both"])
-async def test_closing_wakes_waiting_tasks(call: str) -> None:
-    """Tasks that wait to read or send when the stream is closed raise ClosedResourceError."""
-    stream, peer = await open_pair()
-    ended: list[str] = []
-
-    async def wait(name: str) -> None:
-        with pytest.raises(trio.ClosedResourceError):
-            await (stream.receive_some() if name == "receive_some" else stream.send_all(MEGABYTE))
-        ended.append(name)
-
-    async with trio.open_nursery() as nursery:
-        names = ["send_all", "receive_some"] if call == "both" else [call]
-        for name in names:
-            nursery.start_soon(wait, name)
-            await trio.testing.wait_all_tasks_blocked()
+    async with open_pair() as (stream, _):
         await stream.aclose()
-    await peer.stream.aclose()
+        assert 0 == stream.send_now(b"x")
+        others = [trio.socket.socketpair() for _ in range(4)]
+        await stream.aclose()
+        for one, other in others:
+            await one.send(b"x")
+            assert b"x" == await other.recv(1)
+            one.close()
+            other.close()
+        calls = (stream.receive_some, partial(stream.send_all, b"x"), stream.wait_send_all_might_not_block)
+        for call in calls:
+            with pytest.raises(trio.ClosedResourceError):
+                await call()
+
+
+@pytest.mark.parametrize("call", ["receive_some", "send_all", "both", "receive_some with unsent data"])
+async def test_closing_wakes_waiting_tasks(call: str) -> None:
+    """Tasks that wait to read, to send or for both when the stream is closed raise ClosedResourceError, ungrouped."""
+    async with open_pair() as (stream, _):
+        if call == "receive_some with unsent data":
+            await send_a_part(stream)
+        ended: list[str] = []
+
+        async def wait(name: str) -> None:
+            with pytest.raises(trio.ClosedResourceError):
+                await (stream.receive_some() if name == "receive_some" else stream.send_all(MEGABYTE))
+            ended.append(name)
+
+        async with trio.open_nursery() as nursery:
+            names = ["send_all", "receive_some"] if call == "both" else call.split()[:1]
+            for name in names:
+                nursery.start_soon(wait, name)
+                await trio.testing.wait_all_tasks_blocked()
+            await stream.aclose()
 
     assert sorted(names) == sorted(ended)
 
 
-async def test_closing_a_reader_that_sends() -> None:
-    """A reader that also waits to send raises ClosedResourceError without a group."""
-    stream, peer = await open_pair()
-    await send_a_part(stream)
-
-    async def read() -> None:
-        with pytest.raises(trio.ClosedResourceError):
-            await stream.receive_some()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(read)
-        await trio.testing.wait_all_tasks_blocked()
-        await stream.aclose()
-    await peer.stream.aclose()
-
-
 async def test_cancelling_a_reader_that_sends() -> None:
     """A reader that also waits to send raises Cancelled without a group."""
-    stream, peer = await open_pair()
-    for call in (partial(stream.send_all, MEGABYTE), stream.receive_some):
-        with trio.CancelScope() as scope:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(wait_until_cancelled, call)
-                await trio.testing.wait_all_tasks_blocked()
-                scope.cancel()
-    await close(stream, peer)
+    async with open_pair() as (stream, _):
+        for call in (partial(stream.send_all, MEGABYTE), stream.receive_some):
+            with trio.CancelScope() as scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(wait_until_cancelled, call)
+                    await trio.testing.wait_all_tasks_blocked()
+                    scope.cancel()
 
 
 async def wait_until_cancelled(call: Callable[[], Awaitable[object]]) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Iterable
 
-import pytest
 import trio
 
 from triclinium._driver.waiters import CollectedWaiter, Waiter, Waiters
@@ -21,31 +18,9 @@ class Driver:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-def waiter() -> Waiter[str, int]:
-    """Return the waiter of this task."""
-    return Waiter(Token(1), "a question", trio.lowlevel.current_task(), Driver())
-
-
-async def test_an_error_is_raised_and_leaves_no_cycle() -> None:
-    """A raised error is freed with its last reference, without garbage collection."""
-
-    class Mine(Exception):
-        pass
-
-    waiting = waiter()
-    waiting.error = Mine()
-    gc.collect()
-    gc.disable()
-    try:
-        with pytest.raises(Mine) as caught:
-            waiting.unwrap()
-        error = weakref.ref(caught.value)
-        del caught
-        is_gone = error() is None
-    finally:
-        gc.enable()
-
-    assert is_gone
+def waiter(token: int) -> Waiter[str, int]:
+    """Return a waiter of this task."""
+    return Waiter(Token(token), "a question", trio.lowlevel.current_task(), Driver())
 
 
 class Collector:
@@ -81,3 +56,27 @@ async def test_outcomes_are_delivered_once() -> None:
 
     assert ([[0, 1], [4]], [[3]]) == (first.calls, second.calls)
     assert [2] == list(waiters.open)
+
+
+async def test_old_tokens_are_counted_during_alarms() -> None:
+    """A token that ends during an alarm is counted once if it is older than the alarm, up to the newest one."""
+    waiters: Waiters[str, int] = Waiters()
+    counts = []
+
+    def settle(*tokens: int) -> None:
+        for token in tokens:
+            waiters.settle(Token(token), token, None)
+            counts.append(waiters.old_settled)
+
+    waiters.open = {Token(token): waiter(token) for token in (1, 2, 3, 4)}
+    settle(1)
+    waiters.begin_alarm()
+    waiters.open[Token(5)] = waiter(5)
+    settle(5, 2, 2, 4)
+    waiters.end_alarm()
+    settle(3)
+    waiters.begin_alarm()
+    waiters.open[Token(6)] = waiter(6)
+    settle(6)
+
+    assert [0, 0, 1, 1, 2, 2, 2] == counts

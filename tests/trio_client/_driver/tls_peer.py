@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import cache
 
 import trio
@@ -113,10 +114,11 @@ class TlsPeer:
         return await self.receive(lambda data: len(data) >= size)
 
 
+@asynccontextmanager
 async def open_pair(
     version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3, *, cut: int = ENOUGH, behind: bytes = b""
-) -> tuple[TlsStream, TlsPeer]:
-    """Return a client's stream and its peer after the handshake."""
+) -> AsyncIterator[tuple[TlsStream, TlsPeer]]:
+    """Yield a client's stream and its peer after the handshake, and close both."""
     below, above = trio.socket.socketpair()
     stream = TlsStream(trio.SocketStream(below), client_context(version), HOST.encode())
     # Send no tickets in small parts, because a socket pair accepts only a few parts that the other end has not read.
@@ -124,4 +126,6 @@ async def open_pair(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stream.do_handshake)
         nursery.start_soon(peer.do_handshake, cut, behind)
-    return stream, peer
+    yield stream, peer
+    await stream.aclose()
+    await peer.stream.aclose()

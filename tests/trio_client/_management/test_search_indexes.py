@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import trio
 from trio.testing import MockClock
 
 from triclinium import Cluster
-from triclinium.errors import EncodingFailureException, IndexNotFoundException, InvalidArgumentException
+from triclinium.errors import IndexNotFoundException
 from triclinium.management import SearchIndex, SearchIndexManager
 from triclinium.testing import Service, http_status, open_fake_cluster
 
@@ -74,22 +73,3 @@ async def test_a_missing_index_is_named(autojump_clock: MockClock) -> None:
                     await call("nothing")
 
                 assert "nothing" == caught.value.context.index
-
-
-async def test_invalid_arguments(autojump_clock: MockClock) -> None:
-    """Invalid arguments raise at a checkpoint before anything is sent."""
-    async with open_fake_cluster() as fake, fake.open_client() as cluster:
-        manager = cluster.search_indexes()
-        for call, error in (
-            (lambda: manager.get_index(""), InvalidArgumentException),
-            (lambda: manager.drop_index(".."), InvalidArgumentException),
-            (lambda: manager.upsert_index("hotels"), InvalidArgumentException),  # type: ignore[arg-type]
-            (lambda: manager.upsert_index(replace(HOTELS, params={"a": object()})), EncodingFailureException),
-            (lambda: manager.analyze_document("hotels", float("nan")), EncodingFailureException),
-        ):
-            with pytest.raises(error), trio.testing.assert_checkpoints():
-                await call()
-
-        assert [] == list(fake.node.request_log)
-        assert "<SearchIndexManager>" == repr(manager)
-        assert "<SearchIndexManager default._default>" == repr(managers(cluster)[1])

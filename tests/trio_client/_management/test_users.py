@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import trio
 from trio.testing import MockClock
 
 from triclinium import PasswordAuthenticator, errors
@@ -57,23 +56,15 @@ async def test_users_of_an_external_domain(autojump_clock: MockClock) -> None:
         assert [] == list(await manager.get_all_users(domain=AuthDomain.EXTERNAL))
 
 
-async def test_missing_users_and_invalid_roles(autojump_clock: MockClock) -> None:
-    """Missing users and groups raise their own exceptions, and a role that the server refuses is a wrong argument."""
+async def test_users_that_the_server_refuses(autojump_clock: MockClock) -> None:
+    """A role or a group that the server refuses is a wrong argument, and the error does not show the password."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
-        manager = cluster.users()
-        for call in (manager.get_user, manager.drop_user):
-            with pytest.raises(errors.UserNotFoundException):
-                await call("nobody")
-        for of_group in (manager.get_group, manager.drop_group):
-            with pytest.raises(errors.GroupNotFoundException):
-                await of_group("nobody")
-        with pytest.raises(errors.InvalidArgumentException):
-            await manager.upsert_user(User(username="ada", groups={"nobody"}, password="geheim"))
-        with pytest.raises(errors.InvalidArgumentException) as caught:
-            await manager.upsert_user(User(username="ada", roles={Role("emperor")}, password="geheim"))
+        for wrong in (User(username="ada", groups={"nobody"}), User(username="ada", roles={Role("emperor")})):
+            with pytest.raises(errors.InvalidArgumentException) as caught:
+                await cluster.users().upsert_user(replace(wrong, password="geheim"))
 
-        assert "geheim" not in str(caught.value)
-        assert "geheim" not in caught.value.context.to_json()
+            assert "geheim" not in str(caught.value)
+            assert "geheim" not in caught.value.context.to_json()
 
 
 async def test_get_roles_lists_display_names(autojump_clock: MockClock) -> None:
@@ -94,23 +85,3 @@ async def test_a_changed_password(autojump_clock: MockClock) -> None:
         cluster.set_authenticator(PasswordAuthenticator(fake.authenticator.username, "new-secret"))
 
         assert [] == list(await cluster.users().get_all_users())
-
-
-async def test_invalid_users(autojump_clock: MockClock) -> None:
-    """Invalid arguments raise at a checkpoint before anything is sent."""
-    async with open_fake_cluster() as fake, fake.open_client() as cluster:
-        manager = cluster.users()
-        for call in (
-            lambda: manager.get_user(""),
-            lambda: manager.drop_user(".."),
-            lambda: manager.get_all_users(domain="local"),  # type: ignore[arg-type]
-            lambda: manager.upsert_user("ada"),  # type: ignore[arg-type]
-            lambda: manager.upsert_group("makers"),  # type: ignore[arg-type]
-            lambda: manager.get_group("a,b"),
-            lambda: manager.drop_group(""),
-            lambda: manager.change_password(""),
-        ):
-            with pytest.raises(errors.InvalidArgumentException), trio.testing.assert_checkpoints():
-                await call()
-
-        assert [] == list(fake.node.request_log)

@@ -9,17 +9,13 @@ import math
 
 import pytest
 import trio
-from trio.testing import MockClock, assert_checkpoints, assert_no_checkpoints
+from trio.testing import MockClock
 
-import triclinium.testing
+from tests.trio_client.retried_calls import CAPACITY, COST
 from tests.trio_client.retry_doubles import AsyncStrategy, Token
 from triclinium import StandardRetryStrategy, attempts
 from triclinium.errors import ArgumentError
-from triclinium.retries import ErrorInfo, attempts_of
-
-COST = 14
-"""Units that a retry takes from the quota."""
-CAPACITY = 500
+from triclinium.retries import ErrorInfo
 
 
 @pytest.fixture
@@ -40,20 +36,6 @@ async def test_an_error_is_retried(strategy: StandardRetryStrategy, autojump_clo
 
     assert ([1, 2, 3], CAPACITY - COST) == (numbers, strategy.available_quota())
     assert 3 == len(behind)
-
-
-async def test_the_last_error_is_raised(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """The error of the last attempt is raised as the same object, with the records of all attempts."""
-    errors = [OSError("1"), OSError("2"), OSError("3")]
-
-    with pytest.raises(OSError, match="3") as caught:
-        async for attempt in attempts(strategy, on=OSError):
-            with attempt:
-                raise errors[attempt.number - 1]
-
-    assert errors[2] is caught.value
-    assert (None, None) == (caught.value.__cause__, caught.value.__context__)
-    assert errors == [record.error for record in attempts_of(caught.value)]
 
 
 @pytest.mark.parametrize("way", ["return", "break", "continue"])
@@ -86,23 +68,6 @@ async def test_an_error_overrides_retry(strategy: StandardRetryStrategy) -> None
             with attempt:
                 attempt.retry()
                 raise ValueError("mine")
-
-
-async def test_a_success_adds_no_checkpoint(strategy: StandardRetryStrategy) -> None:
-    """A successful attempt executes no checkpoint besides those of its block."""
-    with assert_no_checkpoints():
-        async for attempt in attempts(strategy):
-            with attempt:
-                pass
-
-
-async def test_every_retry_is_a_checkpoint(strategy: StandardRetryStrategy) -> None:
-    """A retry is a checkpoint even without a delay."""
-    with triclinium.testing.retries(), assert_checkpoints():
-        async for attempt in attempts(strategy, on=OSError):
-            with attempt:
-                if attempt.number == 1:
-                    raise OSError
 
 
 async def test_a_block_that_is_not_entered(strategy: StandardRetryStrategy) -> None:
@@ -150,19 +115,6 @@ async def test_an_invalid_error_info(strategy: StandardRetryStrategy, info: obje
         async for attempt in attempts(strategy):
             with attempt:
                 attempt.retry(info)  # type: ignore[arg-type]
-
-
-async def test_an_asynchronous_strategy(autojump_clock: MockClock) -> None:
-    """An asynchronous strategy works with ``async with`` blocks; each of its calls is awaited."""
-    later, numbers = AsyncStrategy(Token(1.0), Token(2.0)), []
-    async for attempt in attempts(later, on=OSError):
-        async with attempt:
-            numbers.append((attempt.number, trio.current_time()))
-            if attempt.number == 1:
-                raise OSError
-
-    assert [(1, 1.0), (2, 3.0)] == numbers
-    assert ["acquire", "refresh", "success"] == later.reported
 
 
 async def test_a_plain_block_with_an_asynchronous_strategy() -> None:
@@ -213,7 +165,7 @@ async def test_a_loop_collected_in_another_thread(strategy: StandardRetryStrateg
     finally:
         gc.enable()
 
-    assert CAPACITY - 14 == strategy.available_quota()
+    assert CAPACITY - COST == strategy.available_quota()
 
 
 async def test_a_cancelled_wait(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
@@ -228,23 +180,3 @@ async def test_a_cancelled_wait(strategy: StandardRetryStrategy, autojump_clock:
     with pytest.raises(ArgumentError, match="^attempt 2: .*abandoned"):
         await anext(loop)
     assert CAPACITY == strategy.available_quota()
-
-
-@pytest.mark.parametrize("form", ["with", "async with"])
-async def test_program_exits_are_not_judged(form: str, strategy: StandardRetryStrategy) -> None:
-    """A KeyboardInterrupt leaves the loop without a call of the strategy, ``on`` or the hooks."""
-    judged: list[object] = []
-
-    def yes(error: object) -> bool:
-        judged.append(error)
-        return True
-
-    with pytest.raises(KeyboardInterrupt):
-        async for attempt in attempts(strategy, on=yes, hooks=[judged.append]):
-            if form == "with":
-                with attempt:
-                    raise KeyboardInterrupt
-            async with attempt:
-                raise KeyboardInterrupt
-
-    assert [] == judged

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Awaitable, Callable
-
 import pytest
 import trio
-import trio.lowlevel
 import trio.testing
 
 import triclinium
-from triclinium import BestEffortRetryStrategy, attempts, errors, retry
+from tests.trio_client.retried_calls import Flaky, Way, by_call, by_loop
+from triclinium import BestEffortRetryStrategy, errors, retry
 from triclinium.retries import RetryAction, RetryReason, RetryRequest
-from triclinium_core.argument_error import ArgumentError
 from triclinium_core.error_context import ErrorContext
 
 
@@ -39,33 +35,9 @@ class Awaited(Recording):
         return super().retry_after(request, reason)
 
 
-class Flaky:
-    """Callable that fails a number of times and then succeeds."""
-
-    def __init__(self, failures: int, error: Exception | None = None) -> None:
-        self.left = failures
-        self.error = error if error is not None else ConnectionError("no")
-
-    async def __call__(self) -> str:
-        """Fail or succeed."""
-        await trio.lowlevel.checkpoint()
-        self.left -= 1
-        if self.left >= 0:
-            raise self.error
-        return "done"
-
-
-async def by_loop(flaky: Flaky, strategy: triclinium.retries.AnyRetryStrategy) -> str:
-    """Retry in a loop."""
-    async for attempt in attempts(strategy, on=ConnectionError):  # type: ignore[arg-type]
-        async with attempt:
-            return await flaky()
-    raise AssertionError("the last error leaves the loop")
-
-
-FORMS: dict[str, Callable[[Flaky, Recording], Awaitable[str]]] = {
-    "Flaky": lambda flaky, strategy: retry(flaky, strategy=strategy, on=ConnectionError),
-    "retried": lambda flaky, strategy: triclinium.retried(strategy=strategy, on=ConnectionError)(flaky)(),
+FORMS: dict[str, Way] = {
+    "Flaky": by_call,
+    "retried": lambda flaky, strategy, **options: triclinium.retried(strategy=strategy, **options)(flaky)(),  # type: ignore[no-untyped-call]
     "attempts": by_loop,
 }
 
@@ -76,12 +48,12 @@ async def test_the_strategy_decides_about_calls(
     form: str, kind: type[Recording], autojump_clock: trio.testing.MockClock
 ) -> None:
     """The strategy gets each failure as a request without a service, with the call's age and remaining time."""
-    strategy = kind()
+    strategy, flaky = kind(), Flaky(*[ConnectionError()] * 3)
     with trio.fail_after(60.0), triclinium.client_context(robot=True):
-        result = await FORMS[form](Flaky(3), strategy)
+        result = await FORMS[form](flaky, strategy, on=ConnectionError)
     requests = [request for request, _ in strategy.asked]
 
-    assert "done" == result
+    assert ((), 4) == (result, len(flaky.began))
     assert [RetryReason.SERVICE_RESPONSE_CODE_INDICATED] * 3 == [reason for _, reason in strategy.asked]
     assert [0, 1, 2] == [request.retry_attempts for request in requests]
     assert {(None, form, True)} == {(each.service, each.operation, each.idempotent) for each in requests}
@@ -93,13 +65,13 @@ async def test_the_strategy_decides_about_calls(
 async def test_the_delays_are_those_of_the_strategy(autojump_clock: trio.testing.MockClock) -> None:
     """Retries wait 1, 2 and 4 ms, or the longer delay that the server requested."""
     began = trio.current_time()
-    await retry(Flaky(3), strategy=BestEffortRetryStrategy(), on=ConnectionError)
+    await retry(Flaky(*[ConnectionError()] * 3), strategy=BestEffortRetryStrategy(), on=ConnectionError)
 
     assert 0.007 == pytest.approx(trio.current_time() - began)
 
     began = trio.current_time()
     wish = triclinium.retries.ErrorInfo(is_retry_safe=True, retry_after=7.0)
-    await retry(Flaky(1), strategy=BestEffortRetryStrategy(), on=lambda error: wish)
+    await retry(Flaky(ConnectionError()), strategy=BestEffortRetryStrategy(), on=lambda error: wish)
 
     assert 7.0 == trio.current_time() - began
 
@@ -109,13 +81,13 @@ async def test_no_retry_after_deadline_or_if_unsafe(
 ) -> None:
     """The last error records the reason against a retry: the deadline, or a call that is not safe to retry."""
     with pytest.raises(ConnectionError) as caught, trio.fail_after(1.0):
-        await retry(Flaky(1000), strategy=BestEffortRetryStrategy(), on=ConnectionError)
+        await retry(Flaky(*[ConnectionError()] * 1000), strategy=BestEffortRetryStrategy(), on=ConnectionError)
 
     assert triclinium.retries.RetryEnding.DEADLINE is triclinium.retries.attempts_of(caught.value)[-1].ending
 
     strategy = Recording()
     with pytest.raises(ConnectionError) as caught:
-        await retry(Flaky(1000), strategy=strategy)
+        await retry(Flaky(*[ConnectionError()] * 1000), strategy=strategy)
 
     assert triclinium.retries.RetryEnding.NOT_RETRY_SAFE is triclinium.retries.attempts_of(caught.value)[-1].ending
     assert [] == strategy.asked
@@ -126,7 +98,7 @@ async def test_an_operations_error_has_its_reason(autojump_clock: trio.testing.M
     refused = errors.AuthenticationFailureException("no", ErrorContext(refused_reason="AUTHENTICATION_ERROR"))
     with pytest.raises(errors.AuthenticationFailureException) as caught:
         await retry(
-            Flaky(1, refused),
+            Flaky(refused),
             strategy=triclinium.FastFailOnTerminalErrorRetryStrategy(),
             on=errors.AuthenticationFailureException,
         )
@@ -136,7 +108,7 @@ async def test_an_operations_error_has_its_reason(autojump_clock: trio.testing.M
     busy = errors.TemporaryFailureException("no", ErrorContext(refused_reason="KV_TEMPORARY_FAILURE"))
     strategy = Recording()
 
-    assert "done" == await retry(Flaky(1, busy), strategy=strategy, on=errors.TemporaryFailureException)
+    assert () == await retry(Flaky(busy), strategy=strategy, on=errors.TemporaryFailureException)
     assert [RetryReason.KV_TEMPORARY_FAILURE] == [reason for _, reason in strategy.asked]
 
 
@@ -154,15 +126,6 @@ class Saying:
 async def test_invalid_decisions_of_a_strategy(autojump_clock: trio.testing.MockClock) -> None:
     """A decision of the wrong type raises TypeError; a delay above its own limit refuses the retry."""
     with pytest.raises(TypeError):
-        await retry(Flaky(1), strategy=Saying(None), on=ConnectionError)
+        await retry(Flaky(ConnectionError()), strategy=Saying(None), on=ConnectionError)
     with pytest.raises(ConnectionError):
-        await retry(Flaky(1), strategy=Saying(RetryAction.after(2.0, within=1.0)), on=ConnectionError)
-
-
-async def test_a_class_is_not_a_strategy() -> None:
-    """A strategy class in place of an instance raises ArgumentError before anything is called."""
-    with pytest.raises(ArgumentError) as caught:
-        await retry(Flaky(0), strategy=BestEffortRetryStrategy, on=ConnectionError)  # type: ignore[arg-type]
-
-    assert type(caught.value) is ArgumentError
-    assert math.isinf(trio.current_effective_deadline())
+        await retry(Flaky(ConnectionError()), strategy=Saying(RetryAction.after(2.0, within=1.0)), on=ConnectionError)

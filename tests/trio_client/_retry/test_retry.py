@@ -6,7 +6,7 @@ import asyncio
 import functools
 import gc
 import weakref
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Generator
 from typing import cast
 
 import pytest
@@ -16,29 +16,10 @@ from trio.testing import MockClock, assert_checkpoints, assert_no_checkpoints
 import triclinium
 import triclinium.testing
 from tests.rows import rows
-from triclinium import StandardRetryStrategy, retried, retry
+from tests.trio_client.retried_calls import CAPACITY, COST, WAYS, Flaky, Way
+from triclinium import BestEffortRetryStrategy, StandardRetryStrategy, retried, retry
 from triclinium.errors import ArgumentError
-from triclinium.retries import RetryEnding, attempts_of
-
-COST = 14
-"""Units that a retry takes from the quota."""
-CAPACITY = 500
-
-
-class Flaky:
-    """Callable that raises its errors one by one and then returns its arguments; each call sleeps for a second."""
-
-    def __init__(self, *errors: BaseException) -> None:
-        self.errors = list(errors)
-        self.calls = 0
-
-    async def __call__(self, *args: object, **kwargs: object) -> tuple[object, ...]:
-        """Return the arguments, or raise."""
-        self.calls += 1
-        await trio.sleep(1)
-        if self.errors:
-            raise self.errors.pop(0)
-        return (*args, *kwargs.items())
+from triclinium.retries import RetryEnding, TokenScope, attempts_of
 
 
 @pytest.fixture
@@ -47,12 +28,13 @@ def strategy() -> StandardRetryStrategy:
     return StandardRetryStrategy()
 
 
-async def test_the_last_error_is_raised(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+@rows("way", WAYS)
+async def test_the_last_error_is_raised(way: Way, autojump_clock: MockClock) -> None:
     """The last error is raised as the same object with records of all attempts, neither wrapped nor chained."""
-    errors = [OSError("1"), OSError("2"), OSError("3")]
+    errors, strategy = [OSError("1"), OSError("2"), OSError("3")], StandardRetryStrategy()
 
     with pytest.raises(OSError, match="3") as caught:
-        await retry(Flaky(*errors), strategy=strategy, on=OSError)
+        await way(Flaky(*errors, seconds=1.0), strategy, on=OSError)
 
     assert errors[2] is caught.value
     assert (None, None) == (caught.value.__cause__, caught.value.__context__)
@@ -63,27 +45,23 @@ async def test_the_last_error_is_raised(strategy: StandardRetryStrategy, autojum
     assert CAPACITY - 2 * COST == strategy.available_quota()
 
 
+@rows("way", WAYS)
 @rows("end", [KeyboardInterrupt, SystemExit, BaseException])
-async def test_program_exits_are_not_judged(end: type[BaseException], strategy: StandardRetryStrategy) -> None:
-    """KeyboardInterrupt, SystemExit and other BaseExceptions are raised without calling ``on``."""
-    asked: list[Exception] = []
+async def test_program_exits_are_not_judged(
+    way: Way, end: type[BaseException], strategy: StandardRetryStrategy
+) -> None:
+    """A KeyboardInterrupt, SystemExit or other BaseException is raised without a call of ``on`` or the hooks."""
+    judged: list[object] = []
+    flaky = Flaky(end())
 
     def judge(error: Exception) -> bool:
-        asked.append(error)
+        judged.append(error)
         return True
 
-    calls = 0
-
-    async def work() -> None:
-        nonlocal calls
-        calls += 1
-        await trio.lowlevel.checkpoint()
-        raise end
-
     with pytest.raises(end):
-        await retry(work, strategy=strategy, on=judge)
+        await way(flaky, strategy, on=judge, hooks=[judged.append])
 
-    assert (1, []) == (calls, asked)
+    assert (1, []) == (len(flaky.began), judged)
     assert CAPACITY == strategy.available_quota()
 
 
@@ -101,21 +79,6 @@ async def test_cancelled_during_a_failing_attempt(strategy: StandardRetryStrateg
 
     assert RetryEnding.DEADLINE is attempts_of(caught.value)[-1].ending
     assert CAPACITY == strategy.available_quota()
-
-
-@pytest.mark.parametrize(("is_welcome", "expected"), [(lambda result: result == 2, 2), (lambda _: False, 3)])
-async def test_results_are_retried_until_accepted(
-    is_welcome: Callable[[int], bool], expected: int, strategy: StandardRetryStrategy
-) -> None:
-    """A result is retried until ``retry_result`` accepts it; the result of the last attempt is returned as it is."""
-    results = [1, 2, 3]
-
-    async def draw() -> int:
-        await trio.lowlevel.checkpoint()
-        return results.pop(0)
-
-    with triclinium.testing.retries():
-        assert expected == await retry(draw, strategy=strategy, retry_result=lambda result: not is_welcome(result))
 
 
 async def test_functions_and_methods(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
@@ -140,7 +103,7 @@ async def test_functions_and_methods(strategy: StandardRetryStrategy, autojump_c
     ):
         flaky.errors.append(OSError())
         assert expected == await call()
-    assert 6 == flaky.calls
+    assert 6 == len(flaky.began)
     assert ("fetch", "Fetch.") == (fetch.__name__, fetch.__doc__)
 
 
@@ -204,26 +167,19 @@ async def test_type_errors_of_the_function_are_retried(
     assert [] == list(made)
 
 
-async def test_a_success_adds_no_checkpoint(strategy: StandardRetryStrategy) -> None:
-    """A successful call executes no checkpoint besides its own."""
+@rows("way", WAYS)
+async def test_only_a_retry_adds_a_checkpoint(way: Way) -> None:
+    """A retry is a checkpoint even without a delay; a successful call executes none besides its own."""
+    errors, strategy = [OSError()], StandardRetryStrategy()
 
-    async def nothing() -> None:
-        pass
-
-    with assert_no_checkpoints():
-        await retry(nothing, strategy=strategy)
-
-
-async def test_every_retry_is_a_checkpoint(strategy: StandardRetryStrategy) -> None:
-    """A retry is a checkpoint even without a delay."""
-    errors = [OSError()]
-
-    async def fail() -> None:
+    async def fail_once() -> None:
         if errors:
             raise errors.pop()
 
     with triclinium.testing.retries(), assert_checkpoints():
-        await retry(fail, strategy=strategy, on=OSError)
+        await way(fail_once, strategy, on=OSError)
+    with assert_no_checkpoints():
+        await way(fail_once, strategy)
 
 
 async def test_nested_retries(autojump_clock: MockClock) -> None:
@@ -238,7 +194,7 @@ async def test_nested_retries(autojump_clock: MockClock) -> None:
         await retry(both, strategy=outer, on=OSError, name="outer")
 
     assert (4, CAPACITY - 2 * COST, CAPACITY - COST) == (
-        flaky.calls,
+        len(flaky.began),
         inner.available_quota(),
         outer.available_quota(),
     )
@@ -256,14 +212,20 @@ async def test_invalid_exception_types(strategy: StandardRetryStrategy, on: obje
     with pytest.raises(ArgumentError) as caught:
         await retry(flaky, strategy=strategy, on=on)  # type: ignore[arg-type]
 
-    assert ("on", 0) == (caught.value.parameter, flaky.calls)
+    assert ("on", 0) == (caught.value.parameter, len(flaky.began))
 
 
-@rows("given", [None, 3, StandardRetryStrategy, triclinium.retries.TokenScope(StandardRetryStrategy(), "orders")])
+@rows(
+    "given",
+    [None, 3, StandardRetryStrategy, BestEffortRetryStrategy, TokenScope(StandardRetryStrategy(), "orders")],
+)
 async def test_invalid_strategies(given: object) -> None:
-    """A strategy class and a TokenScope, which is for operations, raise ArgumentError."""
-    with pytest.raises(ArgumentError, match="must be an object such as StandardRetryStrategy"):
-        await retry(Flaky(), strategy=given)  # type: ignore[arg-type]
+    """A strategy class and a TokenScope, which is for operations, raise ArgumentError before anything is called."""
+    flaky = Flaky()
+    with pytest.raises(ArgumentError, match=r"must be an object .*such as \w+RetryStrategy") as caught:
+        await retry(flaky, strategy=given)  # type: ignore[arg-type]
+
+    assert (ArgumentError, []) == (type(caught.value), flaky.began)
 
 
 async def test_groups_match_as_groups_only(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
@@ -279,7 +241,7 @@ async def test_groups_match_as_groups_only(strategy: StandardRetryStrategy, auto
     flaky = Flaky(OSError())
     await retry(both, strategy=strategy, on=ExceptionGroup)
 
-    assert 2 == flaky.calls
+    assert 2 == len(flaky.began)
 
 
 class Watched(Exception):
@@ -330,10 +292,10 @@ def test_retry_on_another_event_loop() -> None:
     async def in_a_loop() -> None:
         async for attempt in triclinium.attempts(strategy):
             with attempt:
-                flaky.calls += 1
+                await flaky()
 
     for call in (retry(flaky, strategy=strategy), retried(strategy=strategy)(flaky)(), in_a_loop()):
         with pytest.raises(RuntimeError, match=r"make the call in trio.run, or in anyio.run\(backend='trio'\)"):
             asyncio.run(call)
 
-    assert 0 == flaky.calls
+    assert [] == flaky.began

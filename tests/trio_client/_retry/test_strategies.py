@@ -13,25 +13,11 @@ from trio.testing import MockClock
 
 import triclinium
 from tests.rows import rows
+from tests.trio_client.retried_calls import WAYS, Flaky, Way
 from tests.trio_client.retry_doubles import AsyncStrategy, ScriptedStrategy, Token
 from triclinium import retry
 from triclinium.errors import ArgumentError
 from triclinium_core.retry.smithy import AnyRetryStrategy, RetryError, RetryToken, as_async
-
-
-class Flaky:
-    """Callable that raises its errors one by one, and then returns the times of its calls."""
-
-    def __init__(self, *errors: Exception) -> None:
-        self.errors = list(errors)
-        self.began: list[float] = []
-
-    async def __call__(self) -> list[float]:
-        self.began.append(trio.current_time())
-        await trio.lowlevel.checkpoint()
-        if self.errors:
-            raise self.errors.pop(0)
-        return self.began
 
 
 @pytest.mark.parametrize(
@@ -41,51 +27,34 @@ async def test_strategies_need_no_arguments(
     kind: type[triclinium.StandardRetryStrategy | triclinium.SimpleRetryStrategy], autojump_clock: MockClock
 ) -> None:
     """Built-in strategies have default randomness and clock."""
-    assert 2 == len(await retry(Flaky(OSError()), strategy=kind(), on=OSError))
+    flaky = Flaky(OSError())
+    await retry(flaky, strategy=kind(), on=OSError)
+
+    assert 2 == len(flaky.began)
 
 
 async def test_random_numbers_may_be_seeded(autojump_clock: MockClock) -> None:
-    """With a seeded ``rng``, the delays are reproducible."""
-    found = [
-        await retry(Flaky(OSError(), OSError()), strategy=kind(rng=random.Random(1)), on=OSError)
-        for kind in (triclinium.StandardRetryStrategy, triclinium.StandardRetryStrategy)
-    ]
-    delays = [[began - times[0] for began in times] for times in found]
+    """With a seeded ``rng``, the delays are reproducible; another seed gives different ones."""
+    delays = []
+    for seed in (1, 1, 2):
+        flaky, strategy = Flaky(OSError(), OSError()), triclinium.StandardRetryStrategy(rng=random.Random(seed))
+        await retry(flaky, strategy=strategy, on=OSError)
+        delays.append([began - flaky.began[0] for began in flaky.began])
 
     assert delays[0] == pytest.approx(delays[1])
+    assert delays[0] != pytest.approx(delays[2])
 
 
-async def test_an_adaptive_strategy_delays_first_attempts(autojump_clock: MockClock) -> None:
-    """After a throttling error, an adaptive strategy delays first attempts by trio's clock."""
-    strategy = triclinium.AdaptiveRetryStrategy(max_attempts=1)
-    with pytest.raises(OSError):  # noqa: PT011 - it has no message
-        await retry(
-            Flaky(OSError()),
-            strategy=strategy,
-            on=lambda _: triclinium.retries.ErrorInfo(is_retry_safe=True, is_throttling_error=True),
-        )
-    began = trio.current_time()
-    await retry(Flaky(), strategy=strategy)
-    await retry(Flaky(), strategy=strategy)
-
-    assert trio.current_time() > began
-
-
-async def test_an_asynchronous_strategy(autojump_clock: MockClock) -> None:
-    """Each call of an asynchronous strategy is awaited."""
-    strategy = AsyncStrategy(Token(1.0), Token(2.0))
-
-    assert [1.0, 3.0] == await retry(Flaky(OSError()), strategy=strategy, on=OSError)
-    assert ["acquire", "refresh", "success"] == strategy.reported
-
-
-async def test_an_asynchronous_strategy_refuses(autojump_clock: MockClock) -> None:
-    """If the strategy refuses a retry, the caller gets the error of the attempt, not the exception of the refusal."""
-    error = OSError()
-
+@pytest.mark.parametrize("way", WAYS)
+async def test_an_asynchronous_strategy(autojump_clock: MockClock, way: Way) -> None:
+    """Each call of an asynchronous strategy is awaited; after a refusal, the caller gets the error of the attempt."""
+    strategy, flaky, error = AsyncStrategy(Token(1.0), Token(2.0)), Flaky(OSError()), OSError()
+    await way(flaky, strategy, on=OSError)
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the object itself is checked
-        await retry(Flaky(error), strategy=AsyncStrategy(Token(), RetryError("no")), on=OSError)
+        await way(Flaky(error), AsyncStrategy(Token(), RetryError("no")), on=OSError)
 
+    assert [1.0, 3.0] == flaky.began
+    assert ["acquire", "refresh", "success"] == strategy.reported
     assert error is caught.value
 
 
@@ -244,7 +213,7 @@ async def test_the_value_of_record_success_is_ignored() -> None:
 
 
 async def test_a_cancelled_first_attempt_frees_its_slot(autojump_clock: MockClock) -> None:
-    """A call that is cancelled while an adaptive strategy delays it does not delay the next call."""
+    """After a throttling error, an adaptive strategy delays a first attempt by trio's clock, and a cancelled one no other."""
     waits = []
     for cancelled in (False, True):
         strategy = triclinium.AdaptiveRetryStrategy(max_attempts=1)
@@ -258,7 +227,8 @@ async def test_a_cancelled_first_attempt_frees_its_slot(autojump_clock: MockCloc
         if cancelled:
             with trio.move_on_after(0):
                 await retry(Flaky(), strategy=strategy)
-        waits.append((await retry(Flaky(), strategy=strategy))[0] - throttled_at)
+        await retry(flaky := Flaky(), strategy=strategy)
+        waits.append(flaky.began[0] - throttled_at)
 
     assert waits[0] == pytest.approx(waits[1])
     assert waits[0] > 0

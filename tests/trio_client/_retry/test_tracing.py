@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import gc
 import logging
-from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
@@ -20,6 +19,7 @@ from trio.testing import MockClock
 
 from tests.rows import rows
 from tests.trio_client.adapters.scripted_transport import ScriptedTransport
+from tests.trio_client.retried_calls import WAYS, Flaky, Way, by_call
 from tests.trio_client.retry_doubles import ScriptedStrategy, Token
 from triclinium import attempts, retry, tracing_retries
 from triclinium.adapters.httpx import RetryTransport
@@ -61,41 +61,12 @@ def attributes(span: ReadableSpan) -> dict[str, object]:
     return dict(span.attributes or {})
 
 
-class Flaky:
-    """Object whose method raises its errors one by one and then returns; each call takes a second."""
-
-    def __init__(self, *errors: Exception) -> None:
-        self.errors = list(errors)
-
-    async def fetch(self) -> None:
-        """Raise or return."""
-        await trio.sleep(1)
-        if self.errors:
-            raise self.errors.pop(0)
-
-
-async def by_loop(function: Callable[[], Awaitable[None]], strategy: ScriptedStrategy) -> None:
-    """Call a function in a loop over ``attempts``."""
-    async for attempt in attempts(strategy, on=OSError, name="fetch"):
-        with attempt:
-            await function()
-
-
-async def by_call(function: Callable[[], Awaitable[None]], strategy: ScriptedStrategy) -> None:
-    """Call a function through ``retry``."""
-    await retry(function, strategy=strategy, on=OSError, name="fetch")
-
-
-Way = Callable[[Callable[[], Awaitable[None]], ScriptedStrategy], Awaitable[None]]
-WAYS = (by_call, by_loop)
-
-
 @rows("way", WAYS)
 async def test_a_call_that_recovers(autojump_clock: MockClock, way: Way) -> None:
     """A call has a span with a child span for each attempt, and an event for the retry."""
     traced = Traced()
     with tracing_retries(traced.tracer, traced.meter):
-        await way(Flaky(OSError()).fetch, ScriptedStrategy(Token(), Token(0.5)))
+        await way(Flaky(OSError(), seconds=1.0), ScriptedStrategy(Token(), Token(0.5)), on=OSError, name="fetch")
 
     first, second, call = traced.spans
     (event,) = call.events
@@ -119,7 +90,7 @@ async def test_a_call_that_gives_up(autojump_clock: MockClock, way: Way) -> None
     """The event of a failed call gives the reason; span and metric give the error type."""
     traced = Traced()
     with tracing_retries(traced.tracer, traced.meter), pytest.raises(OSError):  # noqa: PT011 - any OSError will do
-        await way(Flaky(OSError()).fetch, ScriptedStrategy(Token(), RetryError()))
+        await way(Flaky(OSError(), seconds=1.0), ScriptedStrategy(Token(), RetryError()), on=OSError, name="fetch")
 
     _, call = traced.spans
     (event,) = call.events
@@ -137,15 +108,16 @@ async def test_spans_end_with_a_cancelled_call(autojump_clock: MockClock, way: W
     traced = Traced()
     async with trio.open_nursery() as nursery:
         with tracing_retries(traced.tracer, traced.meter):
-            nursery.start_soon(way, Flaky(OSError()).fetch, ScriptedStrategy(Token(), Token(0.5)))
+            call = functools.partial(way, on=OSError, name="fetch")
+            nursery.start_soon(call, Flaky(OSError(), seconds=1.0), ScriptedStrategy(Token(), Token(0.5)))
         await trio.sleep(seconds)
         # Cancel without a deadline: with a deadline, the call would end before its delay.
         nursery.cancel_scope.cancel()
 
-    *_, call = traced.spans
+    *_, span = traced.spans
     assert ["attempt", "fetch"] == [span.name for span in traced.spans]
-    assert trace.StatusCode.UNSET is call.status.status_code
-    assert "Cancelled" == attributes(call)["error.type"]
+    assert trace.StatusCode.UNSET is span.status.status_code
+    assert "Cancelled" == attributes(span)["error.type"]
 
 
 async def test_an_abandoned_loop_ends_its_spans(autojump_clock: MockClock) -> None:
@@ -184,18 +156,15 @@ async def test_spans_inside_an_attempt_are_its_children(autojump_clock: MockCloc
     assert (None, None) == (call.parent, after.parent)
 
 
-async def test_a_refused_result_is_a_success(autojump_clock: MockClock) -> None:
+async def test_a_refused_result_is_a_success() -> None:
     """If a retry of a result is refused, the caller gets the result and the span ends without an error."""
     traced = Traced()
-
-    async def fetch() -> int:
-        await trio.lowlevel.checkpoint()
-        return 503
-
+    strategy = ScriptedStrategy(Token(), RetryError())
     with tracing_retries(traced.tracer):
-        await retry(fetch, strategy=ScriptedStrategy(Token(), RetryError()), retry_result=lambda _: True, name="fetch")
+        result = await retry(Flaky(), 503, strategy=strategy, retry_result=lambda _: True)
 
     _, call = traced.spans
+    assert (503,) == result
     assert trace.StatusCode.OK is call.status.status_code
     assert {"triclinium.retry.attempts": 1} == attributes(call)
 
@@ -223,7 +192,7 @@ async def test_requests_over_http(autojump_clock: MockClock, statuses: tuple[int
 async def test_tracing_ends_with_its_block(autojump_clock: MockClock) -> None:
     """After the block, calls have no spans; an inner block replaces the outer one."""
     outer, inner = Traced(), Traced()
-    call = functools.partial(by_call, Flaky().fetch, ScriptedStrategy(Token(), Token(), Token()))
+    call = functools.partial(by_call, Flaky(), ScriptedStrategy(Token(), Token(), Token()))
     with tracing_retries(outer.tracer):
         with tracing_retries(inner.tracer):
             await call()
@@ -246,7 +215,7 @@ async def test_a_tracer_that_raises_breaks_no_call(autojump_clock: MockClock, ca
 
     with tracing_retries(Broken(), Broken()):  # type: ignore[arg-type]  # a wrong type on purpose
         for _ in range(2):
-            await by_call(Flaky().fetch, ScriptedStrategy(Token()))
+            await by_call(Flaky(), ScriptedStrategy(Token()))
 
     assert ["triclinium.telemetry"] * 2 == [record.name for record in caplog.records if record.levelno > logging.INFO]
 

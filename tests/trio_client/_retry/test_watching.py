@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 import pytest
@@ -9,6 +10,8 @@ import trio
 from trio.testing import MockClock
 
 import triclinium.testing
+from tests.rows import rows
+from tests.trio_client.retried_calls import Flaky
 from tests.trio_client.retry_doubles import ScriptedStrategy, Token
 from triclinium._retry.attempts import attempts
 from triclinium._retry.retry import retry
@@ -18,55 +21,31 @@ from triclinium.errors import ArgumentError
 from triclinium.retries import RetryEnding, RetryGivenUp, RetryReport, RetryScheduled, RetrySucceeded
 from triclinium_core.retry.smithy import RetryError
 
-
-class Flaky:
-    """Object whose method raises its errors one by one and then returns."""
-
-    def __init__(self, *errors: Exception) -> None:
-        self.errors = list(errors)
-
-    async def fetch(self) -> None:
-        """Raise or return."""
-        await trio.lowlevel.checkpoint()
-        if self.errors:
-            raise self.errors.pop(0)
+ERROR = OSError()
 
 
-async def test_a_call_that_recovers(autojump_clock: MockClock) -> None:
-    """The hook gets a report of each retry when it is scheduled, and one of the success that follows."""
+@rows(
+    ("answers", "errors", "expected"),
+    [
+        ([Token()], [], []),
+        (
+            [Token(), Token(0.5)],
+            [ERROR],
+            [RetryScheduled("Flaky.__call__", 1, 0.5, ERROR, "eu"), RetrySucceeded("Flaky.__call__", 2, "eu")],
+        ),
+        ([Token(), RetryError()], [ERROR], [RetryGivenUp("Flaky.__call__", 1, RetryEnding.REFUSED, ERROR, "eu")]),
+    ],
+)
+async def test_reports_of_a_call(
+    autojump_clock: MockClock, answers: list[object], errors: list[Exception], expected: list[RetryReport]
+) -> None:
+    """The hook gets a report of each retry, and of the success or failure after one; an immediate success has none."""
     reported: list[RetryReport] = []
-    error = OSError()
-    strategy = ScriptedStrategy(Token(), Token(0.5))
-    await retry(Flaky(error).fetch, strategy=strategy, on=OSError, token_scope="eu", hooks=[reported.append])
+    call, strategy = Flaky(*errors).__call__, ScriptedStrategy(*answers)
+    with contextlib.suppress(OSError):
+        await retry(call, strategy=strategy, on=OSError, token_scope="eu", hooks=(reported.append,))
 
-    assert [
-        RetryScheduled("Flaky.fetch", 1, 0.5, error, "eu"),
-        RetrySucceeded("Flaky.fetch", 2, "eu"),
-    ] == reported
-
-
-async def test_a_call_that_gives_up() -> None:
-    """The report of a call that gives up has the reason, and the name that the caller chose for the call."""
-    reported: list[RetryReport] = []
-    error = OSError()
-    with pytest.raises(OSError):  # noqa: PT011 - the object itself is checked
-        await retry(
-            Flaky(error).fetch,
-            strategy=ScriptedStrategy(Token(), RetryError()),
-            on=OSError,
-            name="get",
-            hooks=[reported.append],
-        )
-
-    assert [RetryGivenUp("get", 1, RetryEnding.REFUSED, error, None)] == reported
-
-
-async def test_an_immediate_success_is_not_reported() -> None:
-    """A call that succeeds at the first attempt reports nothing."""
-    reported: list[RetryReport] = []
-    await retry(Flaky().fetch, strategy=StandardRetryStrategy(), hooks=(reported.append,))
-
-    assert [] == reported
+    assert expected == reported
 
 
 async def test_a_block_reports_all_calls_inside() -> None:
@@ -100,7 +79,7 @@ async def test_a_hook_that_raises(caplog: pytest.LogCaptureFixture, autojump_clo
     def broken(report: RetryReport) -> None:
         raise ZeroDivisionError
 
-    await retry(Flaky(OSError()).fetch, strategy=StandardRetryStrategy(), on=OSError, hooks=[broken, reported.append])
+    await retry(Flaky(OSError()), strategy=StandardRetryStrategy(), on=OSError, hooks=[broken, reported.append])
     records = [record for record in caplog.records if record.levelno == logging.ERROR]
 
     assert 2 == len(reported) == len(records)
@@ -112,9 +91,9 @@ async def test_the_log(caplog: pytest.LogCaptureFixture, autojump_clock: MockClo
     """Retries are logged at DEBUG and failures at INFO, with their fields as attributes of the record."""
     caplog.set_level(logging.DEBUG, logger="triclinium.retry")
     strategy = ScriptedStrategy(Token(), Token(0.25), Token(), RetryError())
-    await retry(Flaky(OSError("1")).fetch, strategy=strategy, on=OSError, name="get", token_scope="eu")
+    await retry(Flaky(OSError("1")), strategy=strategy, on=OSError, name="get", token_scope="eu")
     with pytest.raises(OSError, match="2"):
-        await retry(Flaky(OSError("2")).fetch, strategy=strategy, on=OSError, name="get")
+        await retry(Flaky(OSError("2")), strategy=strategy, on=OSError, name="get")
 
     assert [
         (logging.DEBUG, "get is retried in 0.250 s (attempt 1: OSError: 1)"),

@@ -11,6 +11,7 @@ from trio.testing import MockClock
 from tests.rows import rows
 from tests.trio_client._services.pieces import Pieces
 from tests.trio_client.doubles import open_scripted
+from tests.trio_client.pair import Never
 from triclinium import errors
 from triclinium.analytics import AnalyticsMetaData, AnalyticsScanConsistency, AnalyticsStatus
 from triclinium.testing import FakeAnswer, Service, open_fake_cluster
@@ -104,3 +105,15 @@ async def test_wrong_arguments(options: dict[str, Any], error: type[Exception]) 
         with pytest.raises(error):
             cluster.analytics_query(STATEMENT, **options)
     assert [] == pieces.requests
+
+
+async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
+    """If the strategy of the call refuses, a busy service fails the query."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        busy = FakeAnswer(errors=[{"code": 23000, "msg": "busy"}])
+        fake.nodes.script.answer(STATEMENT, busy, service=Service.ANALYTICS)
+        with pytest.raises(errors.TemporaryFailureException):
+            async with cluster.analytics_query(STATEMENT, age=30, retry_strategy=Never()):
+                pass
+
+        assert 1 == len(list(fake.node.request_log))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 import pytest
@@ -14,11 +12,11 @@ import trio
 from trio.testing import MockClock
 
 import triclinium
+from tests.trio_client._services.substitute import client_of
 from tests.trio_client.pair import PATIENCE
 from triclinium import errors
-from triclinium.abc import ConnectedStream, Connector
 from triclinium.search import TermQuery
-from triclinium.testing import FakeAnswer, Service, answer_twice, open_fake_cluster, open_tcp_cluster
+from triclinium.testing import FakeAnswer, Service, answer_twice, open_fake_cluster
 
 Outcome = Sequence[object] | type[errors.CouchbaseException]
 
@@ -38,7 +36,6 @@ class TalkativeService:
     def __init__(self, *answers: bytes, greeting: bytes = b"") -> None:
         self._answers = list(answers)
         self._greeting = greeting
-        self.greets: bool = bool(greeting)
         self._newest: socket.socket | None = None
         self._last = b""
         self.answered: int = 0
@@ -100,43 +97,6 @@ def _size_of(request: bytes) -> int:
     head, _, _ = request.partition(b"\r\n\r\n")
     lengths = [line.split(b":")[1] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
     return len(head) + 4 + sum(map(int, lengths))
-
-
-class Instead:
-    """Connector that replaces ports. The first connection waits for the greeting, if there is one."""
-
-    def __init__(self, inner: Connector, ports: dict[int, int], *, is_greeted: bool) -> None:
-        self._inner = inner
-        self._ports = ports
-        self._is_greeted = is_greeted
-
-    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Connect to the replaced port."""
-        connected = await self._inner.connect(host, self._ports.get(port, port), tls=tls)
-        if port in self._ports and self._is_greeted:
-            self._is_greeted = False
-            assert isinstance(connected.stream, trio.SocketStream)
-            await trio.lowlevel.wait_readable(connected.stream.socket)
-        return connected
-
-
-@asynccontextmanager
-async def client_of(talkative: TalkativeService, service: Service) -> AsyncIterator[triclinium.Cluster]:
-    """Yield a client with one connection to a service. Fail after a minute."""
-    with trio.fail_after(60):
-        async with trio.open_nursery() as nursery, open_tcp_cluster() as fake:
-            (listener,) = await nursery.start(partial(trio.serve_tcp, talkative.serve, 0, host="127.0.0.1"))
-            port = fake.node.options.ports(tls=False)[service]
-            async with triclinium.open_cluster(
-                fake.connection_string,
-                fake.authenticator,
-                connector=Instead(
-                    fake.connector, {port: listener.socket.getsockname()[1]}, is_greeted=talkative.greets
-                ),
-                max_http_connections=1,
-            ) as cluster:
-                yield cluster
-            nursery.cancel_scope.cancel()
 
 
 async def query(cluster: triclinium.Cluster, statement: str) -> Sequence[object]:
@@ -247,7 +207,7 @@ CASES: Sequence[Case] = [
 async def test_a_second_copy_in_the_socket(case: Case) -> None:
     """If a second copy waits in the socket, the next request uses another connection and gets its own response."""
     talkative = TalkativeService(*case.answers)
-    async with client_of(talkative, case.service) as cluster:
+    async with client_of(talkative.serve, case.service) as cluster:
         first = await outcome_of(case.calls[0], cluster, "first")
         one = len(talkative.requests[0])
         talkative.repeat()
@@ -266,7 +226,7 @@ async def test_unread_bytes_in_the_socket(behind: bytes) -> None:
     """If part of a response, an interim response, an empty line or another byte waits on a connection, it is closed."""
     case = CASES[1]
     talkative = TalkativeService(*case.answers)
-    async with client_of(talkative, case.service) as cluster:
+    async with client_of(talkative.serve, case.service) as cluster:
         first = await outcome_of(case.calls[0], cluster, "first")
         talkative._last = behind
         talkative.repeat()
@@ -287,7 +247,7 @@ async def test_the_last_response_of_a_connection(version: bytes) -> None:
         for body in (b'{"results":[1],"status":"success"}',) * 2
     )
     talkative = TalkativeService(*answers)
-    async with client_of(talkative, case.service) as cluster:
+    async with client_of(talkative.serve, case.service) as cluster:
         for _ in range(2):
             assert [1] == await outcome_of(analyze, cluster, "any")
 
@@ -324,7 +284,7 @@ async def test_a_response_before_the_first_request() -> None:
     """A response that waits on a new connection is not used for the first request."""
     case = CASES[1]
     talkative = TalkativeService(case.answers[1], greeting=case.answers[0])
-    async with client_of(talkative, case.service) as cluster:
+    async with client_of(talkative.serve, case.service, waits=True) as cluster:
         outcome = await outcome_of(case.calls[1], cluster, "second")
 
     assert [2] == outcome
@@ -340,7 +300,7 @@ async def test_a_second_copy_after_the_next_request(readonly: bool, outcome: Out
         async with cluster.query(statement, readonly=readonly) as result:
             return await result.rows()
 
-    async with client_of(LateService(), Service.QUERY) as cluster:
+    async with client_of(LateService().serve, Service.QUERY) as cluster:
         got = [await outcome_of(ask, cluster, "SELECT 1") for _ in range(2)]
 
     assert [[1], outcome] == got

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
 
-import triclinium
 from tests.rows import rows
-from triclinium import errors
-from triclinium.abc import ConnectedStream, Connector
-from triclinium.testing import Service, open_tcp_cluster
+from tests.trio_client._services.substitute import client_of
+from triclinium import Cluster, errors
+from triclinium.testing import Service
 
 SUCCESS = b'{"results":[1],"status":"success"}'
 FAILURE = b'{"results":[],"errors":[{"code":3000,"msg":"syntax error"}],"status":"fatal"}'
@@ -69,37 +66,7 @@ class EarlyService:
             await trio.aclose_forcefully(stream)
 
 
-class Instead:
-    """Connector that replaces one port with another."""
-
-    def __init__(self, inner: Connector, ports: dict[int, int]) -> None:
-        self._inner = inner
-        self._ports = ports
-
-    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Connect to the replaced port."""
-        return await self._inner.connect(host, self._ports.get(port, port), tls=tls)
-
-
-@asynccontextmanager
-async def client_of(service: EarlyService) -> AsyncIterator[triclinium.Cluster]:
-    """Yield a client with one connection to this query service. Fail after a minute."""
-    with trio.fail_after(60):
-        async with trio.open_nursery() as nursery, open_tcp_cluster() as fake:
-            (listener,) = await nursery.start(partial(trio.serve_tcp, service.serve, 0, host="127.0.0.1"))
-            port = fake.node.options.ports(tls=False)[Service.QUERY]
-            async with triclinium.open_cluster(
-                fake.connection_string,
-                fake.authenticator,
-                connector=Instead(fake.connector, {port: listener.socket.getsockname()[1]}),
-                timeouts=triclinium.TimeoutOptions(query=20.0),
-                max_http_connections=1,
-            ) as cluster:
-                yield cluster
-            nursery.cancel_scope.cancel()
-
-
-async def ask(cluster: triclinium.Cluster, value: str) -> list[object] | type[errors.CouchbaseException]:
+async def ask(cluster: Cluster, value: str) -> list[object] | type[errors.CouchbaseException]:
     """Return the rows of a query, or the type of its exception."""
     try:
         async with cluster.query("SELECT $1", value) as result:
@@ -113,14 +80,14 @@ async def ask(cluster: triclinium.Cluster, value: str) -> list[object] | type[er
     ("status", "body", "outcome"),
     [
         (b"200 OK", SUCCESS, [1]),
-        (b"200 OK", FAILURE, triclinium.errors.ParsingFailureException),
-        (b"413 Too Large", FAILURE, triclinium.errors.ParsingFailureException),
+        (b"200 OK", FAILURE, errors.ParsingFailureException),
+        (b"413 Too Large", FAILURE, errors.ParsingFailureException),
     ],
 )
 async def test_an_early_response_is_used(after: After, status: bytes, body: bytes, outcome: object) -> None:
     """An early response is the result of its request, and the next request does not wait for unsent bytes."""
     service = EarlyService(status, body, after)
-    async with client_of(service) as cluster:
+    async with client_of(service.serve, Service.QUERY) as cluster:
         for value in (LARGE, LARGE, "small"):
             assert outcome == await ask(cluster, value)
     assert 3 == service.answered
@@ -129,9 +96,9 @@ async def test_an_early_response_is_used(after: After, status: bytes, body: byte
 async def test_a_lost_early_response() -> None:
     """If a reset may destroy an early response, the query returns it or raises RequestCanceledException."""
     service = EarlyService(b"200 OK", SUCCESS, reset)
-    async with client_of(service) as cluster:
+    async with client_of(service.serve, Service.QUERY) as cluster:
         first = await ask(cluster, LARGE)
         second = await ask(cluster, "small")
 
-    assert first in ([1], triclinium.errors.RequestCanceledException)
-    assert second in ([1], triclinium.errors.RequestCanceledException)
+    assert first in ([1], errors.RequestCanceledException)
+    assert second in ([1], errors.RequestCanceledException)

@@ -60,19 +60,6 @@ async def test_row_type() -> None:
             assert [row] == await texts.rows()
 
 
-async def test_a_row_with_a_lone_surrogate() -> None:
-    """A row with a lone surrogate raises with index and reason; other rows, and all rows as text, are readable."""
-    pieces = [b"1", rb'["\ud83d\ude00","\ud800"]', b"3"], METADATA
-    async with open_scripted(Pieces(*pieces, *pieces).machine) as cluster:
-        async with cluster.query(STATEMENT) as result:
-            assert 1 == await anext(result)
-            with pytest.raises(errors.DecodingFailureException, match=r"row 1 .*\\ud800.*byte 17"):
-                await anext(result)
-            assert [3] == await result.rows()
-        async with cluster.query(STATEMENT, row_type=bytes) as texts:
-            assert [b"1", rb'["\ud83d\ude00","\ud800"]', b"3"] == await texts.rows()
-
-
 async def test_a_row_of_another_type() -> None:
     """A row of another type raises with its index among all rows, from 0; the rows after it are readable."""
     pieces = Pieces([b'{"name":"ada"}', b'{"name":5}'], [b"[" * 100_000, b'{"name":"eve"}'], METADATA)
@@ -365,29 +352,29 @@ async def test_repr_hides_parameter_values() -> None:
 MANY_KEYS = b"{" + b",".join(b'"%d":1' % number for number in range(decoded_limits.OBJECTS_PARTS_MAX)) + b"}"
 
 
+TOO_LARGE = "row 1 has .*{}.*row_type=bytes"
+
+
 @rows(
-    ("row", "counted"),
+    ("row", "text"),
     [
-        (MANY_KEYS, "100000 parts"),
-        (b'{"a":"' + rb"\n" * (decoded_limits.OBJECTS_ESCAPES_MAX + 1) + b'"}', "500001 escapes"),
-        (b"[" + b"[[[[[[[[]]]]]]]]," * (decoded_limits.OBJECTS_PARTS_MAX // 4) + b"1]", "parts"),
-        (b'{"a":"' + b"a" * decoded_limits.OBJECTS_SIZE_BYTES_MAX + b'"}', "bytes"),
+        (rb'["\ud83d\ude00","\ud800"]', r"row 1 .*\\ud800.*byte 17"),
+        (MANY_KEYS, TOO_LARGE.format("100000 parts")),
+        (b'{"a":"' + rb"\n" * (decoded_limits.OBJECTS_ESCAPES_MAX + 1) + b'"}', TOO_LARGE.format("500001 escapes")),
+        (b"[" + b"[[[[[[[[]]]]]]]]," * (decoded_limits.OBJECTS_PARTS_MAX // 4) + b"1]", TOO_LARGE.format("parts")),
+        (b'{"a":"' + b"a" * decoded_limits.OBJECTS_SIZE_BYTES_MAX + b'"}', TOO_LARGE.format("bytes")),
     ],
 )
-async def test_a_row_that_exceeds_the_limits(row: bytes, counted: str) -> None:
-    """A row above the limits raises with index, count and advice; other rows, and all rows as text, are readable."""
+async def test_a_row_that_cannot_be_decoded(row: bytes, text: str) -> None:
+    """A row with a lone surrogate, or above the limits, raises with index and reason; all others, or all as text, are readable."""
     pieces = [b"1", row, b"3"], METADATA
     async with open_scripted(Pieces(*pieces, *pieces, *pieces).machine) as cluster:
-        async with cluster.query(STATEMENT) as result:
-            assert 1 == await anext(result)
-            with pytest.raises(errors.DecodingFailureException, match=f"row 1 has .*{counted}.*row_type=bytes"):
-                await anext(result)
-            assert [3] == await result.rows()
-        async with cluster.analytics_query(STATEMENT, row_type=object) as analysed:
-            assert 1 == await anext(analysed)
-            with pytest.raises(errors.DecodingFailureException, match=f"row 1 has .*{counted}.*row_type=bytes"):
-                await anext(analysed)
-            assert [3] == await analysed.rows()
+        for query in (cluster.query(STATEMENT), cluster.analytics_query(STATEMENT, row_type=object)):
+            async with query as result:
+                assert 1 == await anext(result)
+                with pytest.raises(errors.DecodingFailureException, match=text):
+                    await anext(result)
+                assert [3] == await result.rows()
         async with cluster.query(STATEMENT, row_type=bytes) as texts:
             assert [b"1", row, b"3"] == await texts.rows()
 

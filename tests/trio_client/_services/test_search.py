@@ -200,25 +200,25 @@ async def test_failed_partitions_of_an_index(autojump_clock: MockClock) -> None:
 BUSY = FakeAnswer(http_status=429, body='{"error":"too many requests","status":"fail"}')
 
 
-async def test_a_busy_service_is_retried(autojump_clock: MockClock) -> None:
-    """Status 429 is retried (SDK-RFC 0049 "Response Code Retry List", Search), unless the strategy refuses."""
-    async with open_searched(BUSY, BUSY, FakeAnswer(rows=[ADA])) as (fake, cluster):
-        assert ["ada"] == await found(cluster)
-        assert 3 == len(asked(fake))
-
+async def test_a_busy_service_under_a_strategy(autojump_clock: MockClock) -> None:
+    """If the strategy refuses, status 429 fails the search; the services' retry list is tested elsewhere."""
     async with open_searched(BUSY) as (fake, cluster):
         with pytest.raises(errors.RateLimitedException):
             await found(cluster, retry_strategy=Never())
+
         assert 1 == len(asked(fake))
 
 
-async def test_a_service_busy_until_the_timeout(autojump_clock: MockClock) -> None:
-    """If a service stays busy, the timeout has status 429, the service's text, the reason and the number of retries."""
-    timeouts = TimeoutOptions(search=5.0)
-    async with open_searched(*[BUSY] * 100, timeouts=timeouts) as (fake, cluster):
-        with pytest.raises(
-            errors.UnambiguousTimeoutException, match="429.*too many requests.*SEARCH_TOO_MANY"
-        ) as caught:
+@rows(("limit", "kind"), [(math.inf, errors.UnambiguousTimeoutException), (5.0, errors.UnambiguousTooSlowError)])
+async def test_a_service_busy_until_a_timeout(
+    autojump_clock: MockClock, limit: float, kind: type[errors.CouchbaseException]
+) -> None:
+    """If a service stays busy, either timeout has status 429, the service's text, the reason and the retries."""
+    async with open_searched(*[BUSY] * 100, timeouts=TimeoutOptions(search=5.0 if limit > 5 else 75.0)) as (
+        fake,
+        cluster,
+    ):
+        with pytest.raises(kind, match="429.*too many requests.*SEARCH_TOO_MANY") as caught, fail_after(limit):
             await found(cluster)
         context = caught.value.context
 
@@ -228,18 +228,6 @@ async def test_a_service_busy_until_the_timeout(autojump_clock: MockClock) -> No
             context.retry_reasons,
         )
         assert len(asked(fake)) - 1 <= context.retry_attempts <= len(asked(fake))
-
-
-async def test_a_service_busy_until_fail_after(autojump_clock: MockClock) -> None:
-    """If a service stays busy, the timeout of ``fail_after`` has the last response in its message and its context."""
-    async with open_searched(*[BUSY] * 100) as (_, cluster):
-        with (
-            pytest.raises(errors.UnambiguousTooSlowError, match="429.*too many requests.*SEARCH_TOO_MANY") as caught,
-            fail_after(5.0),
-        ):
-            await found(cluster)
-
-        assert (429, "too many requests") == (caught.value.context.http_status, caught.value.context.error_message)
 
 
 async def test_an_error_in_a_success(autojump_clock: MockClock) -> None:
@@ -285,6 +273,7 @@ async def test_a_search_on_a_broken_connection(autojump_clock: MockClock) -> Non
         fake.node.faults.next(Service.SEARCH, hang_up())
 
         assert ["ada"] == await found(cluster, scan_consistency=search.SearchScanConsistency.NOT_BOUNDED)
+        assert {"SOCKET_CLOSED_WHILE_IN_FLIGHT": 1} == cluster.statistics().retries_by_reason
         assert [False, True] == [
             each.applied for node in fake.nodes for each in node.request_log if each.service is Service.SEARCH
         ]

@@ -11,27 +11,15 @@ import trio
 import trustme
 
 from tests.trio_client._driver.tls_peer import TlsPeer
+from tests.trio_client._services.substitute import Instead
 from triclinium import errors, open_cluster, testing
 from triclinium._driver.connector import TcpConnector
-from triclinium.abc import ConnectedStream
 
 ADDRESS = "127.0.0.1"
 ANSWER = (
     b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n"
     b'{"requestID": "1", "results": [{"a": 1}], "status": "success", "metrics": {}}'
 )
-
-
-class Detour:
-    """Connector that replaces the query service's port with the test's."""
-
-    def __init__(self, context: ssl.SSLContext, instead_of: int, port: int) -> None:
-        self._connector = TcpConnector(context)
-        self._instead_of, self._port = instead_of, port
-
-    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Return a TLS stream."""
-        return await self._connector.connect(host, self._port if port == self._instead_of else port, tls=tls)
 
 
 @asynccontextmanager
@@ -66,7 +54,8 @@ async def test_a_response_without_length_over_tls(says_goodbye: bool) -> None:
             testing.open_tcp_cluster(ssl_context=server) as fake,
             open_query_service(server, says_goodbye=says_goodbye) as port,
         ):
-            detour = Detour(client, fake.node.options.ports(tls=True)[testing.Service.QUERY], port)
+            query_port = fake.node.options.ports(tls=True)[testing.Service.QUERY]
+            detour = Instead(TcpConnector(client), query_port, port)
             assert fake.tls_connection_string is not None
             async with open_cluster(fake.tls_connection_string, fake.authenticator, connector=detour) as cluster:
                 if says_goodbye:

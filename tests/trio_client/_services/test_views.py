@@ -159,12 +159,3 @@ async def test_failed_nodes_of_a_view(autojump_clock: MockClock) -> None:
     ):
         assert ["ada"] == [row.id async for row in result]
         assert (views.ViewError("10.0.0.5:8092", "timeout"),) == (await result.metadata()).errors
-
-
-@rows("status", [302, 408, 503])
-async def test_temporary_statuses_are_retried(autojump_clock: MockClock, status: int) -> None:
-    """A temporary status is retried (SDK-RFC 0049 "Response Code Retry List", View)."""
-    again = FakeAnswer(http_status=status, body="")
-    async with open_viewed(again, again, FakeAnswer(rows=[ADA])) as (fake, bucket):
-        assert ["ada"] == await found(bucket)
-        assert 3 == len(asked(fake))

@@ -57,18 +57,14 @@ def test_invalid_options_are_refused(make: Callable[[], object], parameter: str)
     assert parameter == caught.value.parameter
 
 
-def facts_on(path: Path) -> tuple[Sequence[lines.Fact], lines.End | None]:
-    """Return the facts of a private file and its end, after a replay of each operation."""
+def tape_on(path: Path) -> tuple[list[lines.Operation], lines.End]:
+    """Return the operations on a private, complete tape, after a replay of each, and its last line."""
     assert 0o600 == stat.S_IMODE(path.stat().st_mode)
     reader = TapeReader([path.read_bytes()])
-    facts = [fact for _, fact in reader if not isinstance(fact, lines.End)]
-    assert [] == [fact for fact in facts if isinstance(fact, lines.Operation) and replay(fact) is not None]
-    return facts, reader.end
-
-
-def operations_on(path: Path) -> list[lines.Operation]:
-    """Return the operations on a tape."""
-    return [fact for fact in facts_on(path)[0] if isinstance(fact, lines.Operation)]
+    operations = [fact for _, fact in reader if isinstance(fact, lines.Operation)]
+    assert reader.end is not None
+    assert [] == [operation for operation in operations if replay(operation) is not None]
+    return operations, reader.end
 
 
 def people_of(fake: FakeCluster, cluster: Cluster) -> Collection:
@@ -91,9 +87,8 @@ async def test_a_ring_is_saved_on_demand(tmp_path: Path) -> None:
             await cluster.save_tape(path)
             nursery.cancel_scope.cancel()
 
-    facts, end = facts_on(path)
-    assert ["completed"] * 4 + ["open"] == [fact.result for fact in facts if isinstance(fact, lines.Operation)]
-    assert end is not None
+    operations, end = tape_on(path)
+    assert ["completed"] * 4 + ["open"] == [operation.result for operation in operations]
     assert ("saved", True) == (end.reason, end.lost > 0)
     assert ["ring.tape"] == os.listdir(tmp_path)
 
@@ -122,7 +117,7 @@ async def test_a_cancelled_save_leaves_all_or_nothing(tmp_path: Path, monkeypatc
 
     assert early.cancelled_caught
     assert ["ring.tape"] == os.listdir(tmp_path)
-    assert 1 == len(operations_on(path))
+    assert 1 == len(tape_on(path)[0])
 
 
 async def test_no_ring_cannot_be_saved(tmp_path: Path) -> None:
@@ -150,7 +145,7 @@ async def test_errors_have_pseudonyms(tmp_path: Path) -> None:
         expected = cluster.tape_pseudonym("ada")
 
     assert expected == caught.value.context.key_pseudonym
-    assert [expected] == [operation.key for operation in operations_on(tmp_path / "ring.tape")]
+    assert [expected] == [operation.key for operation in tape_on(tmp_path / "ring.tape")[0]]
 
 
 async def files_in(folder: Path, number: int) -> None:
@@ -159,20 +154,8 @@ async def files_in(folder: Path, number: int) -> None:
         await trio.sleep(0.01)
 
 
-async def test_a_signal_saves_the_ring(tmp_path: Path) -> None:
-    """The signal of the tape saves the ring to the next file."""
-    tape = DecisionTape.ring(folder=tmp_path, on_signal=signal.SIGUSR1)
-    async with open_fake_cluster() as fake, fake.open_client(tape=tape) as cluster:
-        await people_of(fake, cluster).upsert("k", 1)
-        for number in (1, 2):
-            os.kill(os.getpid(), signal.SIGUSR1)
-            await files_in(tmp_path, number)
-
-    assert [f"triclinium-{os.getpid()}-{number}.tape" for number in (1, 2)] == sorted(os.listdir(tmp_path))
-
-
 async def test_clusters_share_a_signal(tmp_path: Path) -> None:
-    """Each open cluster saves its ring to another file, also after an earlier one was closed or got a late signal."""
+    """The signal saves the ring of each open cluster to its next file, also after an earlier cluster was closed."""
     tape, before = DecisionTape.ring(folder=tmp_path, on_signal=signal.SIGUSR1), signal.getsignal(signal.SIGUSR1)
     (tmp_path / f"triclinium-{os.getpid()}-2.tape").touch()
     async with open_fake_cluster() as fake, trio.open_nursery() as nursery:
@@ -185,7 +168,8 @@ async def test_clusters_share_a_signal(tmp_path: Path) -> None:
 
         closes = trio.Event()
         await nursery.start(first, closes)
-        async with fake.open_client(tape=tape):
+        async with fake.open_client(tape=tape) as cluster:
+            await people_of(fake, cluster).upsert("k", 1)
             os.kill(os.getpid(), signal.SIGUSR1)
             await files_in(tmp_path, 3)
             closes.set()
@@ -195,6 +179,9 @@ async def test_clusters_share_a_signal(tmp_path: Path) -> None:
             await files_in(tmp_path, 5)
 
     assert before == signal.getsignal(signal.SIGUSR1)
+    names = [f"triclinium-{os.getpid()}-{number}.tape" for number in range(1, 6)]
+    assert names == sorted(os.listdir(tmp_path))
+    assert ["completed"] == [operation.result for operation in tape_on(tmp_path / names[-1])[0]]
 
 
 def test_only_the_main_thread_opens_a_signal(tmp_path: Path) -> None:
@@ -229,7 +216,7 @@ async def test_an_error_saves_the_ring(tmp_path: Path) -> None:
             await cluster.save_tape(tmp_path.parent / "after.tape")
 
     assert 2 == len(os.listdir(tmp_path))
-    assert "DocumentNotFoundException" == operations_on(tmp_path / f"triclinium-{os.getpid()}-1.tape")[-1].error
+    assert "DocumentNotFoundException" == tape_on(tmp_path / f"triclinium-{os.getpid()}-1.tape")[0][-1].error
 
 
 async def test_an_error_that_closes_the_cluster_is_saved(tmp_path: Path) -> None:
@@ -241,7 +228,7 @@ async def test_an_error_that_closes_the_cluster_is_saved(tmp_path: Path) -> None
                 async with fake.open_client(tape=tape) as cluster:
                     await people_of(fake, cluster).get("missing")
 
-    assert [1] * 8 == [len(operations_on(tmp_path / name)) for name in os.listdir(tmp_path)]
+    assert [1] * 8 == [len(tape_on(tmp_path / name)[0]) for name in os.listdir(tmp_path)]
 
 
 async def test_a_hung_disk_does_not_hold_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,8 +252,8 @@ async def test_a_hung_disk_does_not_hold_the_end(tmp_path: Path, monkeypatch: py
 
 
 async def test_a_file_has_every_operation(tmp_path: Path) -> None:
-    """A file has all operations of a cluster, those that its end abandoned, and the last line."""
-    path = tmp_path / "file.tape"
+    """A file has all operations of a cluster, those that its end abandoned, and its monotonic beginning and end."""
+    path, before = tmp_path / "file.tape", trio.current_time()
     async with (
         open_fake_cluster() as fake,
         fake.open_client(tape=DecisionTape(path)) as cluster,
@@ -285,56 +272,32 @@ async def test_a_file_has_every_operation(tmp_path: Path) -> None:
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
 
-    facts, end = facts_on(path)
-    results = [fact.result for fact in facts if isinstance(fact, lines.Operation)]
-    assert ["completed"] * 100 + ["abandoned"] == results
-    assert end is not None
+    operations, end = tape_on(path)
+    assert ["completed"] * 100 + ["abandoned"] == [operation.result for operation in operations]
     assert ("closed", 0) == (end.reason, end.lost)
     cut = TapeReader([while_open])
+    assert before <= cut.header.at <= trio.current_time()
     assert list(cut)
     assert cut.end is None
 
 
-async def test_a_full_file_ends_the_tape(tmp_path: Path) -> None:
-    """A file has at most its maximum size, ends with its last line, and the calls go on."""
+@pytest.mark.parametrize(("gathered", "least"), [(0.01, 100), (1000.0, 600)])
+async def test_a_full_file_ends_the_tape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gathered: float, least: int
+) -> None:
+    """Facts that are written in parts or together fill the file, the end counts those left of a part, calls go on."""
+    monkeypatch.setattr(decision_recording, "GATHERED_SECONDS", gathered)
     path = tmp_path / "file.tape"
     async with open_fake_cluster() as fake, fake.open_client(tape=DecisionTape(path, size_max=SIZE_LEAST)) as cluster:
         people = people_of(fake, cluster)
         for number in range(600):
             await people.upsert(f"k{number}", number)
-            if number % 100 == 0:
-                await trio.sleep(2 * decision_recording.GATHERED_SECONDS)
 
-    facts, end = facts_on(path)
-    assert 100 < len(facts) < 600
-    assert end is not None
-    assert "full" == end.reason
-    assert path.stat().st_size <= SIZE_LEAST
-
-
-async def test_a_burst_fills_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Facts that are written together and do not all fit fill the file, and the end counts those that are left."""
-    monkeypatch.setattr(decision_recording, "GATHERED_SECONDS", 1000.0)
-    path = tmp_path / "file.tape"
-    async with open_fake_cluster() as fake, fake.open_client(tape=DecisionTape(path, size_max=SIZE_LEAST)) as cluster:
-        people = people_of(fake, cluster)
-        for number in range(300):
-            await people.upsert(f"k{number}", number)
-
-    operations, (_, end) = operations_on(path), facts_on(path)
+    operations, end = tape_on(path)
     assert SIZE_LEAST - 1000 < path.stat().st_size <= SIZE_LEAST
-    assert end is not None
-    assert ("full", 300) == (end.reason, len(operations) + end.lost)
-
-
-async def test_a_file_begins_with_its_time(tmp_path: Path) -> None:
-    """The header of a file has the monotonic time of its beginning, as the facts have, for the conversion to a date."""
-    before = trio.current_time()
-    async with open_fake_cluster() as fake, fake.open_client(tape=DecisionTape(tmp_path / "file.tape")) as cluster:
-        await people_of(fake, cluster).upsert("k", 0)
-
-    header = TapeReader([(tmp_path / "file.tape").read_bytes()]).header
-    assert before <= header.at <= trio.current_time()
+    assert 100 < len(operations) < 600
+    assert "full" == end.reason
+    assert least <= len(operations) + end.lost <= 600
 
 
 async def test_a_full_disk_ends_the_tape(
@@ -357,9 +320,8 @@ async def test_a_full_disk_ends_the_tape(
                 if number % 10 == 0:
                     await trio.sleep(2 * decision_recording.GATHERED_SECONDS)
 
-    facts, end = facts_on(path)
-    assert 5 < len(facts) < 60
-    assert end is not None
+    operations, end = tape_on(path)
+    assert 1 <= len(operations) < 60
     assert "disk" == end.reason
     assert 1 == len(caplog.records)
 
@@ -382,10 +344,9 @@ async def test_a_slow_disk_delays_no_call(tmp_path: Path, monkeypatch: pytest.Mo
             await people.upsert(f"k{number}", number)
         freed.set()
 
-    facts, end = facts_on(tmp_path / "file.tape")
-    assert end is not None
+    operations, end = tape_on(tmp_path / "file.tape")
     assert ("closed", True) == (end.reason, end.lost > 100)
-    assert "completed" == [fact for fact in facts if isinstance(fact, lines.Operation)][-1].result
+    assert "completed" == operations[-1].result
 
 
 def test_only_regular_files_are_opened(tmp_path: Path) -> None:
@@ -483,5 +444,5 @@ async def test_no_secret_is_on_a_tape(tmp_path: Path, names: bool) -> None:
         contents = (tmp_path / name).read_bytes()
         forms = {form for secret in SECRETS + ([] if names else NAMES) for form in forms_of(secret)}
         assert [] == [form for form in forms if form in contents]
-        assert 5 <= len(operations_on(tmp_path / name))
+        assert 5 <= len(tape_on(tmp_path / name)[0])
         assert names == (bucket.encode() in contents)

@@ -19,10 +19,10 @@ QUESTION = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)
 """Request that needs no authentication."""
 
 
-async def call(server: NodeServer) -> trio.abc.Stream:
-    """Return the client's end of a new stream."""
+async def call(server: NodeServer, node: FakeNode | None = None) -> trio.abc.Stream:
+    """Return the client's end of a new stream to a node, by default the only one."""
     ours, theirs = memory_stream_pair()
-    server.start_soon(server.serve_stream, theirs)
+    server.start_soon(server.serve_stream, theirs, node)
     await trio.testing.wait_all_tasks_blocked()
     return ours
 
@@ -131,7 +131,7 @@ async def test_a_client_that_cannot_be_written_to(autojump_clock: MockClock, mon
 async def test_a_client_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """While a client reads no responses, its further requests are not read; once it reads, all are executed."""
     monkeypatch.setattr(_node_server, "UNSENT_SIZE_MAX", 1000)
-    node, reads, progress, wakes = FakeNode(), list[None](), list[tuple[int, int]](), trio.Event()
+    node, reads, wakes = FakeNode(), list[None](), trio.Event()
 
     async def receive() -> bytes:
         await trio.lowlevel.checkpoint()
@@ -142,10 +142,9 @@ async def test_a_client_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> N
     async with serving(node) as server, trio.open_nursery() as nursery:
         nursery.start_soon(server.serve_stream, stream)
         await trio.testing.wait_all_tasks_blocked()
-        progress.append((len(reads), len(node.command_log)))
+        reads_then, commands_then = len(reads), len(node.command_log)
         wakes.set()
 
-    ((reads_then, commands_then),) = progress
     assert 1 == reads_then
     assert 0 < commands_then <= 2 * 1000 / len(QUESTION)
     assert 200 == len(node.command_log)
@@ -174,11 +173,9 @@ async def test_nodes_share_a_clock(autojump_clock: MockClock) -> None:
     async with serving(nodes) as server:
         clients = []
         for node, seconds in zip(nodes, (9, 3), strict=True):
-            ours, theirs = memory_stream_pair()
-            server.start_soon(server.serve_stream, theirs, node)
+            clients.append(await call(server, node))
             node.faults.next(Opcode.SASL_LIST_MECHS, delay(seconds))
-            await ours.send_all(QUESTION)
-            clients.append(ours)
+            await clients[-1].send_all(QUESTION)
         times = []
         for client in reversed(clients):
             await client.receive_some()

@@ -6,29 +6,18 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.trio_client.retried_calls import CAPACITY, COST, Flaky
 from triclinium import SimpleRetryStrategy, StandardRetryStrategy, attempts, retry
 from triclinium.errors import ArgumentError
 from triclinium.testing import retries
 
 
-class Failing:
-    """Callable that always raises, and counts its calls."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    async def __call__(self) -> None:
-        self.calls += 1
-        await trio.lowlevel.checkpoint()
-        raise OSError
-
-
 async def calls_of(strategy: SimpleRetryStrategy | StandardRetryStrategy) -> int:
     """Return the number of calls of a function that always fails."""
-    failing = Failing()
+    failing = Flaky(*[OSError()] * 9)
     with pytest.raises(OSError):  # noqa: PT011 - it has no message
         await retry(failing, strategy=strategy, on=OSError)
-    return failing.calls
+    return len(failing.began)
 
 
 async def test_retries_do_not_sleep(mock_clock: MockClock) -> None:
@@ -89,7 +78,7 @@ async def test_quotas_are_used(mock_clock: MockClock) -> None:
     with retries():
         await calls_of(strategy)
 
-    assert 500 - 2 * 14 == strategy.available_quota()
+    assert CAPACITY - 2 * COST == strategy.available_quota()
 
 
 @pytest.mark.parametrize("number", [0, -1, True, 1.5, "2"])

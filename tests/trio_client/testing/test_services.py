@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import h11
@@ -27,17 +27,13 @@ async def safety_net() -> AsyncIterator[None]:
         yield
 
 
-@asynccontextmanager
-async def serving(kind: str) -> AsyncIterator[testing.FakeCluster]:
-    """Yield a cluster of two nodes."""
+def serving(kind: str) -> AbstractAsyncContextManager[testing.FakeCluster]:
+    """Open a cluster of two nodes."""
+    if kind == "memory":
+        return testing.open_fake_cluster(nodes=2)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
-    async with AsyncExitStack() as stack:
-        if kind == "memory":
-            yield await stack.enter_async_context(testing.open_fake_cluster(nodes=2))
-        else:
-            opened = testing.open_tcp_cluster(nodes=2, ssl_context=context if kind == "tls" else None)
-            yield await stack.enter_async_context(opened)
+    return testing.open_tcp_cluster(nodes=2, ssl_context=context if kind == "tls" else None)
 
 
 async def connected(

@@ -69,17 +69,6 @@ async def upsert(fake: FakeCluster) -> None:
         await cluster.bucket("default").default_collection().upsert("ada", 1)
 
 
-async def test_two_clients_share_the_documents(safety_net: None) -> None:
-    """Two clients share the documents of a node on a free port, and the connection string has the port."""
-    async with open_tcp_cluster(FakeNode()) as fake, fake.open_client(timeouts=PATIENT) as cluster:
-        await upsert(fake)
-        found = await cluster.bucket("default").default_collection().get("ada")
-
-        assert 1 == found.content
-        assert f"couchbase://127.0.0.1:{fake.node.options.port}" == fake.connection_string
-        assert fake.tls_connection_string is None
-
-
 @pytest.mark.parametrize("tls", [False, True])
 async def test_configs_have_the_real_ports(safety_net: None, ssl_context: ssl.SSLContext, tls: bool) -> None:
     """The ports in a config are those on which the node listens."""
@@ -99,15 +88,19 @@ async def test_configs_have_the_real_ports(safety_net: None, ssl_context: ssl.SS
 
 
 async def test_a_node_keeps_documents_on_its_port(safety_net: None) -> None:
-    """A node that is served again on the same port still has its documents."""
-    node = FakeNode()
+    """Clients share the documents of a node on a free port, also if it is served again on the same port."""
+    node, found = FakeNode(), []
     async with open_tcp_cluster(node) as fake:
-        await upsert(fake)
         port = node.options.port
+        assert (f"couchbase://127.0.0.1:{port}", None) == (fake.connection_string, fake.tls_connection_string)
+        async with fake.open_client(timeouts=PATIENT) as cluster:
+            await upsert(fake)
+            found += [await cluster.bucket("default").default_collection().get("ada")]
     async with open_tcp_cluster(node, port=port) as again, again.open_client(timeouts=PATIENT) as cluster:
-        found = await cluster.bucket("default").default_collection().get("ada")
+        found += [await cluster.bucket("default").default_collection().get("ada")]
 
-    assert (1, fake.connection_string) == (found.content, again.connection_string)
+    assert [1, 1] == [each.content for each in found]
+    assert fake.connection_string == again.connection_string
 
 
 @rows(
@@ -253,17 +246,14 @@ async def test_planned_restart_needs_no_traffic(safety_net: None) -> None:
     assert over.now >= 0.04
 
 
-async def test_a_port_that_is_taken(safety_net: None, occupied_port: int) -> None:
-    """A port that is in use raises the system's exception."""
+@rows("name", ["port", "tls_port"])
+async def test_a_port_that_is_taken(
+    safety_net: None, ssl_context: ssl.SSLContext, occupied_port: int, name: str
+) -> None:
+    """A port that is in use, with TLS or without, raises the system's exception."""
+    ports: dict[str, Any] = {name: occupied_port}
     with pytest.raises(OSError, match="in use"):
-        async with open_tcp_cluster(FakeNode(), port=occupied_port):
-            raise AssertionError
-
-
-async def test_a_tls_port_that_is_taken(safety_net: None, ssl_context: ssl.SSLContext, occupied_port: int) -> None:
-    """A TLS port that is in use raises the system's exception."""
-    with pytest.raises(OSError, match="in use"):
-        async with open_tcp_cluster(FakeNode(), tls_port=occupied_port, ssl_context=ssl_context):
+        async with open_tcp_cluster(FakeNode(), ssl_context=ssl_context, **ports):
             raise AssertionError
 
 

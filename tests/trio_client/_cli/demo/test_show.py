@@ -216,23 +216,18 @@ def test_scenarios_not_played_are_counted() -> None:
     )
 
 
-def test_repeated_decisions_are_one_line() -> None:
-    """A decision that repeats several times in a row is one line with all its delays."""
-    delays = (0.001, 0.002, 0.004)
-    entries = tuple(ClientDecided(100.001, "ada", 0.001, "SOCKET_NOT_AVAILABLE", delay) for delay in delays)
-
-    output = shown((replace(PLAY, entries=entries), []))
-
-    assert 1 == output.count("SOCKET_NOT_AVAILABLE")
-    assert "\N{RIGHTWARDS ARROW} again in 1, 2, 4 ms" in output
-
-
-def test_many_delays_fit_on_a_narrow_screen() -> None:
-    """A line with many delays shows only the first and the last."""
-    delays = (0.032, 0.064, 0.128, 0.256, 0.5, 0.5)
-    reason = "SOCKET_CLOSED_WHILE_IN_FLIGHT"
+@rows(
+    ("reason", "delays", "expected"),
+    [
+        ("SOCKET_NOT_AVAILABLE", (0.001, 0.002, 0.004), "1, 2, 4 ms"),
+        ("SOCKET_CLOSED_WHILE_IN_FLIGHT", (0.032, 0.064, 0.128, 0.256, 0.5, 0.5), "32 ... 500 ms"),
+    ],
+)
+def test_repeated_decisions_are_one_line(reason: str, delays: tuple[float, ...], expected: str) -> None:
+    """A decision that repeats is one line with all its delays, or with the first and the last of many."""
     entries = tuple(ClientDecided(100.001, "ada", 0.001, reason, delay) for delay in delays)
 
     output = shown((replace(PLAY, entries=entries), []), width=80)
 
-    assert f"{reason:<{REASON_WIDTH}}\N{RIGHTWARDS ARROW} again in 32 ... 500 ms" in output
+    assert 1 == output.count(reason)
+    assert f"{reason:<{REASON_WIDTH}}\N{RIGHTWARDS ARROW} again in {expected}" in output

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.trio_client._cli.refusals import assert_refused
 from triclinium._cli import main
 from triclinium._cli.docs import docs_command
 from triclinium._cli.docs.pages_server import HOST
@@ -44,6 +45,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # The folder has a module with the name of Sphinx, which the interpreter of the command finds first.
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "docs"))
     monkeypatch.setattr(signal, "signal", lambda number, action: None)
+    monkeypatch.setattr(ThreadingHTTPServer, "serve_forever", interrupted(lambda address: None))
     return tmp_path
 
 
@@ -86,7 +88,6 @@ def test_open_starts_a_browser(checkout: Path, monkeypatch: pytest.MonkeyPatch, 
         return starts
 
     monkeypatch.setattr(webbrowser, "open", open_page)
-    monkeypatch.setattr(ThreadingHTTPServer, "serve_forever", interrupted(lambda address: None))
 
     result = run("--open")
 
@@ -95,10 +96,9 @@ def test_open_starts_a_browser(checkout: Path, monkeypatch: pytest.MonkeyPatch, 
     assert expected in result.stderr
 
 
-def test_missing_assets_leave_recorded_answers(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_assets_leave_recorded_answers(checkout: Path) -> None:
     """If Pyodide cannot be collected, the command reports it and serves the pages."""
     (checkout / "core" / "hosts" / "js" / "assets.py").write_text("raise SystemExit(1)", encoding="utf-8")
-    monkeypatch.setattr(ThreadingHTTPServer, "serve_forever", interrupted(lambda address: None))
 
     result = run()
 
@@ -112,9 +112,7 @@ def test_failed_build_ends_the_command(checkout: Path) -> None:
 
     result = run()
 
-    assert (1, "") == (result.exit_code, result.stdout)
-    assert "the pages cannot be built" in result.stderr
-    assert "uv sync" in result.stderr
+    assert_refused(result, "the pages cannot be built", "uv sync", status=1)
 
 
 def test_installed_package_has_no_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,10 +121,8 @@ def test_installed_package_has_no_pages(tmp_path: Path, monkeypatch: pytest.Monk
 
     result = run()
 
-    assert (1, "") == (result.exit_code, result.stdout)
-    assert (
-        f"{tmp_path} is not a checkout of the sources: docs/conf.py is missing; clone the repository" in result.stderr
-    )
+    words = f"{tmp_path} is not a checkout of the sources: docs/conf.py is missing; clone the repository"
+    assert_refused(result, words, status=1)
 
 
 def test_used_port_ends_the_command(checkout: Path) -> None:
@@ -136,8 +132,7 @@ def test_used_port_ends_the_command(checkout: Path) -> None:
 
         result = run("--port", str(port))
 
-    assert (1, "") == (result.exit_code, result.stdout)
-    assert f"--port {port} cannot be used: " in result.stderr
+    assert_refused(result, f"--port {port} cannot be used: ", status=1)
     assert not (checkout / "docs" / "_build").exists()
 
 
@@ -157,9 +152,7 @@ def test_interrupted_build_ends_the_command(checkout: Path) -> None:
 )
 def test_invalid_options_have_status_2(arguments: tuple[str, ...]) -> None:
     """An invalid option ends the command before anything is built."""
-    result = run(*arguments)
-
-    assert (2, "", 1) == (result.exit_code, result.stdout, len(result.stderr.splitlines()))
+    assert_refused(run(*arguments))
 
 
 def test_sigterm_ends_the_process(checkout: Path) -> None:

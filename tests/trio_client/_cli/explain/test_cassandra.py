@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from io import StringIO
 
 import pytest
 from click.testing import CliRunner, Result
-from rich.console import Console
 
 from tests.rows import rows
+from tests.trio_client._cli.refusals import assert_refused
 from triclinium._cli import main
-from triclinium._cli.explain import explanation_text
 from triclinium._cli.explain.cassandra import LEVELS
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain as explain_case
 from triclinium_core.retry import cassandra
@@ -81,31 +79,6 @@ def test_a_case_in_words() -> None:
     assert all(fact in circumstances for fact in ("2 retries", "not idempotent", "ConsistencyDowngradingRetryPolicy"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "outcome", "colour"),
-    [
-        (READ_TIMEOUT, "So the request is sent to the same node again.", "1;32"),
-        (f"{READ_TIMEOUT} --data-present", "So the caller gets ReadTimeout.", "1;31"),
-        (
-            "write-timeout --received 1 --block-for 2 --idempotent --policy downgrading",
-            "So the request succeeds",
-            "1;33",
-        ),
-    ],
-)
-def test_the_outcome_is_highlighted(monkeypatch: pytest.MonkeyPatch, arguments: str, outcome: str, colour: str) -> None:
-    """On a terminal, the command prints the outcome in colour and the clauses dimmed."""
-    output = StringIO()
-    console = Console(file=output, force_terminal=True, width=300, color_system="standard", highlight=False)
-    monkeypatch.setattr(explanation_text, "Console", lambda **_: console)
-    monkeypatch.setattr(explanation_text, "READABLE_WIDTH", 300)
-
-    explain(arguments)
-
-    assert f"\x1b[{colour}m{outcome}" in output.getvalue()
-    assert "\x1b[2mdecision A2\x1b[0m" in output.getvalue()
-
-
 def test_explain_follows_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A changed policy changes the explanation, because the command itself contains no rules."""
     monkeypatch.setattr(cassandra.DefaultRetryPolicy, "on_unavailable", lambda *_, **__: cassandra.RETHROW)
@@ -139,8 +112,4 @@ def test_explain_follows_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_wrong_input_is_refused(arguments: str, words: str) -> None:
     """Wrong input exits with status 2 and one line with the mistake and the probable correction."""
-    result = explain(arguments)
-
-    assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))
-    assert result.stderr.startswith("Error: ")
-    assert words in result.stderr
+    assert_refused(explain(arguments), words)

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.rows import rows
+from tests.trio_client._cli.refusals import assert_refused
 from triclinium._cli import main
 from triclinium_core.retry.smithy.quota import RetryQuota
 
@@ -96,8 +97,4 @@ def test_explain_follows_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_wrong_input_is_refused(arguments: str, words: str) -> None:
     """Wrong input exits with status 2 and one line with the mistake and the valid values."""
-    result = explain(arguments)
-
-    assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))
-    assert result.stderr.startswith("Error: ")
-    assert words in result.stderr
+    assert_refused(explain(arguments), words)

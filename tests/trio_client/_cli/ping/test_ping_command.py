@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,11 +15,13 @@ from click.testing import CliRunner, Result
 
 from tests.rows import rows
 from tests.trio_client._cli import listeners
+from tests.trio_client._cli.refusals import assert_refused
 from triclinium._cli import _target, main
 from triclinium._cli.ping.pinging import NOOPS
 from triclinium.testing import FakeCluster, open_tcp_cluster
-from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.couchbase import Service
+from triclinium_core.runtime.kv.connection.bootstrap import COMPRESSION_FEATURES, WANTED_FEATURES
 from triclinium_core.testing import FakeNode, FakeNodeOptions, drop_response
 from triclinium_core.testing.fakes.services.faults import http_status
 
@@ -27,33 +29,12 @@ OPTIONS = FakeNodeOptions(vbuckets=128)
 CREDENTIALS = ("--username", OPTIONS.username, "--password", OPTIONS.password)
 SOON = ("--timeout", "0.5")
 
-FEATURES = [
-    "ALT_REQUEST",
-    "CLUSTERMAP_NOTIFICATION_BRIEF",
-    "COLLECTIONS",
-    "DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP",
-    "DUPLEX",
-    "GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION",
-    "JSON",
-    "MUTATION_SEQNO",
-    "PRESERVE_TTL",
-    "SELECT_BUCKET",
-    "SNAPPY",
-    "SNAPPY_EVERYWHERE",
-    "SUBDOC_CREATE_AS_DELETED",
-    "SUBDOC_REPLICA_READ",
-    "SYNC_REPLICATION",
-    "TCP_NODELAY",
-    "TRACING",
-    "UNORDERED_EXECUTION",
-    "XATTR",
-    "XERROR",
-]
+FEATURES = sorted(feature.name for feature in (*WANTED_FEATURES, *COMPRESSION_FEATURES, HelloFeature.XERROR))
 
 
-async def ping(*arguments: str, env: Mapping[str, str] | None = None) -> Result:
+async def ping(*arguments: str) -> Result:
     """Run the command in a thread, next to the servers of the test."""
-    return await trio.to_thread.run_sync(lambda: CliRunner().invoke(main, ["ping", *arguments], env=env))
+    return await trio.to_thread.run_sync(lambda: CliRunner().invoke(main, ["ping", *arguments]))
 
 
 @pytest.fixture
@@ -160,24 +141,11 @@ async def test_options_of_the_connection_string_hold(fake: FakeCluster) -> None:
     assert (1, f"Error: {node}: within 0.5 s it did not answer a NOOP\n") == (result.exit_code, result.stderr)
 
 
-async def test_credentials_may_come_from_the_environment(fake: FakeCluster) -> None:
-    """User name and password are read from the environment; without a bucket there is one connection."""
-    env = {"TRICLINIUM_USERNAME": OPTIONS.username, "TRICLINIUM_PASSWORD": OPTIONS.password}
-
-    result = await ping(fake.connection_string, "--service", "kv", env=env)
-
-    assert 0 == result.exit_code
-    assert {1} == {command.connection for command in fake.node.command_log}
-
-
 async def test_ping_prompts_for_the_password(fake: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal, a missing password is read from a prompt without echo."""
     monkeypatch.setattr(_target, "is_interactive", lambda: True)
-    answers = f"{OPTIONS.password}\n"
-
-    result = await trio.to_thread.run_sync(
-        lambda: CliRunner().invoke(main, ["ping", fake.connection_string, *CREDENTIALS[:2]], input=answers)
-    )
+    arguments = ["ping", fake.connection_string, *CREDENTIALS[:2]]
+    result = await trio.to_thread.run_sync(lambda: CliRunner().invoke(main, arguments, input=f"{OPTIONS.password}\n"))
 
     assert 0 == result.exit_code
     assert result.stderr.startswith("Password: ")
@@ -198,99 +166,59 @@ async def test_a_node_that_speaks_tls(authority: trustme.CA, ca_file: str) -> No
     assert ("TLSv1.3", "PLAIN") == (found["tls"], found["mechanism"])
 
 
-async def test_an_untrusted_certificate(authority: trustme.CA) -> None:
-    """The error of an untrusted certificate names the option that trusts its authority."""
-    async with secure_cluster(authority.issue_cert("127.0.0.1")) as fake:
-        result = await ping(str(fake.tls_connection_string), *CREDENTIALS)
+@rows(
+    ("name", "scheme", "trusts", "parts"),
+    [
+        ("127.0.0.1", "couchbases", False, ["CERTIFICATE_VERIFY_FAILED", "--ca-file"]),
+        ("node.example", "couchbases", True, ["IP address mismatch", "host name"]),
+        ("127.0.0.1", "couchbase", False, ["; this port speaks TLS; connect with couchbases://"]),
+    ],
+)
+async def test_a_wrong_use_of_tls(
+    authority: trustme.CA, ca_file: str, *, name: str, scheme: str, trusts: bool, parts: list[str]
+) -> None:
+    """The error of a certificate, or of a TLS port without TLS, suggests the option, the name or the scheme."""
+    async with secure_cluster(authority.issue_cert(name)) as fake:
+        trusted = ("--ca-file", ca_file) if trusts else ()
+        result = await ping(f"{scheme}://127.0.0.1:{fake.node.options.tls_port}", *CREDENTIALS, *trusted)
 
-    assert_problem(result, "CERTIFICATE_VERIFY_FAILED", "--ca-file")
-
-
-async def test_a_certificate_for_another_name(authority: trustme.CA, ca_file: str) -> None:
-    """The error of a certificate for another name suggests connecting under a name of the certificate."""
-    async with secure_cluster(authority.issue_cert("node.example")) as fake:
-        result = await ping(str(fake.tls_connection_string), *CREDENTIALS, "--ca-file", ca_file)
-
-    assert_problem(result, "IP address mismatch", "host name")
-
-
-async def test_tls_is_needed(authority: trustme.CA) -> None:
-    """A TLS port is recognised by its response to a plain connection, and the error suggests couchbases://."""
-    async with secure_cluster(authority.issue_cert("127.0.0.1")) as fake:
-        result = await ping(f"couchbase://127.0.0.1:{fake.node.options.tls_port}", *CREDENTIALS)
-
-    assert_problem(result, "; this port speaks TLS; connect with couchbases://")
-
-
-async def test_tls_is_needed_by_some_other_server(authority: trustme.CA) -> None:
-    """A TLS server that is not a Couchbase node also leads to the suggestion of couchbases://."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    async with listeners.listening(listeners.shake_hands, context) as port:
-        result = await ping(f"couchbase://127.0.0.1:{port}", *CREDENTIALS)
-
-    assert_problem(result, "before it responded to HELLO", "couchbases://")
-
-
-async def test_tls_is_not_spoken(fake: FakeCluster) -> None:
-    """The error of a TLS connection to a plain port suggests couchbase://."""
-    result = await ping(fake.connection_string.replace("couchbase:", "couchbases:"), *CREDENTIALS)
-
-    assert_problem(result, "TLS failed", "connect with couchbase://")
+    assert_refused(result, *parts, status=1)
 
 
 # -- Servers that are not nodes, and nodes that refuse the client.
 
 
-def assert_problem(result: Result, *parts: str) -> None:
-    """Assert that a ping failed with one line that has all ``parts``."""
-    assert (1, "") == (result.exit_code, result.stdout)
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("Error: ")
-    assert all(part in line for part in parts)
-
-
 @rows(
-    ("handler", "parts"),
+    ("handler", "scheme", "parts"),
     [
-        (listeners.speak_http, ["HTTP port", "11210", "11207 with TLS"]),
-        (listeners.speak_text_memcached, ["memcached", "text protocol"]),
-        (listeners.refuse_hello, ["does not know HELLO", "memcached:// instead"]),
-        (listeners.hang_up, ["closed by the server", "HELLO", "with couchbases://"]),
-        (listeners.stay_silent, ["within 0.5 s", "HELLO", "memcached://", "couchbases://"]),
+        (listeners.speak_http, "couchbase", ["HTTP port", "11210", "11207 with TLS"]),
+        (listeners.speak_text_memcached, "couchbase", ["memcached", "text protocol"]),
+        (listeners.refuse_hello, "couchbase", ["does not know HELLO", "memcached:// instead"]),
+        (listeners.hang_up, "couchbase", ["closed by the server", "HELLO", "with couchbases://"]),
+        (listeners.stay_silent, "couchbase", ["within 0.5 s", "HELLO", "memcached://", "couchbases://"]),
+        (listeners.stay_silent, "couchbases", ["within 0.5 s", "connect with couchbase://"]),
+        (listeners.shake_hands, "couchbase", ["before it responded to HELLO", "couchbases://"]),
     ],
 )
-async def test_a_server_that_is_not_a_node(handler: listeners.Handler, parts: list[str]) -> None:
+async def test_a_server_that_is_not_a_node(
+    authority: trustme.CA, handler: listeners.Handler, scheme: str, parts: list[str]
+) -> None:
     """The error describes the other server as precisely as possible and gives the next step."""
-    async with listeners.listening(handler) as port:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    async with listeners.listening(handler, context if handler is listeners.shake_hands else None) as port:
         limit = SOON if handler is listeners.stay_silent else ()
-        result = await ping(f"couchbase://127.0.0.1:{port}", *CREDENTIALS, *limit)
+        result = await ping(f"{scheme}://127.0.0.1:{port}", *CREDENTIALS, *limit)
 
-    assert_problem(result, *parts)
-    assert result.stderr.startswith(f"Error: 127.0.0.1:{port}: ")
-
-
-async def test_a_silent_server_behind_couchbases() -> None:
-    """If a server is silent during the TLS handshake, the error suggests couchbase://."""
-    async with listeners.listening(listeners.stay_silent) as port:
-        result = await ping(f"couchbases://127.0.0.1:{port}", *CREDENTIALS, *SOON)
-
-    assert_problem(
-        result,
-        f"127.0.0.1:{port}: within 0.5 s",
-        "connect with couchbase://",
-    )
+    assert_refused(result, f"Error: 127.0.0.1:{port}: ", *parts, status=1)
 
 
 async def test_the_port_of_the_web_console() -> None:
     """The error for port 8091 names it as a port of the web console, even if the host name does not resolve."""
     result = await ping("couchbase://a..b:8091", *CREDENTIALS)
 
-    assert_problem(
-        result,
-        "host name not resolved",
-        "8091 and 18091 are ports of the web console",
-        "check the host name",
+    assert_refused(
+        result, "host name not resolved", "8091 and 18091 are ports of the web console", "check the host name", status=1
     )
 
 
@@ -304,20 +232,11 @@ async def test_an_address_is_reported_once() -> None:
     assert (1, f"Error: {expected}\n") == (result.exit_code, result.stderr)
 
 
-async def test_a_wrong_password(fake: FakeCluster) -> None:
-    """The error of a wrong password names the user and not the password."""
-    result = await ping(fake.connection_string, "--username", "app", "--password", "nonsense")
-
-    assert_problem(result, "'app'", "password")
-    assert "nonsense" not in result.output
-
-
 async def test_a_user_name_with_a_colon() -> None:
     """A user name with a colon is a wrong argument, and nothing is sent."""
     result = await ping("couchbase://localhost", "--username", "app:x", "--password", "secret")
 
-    assert (2, "") == (result.exit_code, result.stdout)
-    assert result.stderr.startswith("Error: the user name")
+    assert_refused(result, "Error: the user name")
 
 
 async def test_a_bucket_that_is_not_there(fake: FakeCluster) -> None:
@@ -329,11 +248,20 @@ async def test_a_bucket_that_is_not_there(fake: FakeCluster) -> None:
     assert result.stderr.endswith(f": bucket 'travel' does not exist, or user '{OPTIONS.username}' may not open it\n")
 
 
-async def test_a_couchbase_node_behind_memcached_scheme(fake: FakeCluster) -> None:
-    """A Couchbase node closes a memcached:// connection without HELLO, and the error suggests couchbase://."""
-    result = await ping(fake.connection_string.replace("couchbase:", "memcached:"))
+@rows(
+    ("scheme", "password", "parts"),
+    [
+        ("couchbase", "nonsense", [f"'{OPTIONS.username}'", "password"]),
+        ("couchbases", OPTIONS.password, ["TLS failed", "connect with couchbase://"]),
+        ("memcached", OPTIONS.password, ["closed by the server", "connect with couchbase://"]),
+    ],
+)
+async def test_a_node_that_refuses_the_client(fake: FakeCluster, scheme: str, password: str, parts: list[str]) -> None:
+    """The error of a wrong password names the user and not the password; that of a wrong scheme suggests another."""
+    result = await ping(fake.connection_string.replace("couchbase", scheme), *CREDENTIALS[:3], password)
 
-    assert_problem(result, "closed by the server", "connect with couchbase://")
+    assert_refused(result, *parts, status=1)
+    assert "nonsense" not in result.output
 
 
 # -- Wrong arguments.
@@ -365,9 +293,4 @@ async def test_a_couchbase_node_behind_memcached_scheme(fake: FakeCluster) -> No
 )
 def test_wrong_arguments(arguments: list[str], words: str) -> None:
     """A wrong argument exits with status 2 and one line, and nothing is sent."""
-    result = CliRunner().invoke(main, ["ping", *arguments])
-
-    assert (2, "") == (result.exit_code, result.stdout)
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("Error: ")
-    assert words in line
+    assert_refused(CliRunner().invoke(main, ["ping", *arguments]), words)

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from tests.core.event_tape.tapes import small_tape
 from tests.rows import rows
+from tests.trio_client._cli.refusals import assert_refused
 from triclinium._cli.group import main
 from triclinium.errors import RequestCanceledException
 from triclinium.tapes import DecisionTape
@@ -36,13 +37,8 @@ def test_agreement_exits_with_zero(tape: bytes, tmp_path: Path) -> None:
     calls = tape.count(b"\n") - 1
     from_file = CliRunner().invoke(main, ["replay", str(path)])
 
-    assert (
-        0,
-        f"agreement: {calls} calls of the machine return the same actions\n",
-    ) == (
-        from_file.exit_code,
-        from_file.output,
-    )
+    expected = f"agreement: {calls} calls of the machine return the same actions\n"
+    assert (0, expected) == (from_file.exit_code, from_file.output)
     assert from_file.output == replayed(tape).output
 
 
@@ -101,11 +97,8 @@ def test_agreeing_decisions_are_counted(decisions: Path) -> None:
     tape = decisions.read_bytes()
     whole, cut = replayed(tape), replayed(tape[: tape.rindex(b'{"type":"end"')])
 
-    assert (0, "agreement: 3 decisions about 2 operations and requests\n", "") == (
-        whole.exit_code,
-        whole.stdout,
-        whole.stderr,
-    )
+    expected = "agreement: 3 decisions about 2 operations and requests\n"
+    assert (0, expected, "") == (whole.exit_code, whole.stdout, whole.stderr)
     assert (whole.stdout, True) == (cut.stdout, "cut off" in cut.stderr)
 
 
@@ -142,11 +135,10 @@ def test_unreadable_tapes_exit_with_two(tape: bytes, named: str) -> None:
     """A file that is no tape, or of a newer format, exits with 2 and one printable line that names the line."""
     result = replayed(tape)
 
-    assert (2, "") == (result.exit_code, result.stdout)
-    assert named in result.stderr
+    assert_refused(result, named)
     assert result.stderr.rstrip("\n").isprintable()
 
 
 def test_missing_files_exit_with_two() -> None:
     """A path without a file exits with 2."""
-    assert 2 == CliRunner().invoke(main, ["replay", "/no/such/tape"]).exit_code
+    assert_refused(CliRunner().invoke(main, ["replay", "/no/such/tape"]), "/no/such/tape")

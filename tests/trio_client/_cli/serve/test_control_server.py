@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -16,13 +15,6 @@ from triclinium._cli.serve.control_server import Control, open_control
 from triclinium.testing import FakeNodes
 
 REQUEST = b"GET /state HTTP/1.1\r\nhost: %b\r\nauthorization: Bearer secret\r\n\r\n"
-
-
-@pytest.fixture
-async def safety_net() -> AsyncIterator[None]:
-    """End a test that hangs."""
-    with trio.fail_after(60):
-        yield
 
 
 def address_of(control: Control) -> tuple[str, int]:
@@ -49,6 +41,13 @@ async def read_all(stream: trio.SocketStream) -> bytes:
     return received
 
 
+async def reply_to(control: Control, request: bytes) -> bytes:
+    """Return everything that a new connection receives after it has sent a request."""
+    async with await trio.open_tcp_stream(*address_of(control)) as stream:
+        await stream.send_all(request)
+        return await read_all(stream)
+
+
 async def test_an_http_client_controls_nodes(safety_net: None) -> None:
     """The API listens on 127.0.0.1 only, takes commands from an HTTP client, and needs the token."""
     nodes = FakeNodes(nodes=2)
@@ -66,14 +65,8 @@ async def test_an_http_client_controls_nodes(safety_net: None) -> None:
 async def test_a_slow_client_is_disconnected(safety_net: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that does not complete its request in time is disconnected without a response."""
     monkeypatch.setattr(control_server, "REQUEST_SECONDS", 0.05)
-    async with (
-        open_control(FakeNodes(), token="secret", seed=0, port=0) as control,
-        await trio.open_tcp_stream(*address_of(control)) as stream,
-    ):
-        await stream.send_all(b"GET /state HTTP/1.1\r\n")
-        received = await read_all(stream)
-
-    assert b"" == received
+    async with open_control(FakeNodes(), token="secret", seed=0, port=0) as control:
+        assert b"" == await reply_to(control, b"GET /state HTTP/1.1\r\n")
 
 
 async def test_connections_are_bounded(safety_net: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,9 +83,7 @@ async def test_connections_are_bounded(safety_net: None, monkeypatch: pytest.Mon
         received = b""
         # The server notices the end of the first connection a moment later.
         while not received:
-            async with await trio.open_tcp_stream(*address) as third:
-                await third.send_all(request)
-                received = await read_all(third)
+            received = await reply_to(control, request)
 
     assert b"" == refused
     assert answered.startswith(b"HTTP/1.1 200")
@@ -105,9 +96,7 @@ async def test_a_client_that_leaves_harms_nothing(safety_net: None) -> None:
         for size in (0, 10, len(request_to(control))):
             async with await trio.open_tcp_stream(*address_of(control)) as stream:
                 await stream.send_all(request_to(control)[:size])
-        async with await trio.open_tcp_stream(*address_of(control)) as stream:
-            await stream.send_all(request_to(control))
-            received = await read_all(stream)
+        received = await reply_to(control, request_to(control))
 
     assert received.startswith(b"HTTP/1.1 200")
 
@@ -125,9 +114,7 @@ async def test_answered_client_keeps_no_slot(safety_net: None, monkeypatch: pyte
         answered = await read_all(kept)
         received = b""
         while not received:
-            async with await trio.open_tcp_stream(*address_of(control)) as other:
-                await other.send_all(request_to(control))
-                received = await read_all(other)
+            received = await reply_to(control, request_to(control))
 
     assert answered.startswith(b"HTTP/1.1 200")
     assert received.startswith(b"HTTP/1.1 200")
@@ -141,11 +128,5 @@ async def test_default_port_is_omitted_from_host(omits_port: bool, status: bytes
             port = address_of(first)[1]
         if omits_port:
             patch.setattr(control_server, "HTTP_PORT", port)
-        async with (
-            open_control(FakeNodes(), token="secret", seed=0, port=port) as control,
-            await trio.open_tcp_stream(*address_of(control)) as stream,
-        ):
-            await stream.send_all(REQUEST % b"localhost")
-            received = await read_all(stream)
-
-    assert received.startswith(b"HTTP/1.1 " + status)
+        async with open_control(FakeNodes(), token="secret", seed=0, port=port) as control:
+            assert (await reply_to(control, REQUEST % b"localhost")).startswith(b"HTTP/1.1 " + status)

@@ -8,9 +8,10 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -20,6 +21,7 @@ from click.testing import CliRunner
 
 import triclinium
 from tests.rows import rows
+from tests.trio_client._cli.refusals import assert_refused
 from tests.trio_client.testing.raw_client import RawClient, get
 from triclinium._cli import main
 from triclinium._cli.serve.description import triclinium_program
@@ -31,13 +33,6 @@ from triclinium_core.testing import FakeNode, FakeNodeOptions
 
 COMMAND = (sys.executable, "-c", "from triclinium._cli import main; main()", "serve")
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-
-
-@pytest.fixture
-async def safety_net() -> AsyncIterator[None]:
-    """End a test that hangs."""
-    with trio.fail_after(60):
-        yield
 
 
 class Process:
@@ -101,17 +96,34 @@ async def running(*arguments: str) -> AsyncIterator[Process]:
             await process.wait()
 
 
+@asynccontextmanager
+async def serving(*arguments: str) -> AsyncIterator[tuple[Process, dict[str, Any]]]:
+    """Yield a server process with output for programs, and its connection data."""
+    async with running("--json", *arguments) as server:
+        yield server, json.loads(await server.read_until(b"\n"))
+
+
+def open_client(served: Mapping[str, Any]) -> AbstractAsyncContextManager[triclinium.Cluster]:
+    """Open a client of a server with this connection data."""
+    authenticator = triclinium.PasswordAuthenticator(served["username"], served["password"])
+    return triclinium.open_cluster(served["connection_string"], authenticator, timeouts=PATIENT)
+
+
+async def open_stream(served: Mapping[str, Any]) -> trio.SocketStream:
+    """Open a connection to the only node."""
+    return await trio.open_tcp_stream("127.0.0.1", int(served["connection_string"].rpartition(":")[2]))
+
+
 async def test_a_client_uses_the_served_node(safety_net: None) -> None:
     """One JSON line has the connection data from the options; Ctrl-C stops the server with clients connected."""
-    async with running("--json", "--username", "app", "--password", 'se"cret', "--bucket", "travel") as server:
-        served = json.loads(await server.read_until(b"\n"))
-        async with triclinium.open_cluster(
-            served["connection_string"], triclinium.PasswordAuthenticator("app", 'se"cret'), timeouts=PATIENT
-        ) as cluster:
-            people = cluster.bucket("travel").default_collection()
-            await people.upsert("ada", {"born": 1815})
-            found = await people.get("ada")
-            ending = await server.end(signal.SIGINT)
+    async with (
+        serving("--username", "app", "--password", 'se"cret', "--bucket", "travel") as (server, served),
+        open_client(served) as cluster,
+    ):
+        people = cluster.bucket("travel").default_collection()
+        await people.upsert("ada", {"born": 1815})
+        found = await people.get("ada")
+        ending = await server.end(signal.SIGINT)
 
     assert ["bucket", "connection_string", "control", "endpoints", "password", "seed", "username"] == sorted(served)
     assert ("app", 'se"cret', "travel") == (served["username"], served["password"], served["bucket"])
@@ -123,44 +135,22 @@ async def test_a_client_uses_the_served_node(safety_net: None) -> None:
 async def test_a_client_that_never_reads_fills_no_memory(safety_net: None) -> None:
     """Unread responses of one client stay in bounded memory, other clients are served, and signals still work."""
     document, gets = bytes(2**20), 64
-    async with running("--json") as server:
-        served = json.loads(await server.read_until(b"\n"))
-        authenticator = triclinium.PasswordAuthenticator(served["username"], served["password"])
-        async with (
-            triclinium.open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster,
-            await trio.open_tcp_stream("127.0.0.1", int(served["connection_string"].rpartition(":")[2])) as stream,
-        ):
-            people = cluster.bucket(served["bucket"]).default_collection()
-            await people.upsert("ada", document, transcoder=triclinium.RawBinaryTranscoder())
-            client = RawClient(stream)
-            await client.get_ready()
-            before = server.memory_at_most
-            await stream.send_all(gets * get("ada"))
-            for _ in range(3):
-                await people.get("ada", transcoder=triclinium.RawBinaryTranscoder())
-            grown = server.memory_at_most - before
-            replies = [await client.hear() for _ in range(gets)]
-            await stream.send_all(gets * get("ada"))
-            ending = await server.end(signal.SIGTERM)
+    async with serving() as (server, served), open_client(served) as cluster, await open_stream(served) as stream:
+        people = cluster.bucket(served["bucket"]).default_collection()
+        await people.upsert("ada", document, transcoder=triclinium.RawBinaryTranscoder())
+        client = RawClient(stream)
+        await client.get_ready()
+        before = server.memory_at_most
+        await stream.send_all(gets * get("ada"))
+        for _ in range(3):
+            await people.get("ada", transcoder=triclinium.RawBinaryTranscoder())
+        grown = server.memory_at_most - before
+        replies = [await client.hear() for _ in range(gets)]
+        await stream.send_all(gets * get("ada"))
+        ending = await server.end(signal.SIGTERM)
 
     assert grown < 32 * len(document)
     assert gets * [len(document)] == [len(reply.value) for reply in replies if reply]
-    assert (0, "") == ending
-
-
-async def test_several_nodes_are_served(safety_net: None) -> None:
-    """With several nodes, one JSON line of the same form lists all of them."""
-    async with running("--json", "--nodes", "3", "--replicas", "1") as server:
-        served = json.loads(await server.read_until(b"\n"))
-        ports = [int(address.rpartition(":")[2]) for address in served["connection_string"].split(",")]
-        for port in ports:
-            async with await trio.open_tcp_stream("127.0.0.1", port):
-                pass
-        ending = await server.end(signal.SIGTERM)
-
-    assert 5 * [3] == [len(addresses) for addresses in served["endpoints"].values()]
-    assert served["connection_string"].startswith("couchbase://127.0.0.1:")
-    assert 3 == len(set(ports))
     assert (0, "") == ending
 
 
@@ -168,8 +158,7 @@ async def test_services_respond_as_scripted(safety_net: None, tmp_path: Path) ->
     """Only the listed services listen, and they respond with the rows of the script file."""
     script = tmp_path / "answers.json"
     script.write_text(json.dumps([{"statement": "SELECT t.* FROM t", "rows": [{"a": 1}]}]), encoding="utf-8")
-    async with running("--json", "--services", "kv,query", "--script", str(script)) as server:
-        served = json.loads(await server.read_until(b"\n"))
+    async with serving("--services", "kv,query", "--script", str(script)) as (server, served):
         (endpoint,) = served["endpoints"]["query"]
         async with httpx.AsyncClient(auth=(served["username"], served["password"])) as client:
             answers = [
@@ -187,15 +176,13 @@ async def test_services_respond_as_scripted(safety_net: None, tmp_path: Path) ->
 async def test_faults_strike_and_are_logged(safety_net: None) -> None:
     """An HTTP client meets the injected fault, the triclinium client retries, and each line of the log is JSON."""
     faults = ["query: http_status(503, body='later')", "upsert: temporary_failure x2", "get: delay(0.01)"]
-    async with running("--json", "--log", *(part for fault in faults for part in ("--fault", fault))) as server:
-        served = json.loads(await server.read_until(b"\n"))
+    async with serving("--log", *(part for fault in faults for part in ("--fault", fault))) as (server, served):
         async with httpx.AsyncClient(auth=(served["username"], served["password"])) as client:
             (endpoint,) = served["endpoints"]["query"]
             answers = [
                 await client.post(f"{endpoint}/query/service", json={"statement": "SELECT 1 AS one"}) for _ in range(2)
             ]
-        authenticator = triclinium.PasswordAuthenticator(served["username"], served["password"])
-        async with triclinium.open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
+        async with open_client(served) as cluster:
             people = cluster.bucket(served["bucket"]).default_collection()
             await people.upsert("ada", 1)
             await people.get("ada")
@@ -221,14 +208,11 @@ async def test_faults_strike_and_are_logged(safety_net: None) -> None:
 
 async def test_a_node_learns_of_collections_late(safety_net: None) -> None:
     """With ``learn_late``, creating a collection takes until every node knows it."""
-    async with running("--json", "--nodes", "2", "--fault", "@1: learn_late(0.6)") as server:
-        served = json.loads(await server.read_until(b"\n"))
-        authenticator = triclinium.PasswordAuthenticator(served["username"], served["password"])
-        async with triclinium.open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
-            collections = cluster.bucket(served["bucket"]).collections()
-            began = trio.current_time()
-            await collections.create_collection("_default", "people")
-            took = trio.current_time() - began
+    async with serving("--nodes", "2", "--fault", "@1: learn_late(0.6)") as (_, served), open_client(served) as cluster:
+        collections = cluster.bucket(served["bucket"]).collections()
+        began = trio.current_time()
+        await collections.create_collection("_default", "people")
+        took = trio.current_time() - began
 
     assert 0.6 <= took < 30
 
@@ -236,17 +220,13 @@ async def test_a_node_learns_of_collections_late(safety_net: None) -> None:
 async def test_an_unread_log_blocks_nothing(safety_net: None) -> None:
     """A log that is not read delays neither clients nor the end of the server."""
     question = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)
-    async with running("--json", "--log") as server:
-        served = json.loads(await server.read_until(b"\n"))
-        async with await trio.open_tcp_stream(
-            "127.0.0.1", int(served["connection_string"].rpartition(":")[2])
-        ) as stream:
+    async with serving("--log") as (server, served):
+        async with await open_stream(served) as stream:
             for _ in range(20):
                 await stream.send_all(question * 100)
-                missing = 100
-                frames = FrameBuffer(CLIENT_ACCEPTS)
+                missing, frames = 100, FrameBuffer(CLIENT_ACCEPTS)
                 while missing:
-                    missing -= len(list(frames.receive(bytes(await stream.receive_some()))))
+                    missing -= len(frames.receive(bytes(await stream.receive_some())))
         status = await server.end_unread(signal.SIGTERM)
 
     assert 0 == status
@@ -275,35 +255,24 @@ async def test_tls_is_served(safety_net: None, tmp_path: Path, authority: trustm
     ada = triclinium.CertificateAuthenticator(pem(tmp_path / "ada.pem", of_ada.private_key_and_cert_chain_pem))
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    async with running("--json", "--nodes", "3", *arguments) as server:
-        served = json.loads(await server.read_until(b"\n"))
-        async with triclinium.open_cluster(
-            served["tls_connection_string"],
-            ada if demands else triclinium.JwtAuthenticator("a.b.c"),
-            timeouts=PATIENT,
-            ssl_context=trusting,
-        ) as cluster:
-            await cluster.bucket(served["bucket"]).default_collection().upsert("ada", 1)
+    authenticator = ada if demands else triclinium.JwtAuthenticator("a.b.c")
+    async with (
+        serving("--nodes", "3", "--replicas", "2", *arguments) as (_, served),
+        triclinium.open_cluster(
+            served["tls_connection_string"], authenticator, timeouts=PATIENT, ssl_context=trusting
+        ) as cluster,
+    ):
+        people = cluster.bucket(served["bucket"]).default_collection()
+        await people.upsert("ada", 1)
+        async with people.get_all_replicas("ada") as found:
+            copies = [copy.is_replica async for copy in found]
 
     addresses = [served[name].partition("://")[2].split(",") for name in served if name.endswith("connection_string")]
     assert served["tls_connection_string"].startswith("couchbases://127.0.0.1:")
     assert [3, 3] == [len(each) for each in addresses]
     assert 6 == len({*addresses[0], *addresses[1]})
-
-
-async def test_connection_instructions_for_people(safety_net: None, tmp_path: Path, authority: trustme.CA) -> None:
-    """The instructions have a program for either client, use TLS, and do not cut lines."""
-    cert = pem(tmp_path / "cert.pem", authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem)
-    async with running("--password", "x" * 200, "--nodes", "2", "--tls-cert", cert) as server:
-        said = await server.read_until(b"Control-C.\n")
-        ending = await server.end(signal.SIGINT)
-
-    assert (0, "") == ending
-    assert said.startswith("2 fake Couchbase nodes listen on couchbase://127.0.0.1:")
-    assert "\nOver TLS: couchbases://127.0.0.1:" in said
-    assert f"    authenticator = PasswordAuthenticator('Administrator', '{'x' * 200}')\n" in said
-    assert "from triclinium import" in said
-    assert "from couchbase.cluster import" in said
+    assert 5 * [3] == [len(each) for each in served["endpoints"].values()]
+    assert [False, True, True] == sorted(copies)
 
 
 async def test_the_printed_program_runs(safety_net: None) -> None:
@@ -319,13 +288,10 @@ def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
     cert = pem(tmp_path / "cert.pem", authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = str(listener.getsockname()[1])
-        for arguments in (["--port", port], ["--tls-cert", cert, "--tls-port", port]):
+        for arguments in (["--port", port], ["--tls-cert", cert, "--tls-port", port], ["--control-port", port]):
             result = CliRunner().invoke(main, ["serve", *arguments])
 
-            assert (1, "") == (result.exit_code, result.stdout)
-            assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in result.stderr
-            assert "port 0" in result.stderr
-            assert 1 == len(result.stderr.splitlines())
+            assert_refused(result, f"cannot listen on 127.0.0.1:{port}: Address already in use", "port 0", status=1)
 
 
 @rows(
@@ -355,14 +321,18 @@ def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
         (["--fault", "get@1: garble"], "node 1"),
         (["--fault", "garble", "--fault", "query: locked"], "--fault 'query: locked'"),
         (["--tls-port", "11207"], "--tls-port has no effect without --tls-cert"),
+        (["--fault", "@1: kill"], "numbered from 0 to 0"),
+        (["--fault", "kill at soon seconds"], "at_seconds='soon'"),
+        (["--fault", "get: hang_up with probability 2"], "probability=2"),
+        (["--fault", "@0: fail_over for 1 second"], "for_seconds"),
+        (["--seed", "-1"], "--seed"),
+        (["--control-port", "70000"], "--control-port"),
+        (["--control-port", "7000", "--no-control"], "has no effect"),
     ],
 )
 def test_wrong_options_are_refused(arguments: list[str], words: str) -> None:
-    """Invalid options are refused before anything is served."""
-    result = CliRunner().invoke(main, ["serve", *arguments])
-
-    assert 2 == result.exit_code
-    assert words in result.output
+    """An invalid option is refused with one line before anything is served."""
+    assert_refused(CliRunner().invoke(main, ["serve", *arguments]), words)
 
 
 def test_a_client_ca_file_without_certificates(tmp_path: Path, authority: trustme.CA) -> None:
@@ -370,5 +340,4 @@ def test_a_client_ca_file_without_certificates(tmp_path: Path, authority: trustm
     cert = pem(tmp_path / "cert.pem", authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem)
     result = CliRunner().invoke(main, ["serve", "--tls-cert", cert, "--client-ca", __file__])
 
-    assert 2 == result.exit_code
-    assert "CA certificate" in result.output
+    assert_refused(result, "CA certificate")

@@ -12,7 +12,6 @@ from functools import partial
 import pytest
 import trio
 
-from tests.rows import rows
 from triclinium._cli.serve import standard_input
 from triclinium._cli.serve.standard_input import follow_standard_input, reading_in_background
 from triclinium.testing import FakeNodes
@@ -45,33 +44,31 @@ async def _write(writing: int, data: bytes) -> None:
     await trio.to_thread.run_sync(write)
 
 
-@rows(
-    ("line", "field"),
-    [
-        (b"@1: kill", None),
-        (b"  @1: kill \r", None),
-        (b"get: hang_up x2 at 5 seconds", None),
-        (b"@1: kil", "fault"),
-        (b"@2: kill", "node"),
-        (b"kill for 0 seconds", "for_seconds"),
-        (b"gett: hang_up", "target"),
-        (b"\xff", "command"),
-        (b"kill" + (COMMAND_SIZE_MAX - 4) * b" ", None),
-        (b"kill" + (COMMAND_SIZE_MAX - 3) * b" ", "command"),
-    ],
-)
-def test_report_of_a_line(line: bytes, field: str | None) -> None:
-    """A line is reported as an object with its number and text; the error has the field and the allowed values."""
-    reading, writing = os.pipe()
-    with pytest.MonkeyPatch.context() as patch, closing(os.fdopen(reading, "rb", buffering=0)):
-        patch.setattr(standard_input, "STANDARD_INPUT", reading)
-        (report,) = trio.run(lambda: follow(writing, b"\n# comment\n" + line, FakeNodes(nodes=2), as_json=True))
-    event = json.loads(report)
+LINES = {
+    b"@1: kill": None,
+    b"  @1: kill \r": None,
+    b"get: hang_up x2 at 5 seconds": None,
+    b"@1: kil": "fault",
+    b"@2: kill": "node",
+    b"kill for 0 seconds": "for_seconds",
+    b"gett: hang_up": "target",
+    b"\xff": "command",
+    b"kill" + (COMMAND_SIZE_MAX - 4) * b" ": None,
+    b"kill" + (COMMAND_SIZE_MAX - 3) * b" ": "command",
+}
+"""Lines, and the field that the error of each names."""
 
-    assert ("input", 3) == (event["event"], event["line"])
-    assert event["text"] == line.decode(errors="replace").strip()[: standard_input.SHOWN_MAX]
-    assert field == (event["error"] and event["error"]["field"])
-    assert event["error"] is None or event["error"]["allowed"]
+
+async def test_report_of_each_line(pipe: int) -> None:
+    """A line is reported as an object with its number and text; the error has the field and the allowed values."""
+    printed = await follow(pipe, b"\n# comment\n" + b"\n".join(LINES), FakeNodes(nodes=2), as_json=True)
+
+    for number, (report, line) in enumerate(zip(printed, LINES, strict=True), start=3):
+        event = json.loads(report)
+        assert ("input", number) == (event["event"], event["line"])
+        assert event["text"] == line.decode(errors="replace").strip()[: standard_input.SHOWN_MAX]
+        assert LINES[line] == (event["error"] and event["error"]["field"])
+        assert event["error"] is None or event["error"]["allowed"]
 
 
 async def test_lines_take_effect_in_order(pipe: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -14,6 +15,7 @@ from matplotlib.text import Text
 from msgspec.structs import replace
 
 from tests.rows import rows
+from tests.trio_client._cli.refusals import assert_refused
 from triclinium._cli import main
 from triclinium._cli.simulate.plot import THEMES, draw, picture
 from triclinium_core.tools.fleet import Fleet, Outage, OutageKind, Scenario, SimulatedService, simulate as play
@@ -133,16 +135,6 @@ def test_the_same_figures_give_identical_files(tmp_path: Path) -> None:
     assert paths[2].read_bytes().startswith(PNG_SIGNATURE)
 
 
-def test_one_strategy_without_an_outage(tmp_path: Path) -> None:
-    """With one strategy and no outage, the plot has neither shading nor recovery."""
-    draw(CALM, [play(CALM, "none", rng=random.Random(1))], tmp_path / "calm.svg")
-    texts = texts_of(tmp_path / "calm.svg")
-
-    assert "outage" not in texts
-    assert "100.0% succeeded" in texts
-    assert not any("recover" in text for text in texts)
-
-
 def test_a_short_last_step_is_scaled() -> None:
     """If the last interval is shorter than the others, the same rate is drawn at the same height."""
     scenario = Scenario(
@@ -154,27 +146,30 @@ def test_a_short_last_step_is_scaled() -> None:
     assert (8.0,) == load
 
 
-def test_a_storm_without_recovery(tmp_path: Path) -> None:
-    """A storm that does not end is labelled "does not recover", and a long strategy name fits."""
-    scenario = Scenario(
-        fleet=Fleet(clients=20, period=1.0),
-        service=SimulatedService(capacity=9.0),
-        outage=Outage(1.0, 2.0),
-        duration=5.0,
-    )
-    draw(scenario, [play(scenario, "fast_fail_on_terminal_error", rng=random.Random(1))], tmp_path / "storm.svg")
+STORM = replace(CALM, fleet=Fleet(clients=20, period=1.0), outage=Outage(1.0, 2.0), duration=5.0)
 
-    assert {"fast_fail_on_terminal_error", "does not recover"} <= set(texts_of(tmp_path / "storm.svg"))
+
+@rows(
+    ("scenario", "strategy", "present", "absent"),
+    [
+        (CALM, "none", {"none", "100.0% succeeded"}, "^outage$|recover"),
+        (STORM, "fast_fail_on_terminal_error", {"fast_fail_on_terminal_error", "does not recover"}, "recovered"),
+    ],
+)
+def test_one_strategy(tmp_path: Path, scenario: Scenario, strategy: str, present: set[str], absent: str) -> None:
+    """Without an outage, the plot has neither shading nor recovery; a storm that does not end has a label."""
+    draw(scenario, [play(scenario, strategy, rng=random.Random(1))], tmp_path / "plot.svg")
+    texts = texts_of(tmp_path / "plot.svg")
+
+    assert present <= set(texts)
+    assert [] == [text for text in texts if re.search(absent, text)]
 
 
 def test_a_missing_matplotlib_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without matplotlib, the error names the extra, and nothing is simulated."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "triclinium._cli.simulate.plot", raising=False)
-    result = simulate("--plot", str(tmp_path / "outage.svg"))
-
-    assert (2, "") == (result.exit_code, result.stdout)
-    assert "triclinium[plot]" in result.stderr
+    assert_refused(simulate("--plot", str(tmp_path / "outage.svg")), "triclinium[plot]")
 
 
 @rows(
@@ -187,11 +182,7 @@ def test_a_missing_matplotlib_names_the_extra(tmp_path: Path, monkeypatch: pytes
 )
 def test_an_invalid_plot_path(tmp_path: Path, name: str, words: str) -> None:
     """An invalid path is refused in one line before anything is simulated."""
-    result = simulate("--plot", str(tmp_path / name))
-
-    assert (2, "") == (result.exit_code, result.stdout)
-    assert words in result.stderr
-    assert 1 == len(result.stderr.splitlines())
+    assert_refused(simulate("--plot", str(tmp_path / name)), words)
 
 
 def test_a_plot_that_cannot_be_written(tmp_path: Path) -> None:
