@@ -10,7 +10,7 @@ import asyncio
 import importlib.util
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, closing, contextmanager
 from enum import Enum
 from functools import partial
 from importlib import import_module
@@ -21,7 +21,7 @@ import trio
 from tests.bench.bare import GET, SET, Ask, bare_loop, bare_stream
 from tests.bench.servers import BenchServer, TlsServer
 from tests.bench.turns import Stopwatch, Turn
-from triclinium import ClusterArguments, PasswordAuthenticator, RawBinaryTranscoder, open_cluster
+from triclinium import ClusterArguments, Collection, PasswordAuthenticator, RawBinaryTranscoder, open_cluster
 
 KEYS = [f"document-{number:04}" for number in range(64)]
 WARM_UP = 64
@@ -49,14 +49,18 @@ OpenBlocking = Callable[[Job], AbstractContextManager[Callable[[str], object]]]
 
 
 @asynccontextmanager
-async def triclinium(job: Job, **arguments: Unpack[ClusterArguments]) -> AsyncIterator[Operate]:
-    """Yield an operation of triclinium on plain bytes, because not every other client encodes JSON."""
-    as_bytes, server, value = RawBinaryTranscoder(), job.server, job.value
+async def collection_of(server: BenchServer, **arguments: Unpack[ClusterArguments]) -> AsyncIterator[Collection]:
+    """Yield the documents of a server with a new client of triclinium."""
     authenticator = PasswordAuthenticator(server.username, server.password) if server.bucket else None
     async with open_cluster(server.connection_string, authenticator, **arguments) as cluster:
-        collection = (
-            cluster.bucket(server.bucket).default_collection() if server.bucket else cluster.default_collection()
-        )
+        yield cluster.bucket(server.bucket).default_collection() if server.bucket else cluster.default_collection()
+
+
+@asynccontextmanager
+async def triclinium(job: Job, **arguments: Unpack[ClusterArguments]) -> AsyncIterator[Operate]:
+    """Yield an operation of triclinium on plain bytes, because not every other client encodes JSON."""
+    as_bytes, value = RawBinaryTranscoder(), job.value
+    async with collection_of(job.server, **arguments) as collection:
 
         async def get(key: str) -> None:
             assert len((await collection.get(key, transcoder=as_bytes)).content_as(bytes)) == len(value)
@@ -140,18 +144,16 @@ async def of_emcache(job: Job) -> AsyncIterator[Operate]:
 @contextmanager
 def of_pymemcache(job: Job) -> Iterator[Callable[[str], object]]:
     """Yield operations of pymemcache, which is blocking."""
-    client, value = import_module("pymemcache.client.base").Client(("127.0.0.1", job.server.port)), job.value
+    value = job.value
+    with closing(import_module("pymemcache.client.base").Client(("127.0.0.1", job.server.port))) as client:
 
-    def get(key: str) -> None:
-        assert len(client.get(key)) == len(value)
+        def get(key: str) -> None:
+            assert len(client.get(key)) == len(value)
 
-    def put(key: str) -> None:
-        client.set(key, value, noreply=False)
+        def put(key: str) -> None:
+            client.set(key, value, noreply=False)
 
-    try:
         yield get if job.kind is Kind.GET else put
-    finally:
-        client.close()
 
 
 @contextmanager
@@ -175,19 +177,17 @@ def of_pylibmc(job: Job) -> Iterator[Callable[[str], object]]:
 def official_blocking(job: Job) -> Iterator[Callable[[str], object]]:
     """Yield operations of the official client. The processor time includes that of its C++ threads."""
     server, value = job.server, job.value
-    cluster = import_module("couchbase.cluster").Cluster.connect(server.connection_string, official_options(server))
-    collection = cluster.bucket(server.bucket).default_collection()
+    connect = import_module("couchbase.cluster").Cluster.connect
+    with closing(connect(server.connection_string, official_options(server))) as cluster:
+        collection = cluster.bucket(server.bucket).default_collection()
 
-    def get(key: str) -> None:
-        assert len(collection.get(key).content_as[bytes]) == len(value)
+        def get(key: str) -> None:
+            assert len(collection.get(key).content_as[bytes]) == len(value)
 
-    def put(key: str) -> None:
-        collection.upsert(key, value)
+        def put(key: str) -> None:
+            collection.upsert(key, value)
 
-    try:
         yield get if job.kind is Kind.GET else put
-    finally:
-        cluster.close()
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ from socket import create_server, socket
 import trio
 import trustme
 
+from tests.bench.row_clients import memory
 from tests.bench.turns import Turn
 from triclinium._driver.connector import TcpConnector
 from triclinium._driver.streams import Stream
@@ -68,26 +69,19 @@ def _echo(folder: Path, *, tls: bool) -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def _resident() -> int:
-    """Return the resident memory of this process in bytes."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    (line,) = (line for line in lines if line.startswith("VmRSS:"))
-    return int(line.split()[1]) * 1024
-
-
 async def _exchange(port: int, count: int, folder: str) -> float:
     """Open connections, use them one after the other, and return the average memory that one adds, in KiB."""
     context = ssl.create_default_context(cafile=f"{folder}/ca.pem") if folder else None
     connector = TcpConnector(context)
-    before = 0
+    before = 0.0
     async with trio.open_nursery() as nursery:
         # Do not count the first connection, which loads modules and tables that all connections share.
         for number in range(count + 1):
             exchange = _Exchange(neutral.OpenStream(neutral.StreamId(number), HOST, port, tls=bool(folder)), connector)
             nursery.start_soon(exchange.stream.run)
             await exchange.done.wait()
-            before = before or _resident()
-        weight = (_resident() - before) / count / 1024
+            before = before or memory("VmRSS")
+        weight = (memory("VmRSS") - before) / count * 1e6 / 1024
         nursery.cancel_scope.cancel()
     return weight
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import statistics
-import sys
 from collections.abc import Awaitable, Callable
 from types import FrameType
 
-from tests.bench.own_calls import NOT_THE_CLIENT, PACKAGES, STATEMENT
+from tests.bench.own_calls import NOT_THE_CLIENT, PACKAGES, STATEMENT, profiled
 from triclinium.testing import FakeAnswer, Opcode, open_fake_cluster, temporary_failure
 
 RUNS = 7
@@ -37,11 +36,8 @@ class Changes:
 async def changes_of(call: Callable[[], Awaitable[object]]) -> int:
     """Return the changes of one call."""
     changes = Changes()
-    sys.setprofile(changes.note)
-    try:
+    with profiled(changes.note):
         await call()
-    finally:
-        sys.setprofile(None)
     return changes.count
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Unpack
+from typing import TypeVar, Unpack
 
 import trio
 
 import triclinium
 import triclinium_core
 from triclinium.testing import ClientArguments, FakeAnswer, open_fake_cluster
+
+T = TypeVar("T")
 
 PACKAGES = tuple(str(Path(package.__file__ or "").parent) for package in (triclinium, triclinium_core))
 NOT_THE_CLIENT = tuple(str(Path(package) / "testing") for package in PACKAGES)
@@ -48,72 +50,78 @@ class OwnCalls:
             self._path = path
 
 
-def own_calls(opened: AbstractAsyncContextManager[triclinium.Collection]) -> OwnCalls:
-    """Return the counts of ``GETS`` gets by ``TASKS`` tasks."""
+@contextmanager
+def profiled(note: Callable[[FrameType, str, object], None]) -> Iterator[None]:
+    """Call ``note`` for each event of ``sys.setprofile`` in a block."""
+    sys.setprofile(note)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
+def counted(opened: AbstractAsyncContextManager[T], work: Callable[[T], Awaitable[None]]) -> OwnCalls:
+    """Return the counts of some work on a client, after the same work without counting."""
     found = OwnCalls()
 
     async def main() -> None:
-        async with opened as collection:
-            await collection.upsert("ada", DOCUMENT)
-
-            async def get() -> None:
-                for _ in range(GETS_OF_A_TASK):
-                    await collection.get("ada")
-
-            async def get_in_all_tasks() -> None:
-                async with trio.open_nursery() as nursery:
-                    for _ in range(TASKS):
-                        nursery.start_soon(get)
-
-            await get_in_all_tasks()
-            sys.setprofile(found.count)
-            try:
-                await get_in_all_tasks()
-            finally:
-                sys.setprofile(None)
+        async with opened as client:
+            await work(client)
+            with profiled(found.count):
+                await work(client)
 
     trio.run(main)
     return found
+
+
+def own_calls(opened: AbstractAsyncContextManager[triclinium.Collection]) -> OwnCalls:
+    """Return the counts of ``GETS`` gets by ``TASKS`` tasks."""
+
+    async def get(collection: triclinium.Collection) -> None:
+        for _ in range(GETS_OF_A_TASK):
+            await collection.get("ada")
+
+    async def get_in_all_tasks(collection: triclinium.Collection) -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(TASKS):
+                nursery.start_soon(get, collection)
+
+    return counted(opened, get_in_all_tasks)
 
 
 def own_calls_of_rows(rows: int) -> OwnCalls:
     """Return the counts while a task reads ``rows`` rows of one query, after an uncounted query."""
-    found = OwnCalls()
 
-    async def main() -> None:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[triclinium.Cluster]:
         async with open_fake_cluster(piece_sizes=[PIECE_SIZE]) as fake, fake.open_client() as cluster:
             fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[DOCUMENT], repeat=rows))
+            yield cluster
 
-            async def read() -> None:
-                async with cluster.query(STATEMENT) as result:
-                    count = 0
-                    async for _ in result:
-                        count += 1
-                assert rows == count
+    async def read(cluster: triclinium.Cluster) -> None:
+        async with cluster.query(STATEMENT) as result:
+            count = 0
+            async for _ in result:
+                count += 1
+        assert rows == count
 
-            await read()
-            sys.setprofile(found.count)
-            try:
-                await read()
-            finally:
-                sys.setprofile(None)
-
-    trio.run(main)
-    return found
+    return counted(opened(), read)
 
 
 @asynccontextmanager
 async def of_memcached(
     connection_string: str, **arguments: Unpack[triclinium.ClusterArguments]
 ) -> AsyncIterator[triclinium.Collection]:
-    """Yield the documents of a memcached."""
+    """Yield the documents of a memcached, one of which is "ada"."""
     async with triclinium.open_cluster(connection_string, **arguments) as cluster:
+        await cluster.default_collection().upsert("ada", DOCUMENT)
         yield cluster.default_collection()
 
 
 @asynccontextmanager
 async def of_fake_cluster(**arguments: Unpack[ClientArguments]) -> AsyncIterator[triclinium.Collection]:
-    """Yield the documents of a bucket inside the process."""
+    """Yield the documents of a bucket inside the process, one of which is "ada"."""
     arguments.setdefault("timeouts", PATIENT)
     async with open_fake_cluster(buckets=["travel"]) as fake, fake.open_client(**arguments) as cluster:
+        await cluster.bucket("travel").default_collection().upsert("ada", DOCUMENT)
         yield cluster.bucket("travel").default_collection()

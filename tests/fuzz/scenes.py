@@ -22,6 +22,7 @@ from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, MutateI
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
+from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.couchbase import CircuitBreakerOptions, FastFailOnTerminalErrorRetryStrategy
@@ -85,29 +86,6 @@ BOOTSTRAP_REPLIES = b"".join(
     )
 )
 """Valid responses to the bootstrap of a bucket's connection, in order."""
-
-OPCODES = (
-    Opcode.GET,
-    Opcode.SET,
-    Opcode.GET_META,
-    Opcode.INCREMENT,
-    Opcode.GET_AND_LOCK,
-    Opcode.UNLOCK,
-    Opcode.TOUCH,
-    Opcode.DELETE,
-    Opcode.APPEND,
-    Opcode.SUBDOC_MULTI_LOOKUP,
-    Opcode.SUBDOC_MULTI_MUTATION,
-    Opcode.SUBDOC_MULTI_MUTATION,
-    Opcode.GET_REPLICA,
-    Opcode.SUBDOC_MULTI_LOOKUP,
-    Opcode.RANGE_SCAN_CREATE,
-    Opcode.RANGE_SCAN_CONTINUE,
-    Opcode.RANGE_SCAN_CONTINUE,
-    Opcode.RANGE_SCAN_CANCEL,
-    Opcode.GET_COLLECTION_ID,
-)
-"""Opcodes of the requests to which ``OPERATION_REPLIES`` respond, in order."""
 
 _FLAGS = b"\x02\x00\x00\x00"
 _MUTATION = struct.pack(">QQ", 7, 8)
@@ -180,6 +158,8 @@ OPERATION_REPLIES = b"".join(
     )
 )
 """Valid responses to ``OPERATIONS``, successes and errors, in order."""
+OPCODES = {frame.opaque: frame.opcode for frame in FrameBuffer(CLIENT_ACCEPTS).receive(OPERATION_REPLIES)}
+"""Opcode of each of the operations, by opaque."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +230,7 @@ def ready_node() -> tuple[Connection, bytes]:
     """Return a connection with requests in flight, and the valid responses."""
     connection, honest = bootstrapping_node()
     connection.bytes_received(honest, 0.0)
-    for token, opcode in enumerate(OPCODES, 1):
+    for token, opcode in OPCODES.items():
         connection.in_flight.send(Probe(token), encode_request(opcode, opaque=connection.in_flight.next_opaque))
     return connection, OPERATION_REPLIES
 

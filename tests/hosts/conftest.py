@@ -11,9 +11,27 @@ import pytest
 
 from tests.environment import CACHE, missing
 from tests.hosts.folders import ROOT
-from tests.live.conftest import common_mock, couchbase_mock, key, memcached, memcached_program, mock_program
+from tests.live.conftest import (
+    common_mock,
+    couchbase_mock,
+    key,
+    memcached,
+    memcached_program,
+    mock_program,
+    mortal_memcached,
+    served,
+)
 
-__all__ = ["common_mock", "couchbase_mock", "key", "memcached", "memcached_program", "mock_program"]
+__all__ = [
+    "common_mock",
+    "couchbase_mock",
+    "key",
+    "memcached",
+    "memcached_program",
+    "mock_program",
+    "mortal_memcached",
+    "served",
+]
 
 
 @pytest.fixture(scope="session")

@@ -17,11 +17,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from tests.environment import CACHE
-from tests.live.maven import find_java, folder_beside, run_maven
+from tests.live.maven import JavaProgram, fetched, run_maven
 from tests.live.ports import quiet_ports
 
 VERSION = "5.0.6"
@@ -117,34 +116,17 @@ SUPPORTED = 0x06
 HEADER_SIZE = 9
 
 
-class CassandraProgram(NamedTuple):
-    """Paths that are needed to start a node."""
+def find_cassandra() -> JavaProgram:
+    """Return the server; its path is that of the folder with its jars."""
 
-    java: str
-    jars: Path
+    def fetch(folder: Path) -> Path:
+        pom, found = folder / "pom.xml", folder / "jars"
+        pom.write_text(POM)
+        options = (f"--file={pom}", "-DincludeScope=runtime", f"-DoutputDirectory={found}")
+        run_maven("copy-dependencies", *options, artifact=ARTIFACT)
+        return found
 
-
-def find_cassandra() -> CassandraProgram:
-    """Return the server, fetched by Maven the first time.
-
-    If a program is missing, skip the test locally and fail it in CI. If Maven's repository does not respond, skip the
-    test everywhere.
-    """
-    java = find_java()
-    jars = CACHE / "cassandra" / VERSION
-    if not jars.exists():
-        with folder_beside(jars) as folder:
-            pom, found = folder / "pom.xml", folder / "jars"
-            pom.write_text(POM)
-            run_maven(
-                "copy-dependencies",
-                f"--file={pom}",
-                "-DincludeScope=runtime",
-                f"-DoutputDirectory={found}",
-                artifact=ARTIFACT,
-            )
-            found.replace(jars)
-    return CassandraProgram(java, jars)
+    return fetched(CACHE / "cassandra" / VERSION, fetch)
 
 
 class CassandraServer:
@@ -155,9 +137,7 @@ class CassandraServer:
         seed: node whose cluster it joins; None to start a cluster.
     """
 
-    def __init__(
-        self, program: CassandraProgram, *, host: str = "127.0.0.1", seed: CassandraServer | None = None
-    ) -> None:
+    def __init__(self, program: JavaProgram, *, host: str = "127.0.0.1", seed: CassandraServer | None = None) -> None:
         self.host = host
         # Use the ports of the seed, because the nodes of a cluster connect to each other on one port.
         self.port: int
@@ -187,9 +167,7 @@ class CassandraServer:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     @contextmanager
@@ -208,11 +186,11 @@ class CassandraServer:
         self._process.wait(END_SECONDS)
         shutil.rmtree(self._folder)
 
-    def _write_command(self, program: CassandraProgram) -> list[str]:
+    def _write_command(self, program: JavaProgram) -> list[str]:
         (self._folder / "logback.xml").write_text(LOGBACK)
         # Write JSON, which is valid YAML.
         (self._folder / "cassandra.yaml").write_text(json.dumps(self._settings()))
-        (agent,) = program.jars.glob("jamm-*.jar")
+        (agent,) = program.path.glob("jamm-*.jar")
         properties = {
             **PROPERTIES,
             "cassandra.config": (self._folder / "cassandra.yaml").as_uri(),
@@ -228,7 +206,7 @@ class CassandraServer:
             *(f"-D{name}={value}" for name, value in properties.items()),
             f"-javaagent:{agent}",
             "-cp",
-            f"{program.jars}/*",
+            f"{program.path}/*",
             "org.apache.cassandra.service.CassandraDaemon",
         ]
 

@@ -10,7 +10,7 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, R
 from cassandra.policies import FallthroughRetryPolicy, WhiteListRoundRobinPolicy
 from cassandra.query import SimpleStatement
 
-from tests.live.cassandra_server import CassandraServer
+from tests.live.cassandra_server import TOMBSTONES_MAX, CassandraServer
 from triclinium_core.adapters.cassandra_driver import DriverRetryPolicy
 from triclinium_core.retry.cassandra import ConsistencyLevel, RetryPolicy
 
@@ -63,6 +63,13 @@ def stored(session: Session, key: int) -> str | None:
     """Return the name that the one live replica stores."""
     row = session.execute(SELECTION, [key]).one()
     return None if row is None else row.name
+
+
+def prepare_failures(session: Session, key: int) -> None:
+    """Store a row on which functions fail, and so many tombstones that a read of them fails."""
+    session.execute(INSERTION, [key])
+    for n in range(TOMBSTONES_MAX + 1):
+        session.execute("DELETE FROM travel.buried WHERE id = %s AND n = %s", [key, n])
 
 
 def start(session: Session, policy: RetryPolicy, text: str, key: int, **options: Any) -> ResponseFuture:

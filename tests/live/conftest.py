@@ -10,9 +10,7 @@ import importlib.util
 import itertools
 import shutil
 import signal
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,14 +18,16 @@ import trio
 from cassandra.cluster import Session
 
 from tests.environment import missing
-from tests.live.cassandra_server import CassandraProgram, CassandraServer, find_cassandra
+from tests.live.cassandra_server import CassandraServer, find_cassandra
 from tests.live.cassandra_session import open_session
-from tests.live.couchbase_mock import CouchbaseMock, MockProgram, find_program
+from tests.live.couchbase_mock import CouchbaseMock, find_program
 from tests.live.line_process import SERVE, LineProcess
+from tests.live.maven import JavaProgram
 from tests.live.memcached import Memcached
+from tests.live.official import connected
 from tests.live.ports import quiet_ports
 from tests.live.watched_policy import WatchedPolicy
-from triclinium import Collection, PasswordAuthenticator, TimeoutOptions, open_cluster
+from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOptions, open_cluster
 from triclinium_core.retry.cassandra import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 
 SAFETY_NET_SECONDS = 60.0
@@ -70,13 +70,13 @@ def mortal_memcached(memcached_program: str) -> Iterator[Memcached]:
 
 
 @pytest.fixture(scope="session")
-def mock_program() -> MockProgram:
+def mock_program() -> JavaProgram:
     """Return the paths of Java and CouchbaseMock."""
     return find_program()
 
 
 @pytest.fixture(scope="session")
-def common_mock(mock_program: MockProgram) -> Iterator[CouchbaseMock]:
+def common_mock(mock_program: JavaProgram) -> Iterator[CouchbaseMock]:
     """Yield the session's CouchbaseMock; each test has its own keys."""
     with CouchbaseMock(mock_program) as server:
         yield server
@@ -90,20 +90,33 @@ def couchbase_mock(common_mock: CouchbaseMock) -> Iterator[CouchbaseMock]:
 
 
 @pytest.fixture
-def mortal_mock(mock_program: MockProgram) -> Iterator[CouchbaseMock]:
+async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[Cluster]:
+    """Yield a client of ``couchbase_mock``. Modules about other servers have another fixture with this name."""
+    async with couchbase_mock.open_client() as (opened, _):
+        yield opened
+
+
+@pytest.fixture
+def store(couchbase_mock: CouchbaseMock, cluster: Cluster) -> Collection:
+    """Return the only collection of ``couchbase_mock``."""
+    return cluster.bucket(couchbase_mock.bucket).default_collection()
+
+
+@pytest.fixture
+def mortal_mock(mock_program: JavaProgram) -> Iterator[CouchbaseMock]:
     """Yield a separate CouchbaseMock whose nodes may fail."""
     with CouchbaseMock(mock_program) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def cassandra_program() -> CassandraProgram:
+def cassandra_program() -> JavaProgram:
     """Return the paths of Java and Cassandra."""
     return find_cassandra()
 
 
 @pytest.fixture(scope="session")
-def cassandra_server(cassandra_program: CassandraProgram) -> Iterator[CassandraServer]:
+def cassandra_server(cassandra_program: JavaProgram) -> Iterator[CassandraServer]:
     """Yield the session's Cassandra node; each test has its own keys."""
     with CassandraServer(cassandra_program) as server:
         yield server
@@ -169,8 +182,5 @@ def couchbase_package() -> None:
 @pytest.fixture(scope="module")
 def official(couchbase_package: None, served: Mapping[str, Any]) -> Iterator[LineProcess]:
     """Yield the official client, connected to ``served``."""
-    worker = Path(__file__).with_name("official_worker.py")
-    address = [served[name] for name in ("connection_string", "username", "password", "bucket")]
-    with LineProcess([sys.executable, str(worker), *address]) as client:
-        assert {"result": "connected"} == client.hear()
+    with connected("official_worker", served) as client:
         yield client

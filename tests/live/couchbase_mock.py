@@ -16,17 +16,17 @@ import socket
 import subprocess
 import zipfile
 from base64 import b64encode
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, closing
 from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self, Unpack
 
 from tests.environment import CACHE
-from tests.live.maven import find_java, folder_beside, run_maven
-from triclinium import PasswordAuthenticator
+from tests.live.maven import JavaProgram, fetched, run_maven
+from tests.live.waiting import PATIENT
+from triclinium import Cluster, ClusterArguments, Collection, PasswordAuthenticator, open_cluster
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import ErrorMap, parse_error_map
 
@@ -44,26 +44,14 @@ ANY_OPERATION = 0xFF
 """Opcode with which OPFAIL applies to every opcode."""
 
 
-class MockProgram(NamedTuple):
-    """Paths that are needed to start a mock."""
+def find_program() -> JavaProgram:
+    """Return the server; its path is that of its jar."""
 
-    java: str
-    jar: Path
+    def fetch(folder: Path) -> Path:
+        run_maven("copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}", artifact=ARTIFACT)
+        return folder / JAR_NAME
 
-
-def find_program() -> MockProgram:
-    """Return the server, fetched by Maven the first time.
-
-    If a program is missing, skip the test locally and fail it in CI. If Maven's repository does not respond, skip the
-    test everywhere.
-    """
-    java = find_java()
-    jar = CACHE / "couchbase_mock" / JAR_NAME
-    if not jar.exists():
-        with folder_beside(jar) as folder:
-            run_maven("copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}", artifact=ARTIFACT)
-            (folder / JAR_NAME).replace(jar)
-    return MockProgram(java, jar)
+    return fetched(CACHE / "couchbase_mock" / JAR_NAME, fetch)
 
 
 class CouchbaseMock:
@@ -75,13 +63,13 @@ class CouchbaseMock:
     """
 
     def __init__(
-        self, program: MockProgram, *, nodes: int = 3, bucket: str = "travel", password: str = "secret"
+        self, program: JavaProgram, *, nodes: int = 3, bucket: str = "travel", password: str = "secret"
     ) -> None:
         self._command = [
             program.java,
             *JAVA_OPTIONS,
             "-jar",
-            str(program.jar),
+            str(program.path),
             "--host",
             "127.0.0.1",
             "--port",
@@ -96,7 +84,7 @@ class CouchbaseMock:
         self.nodes: range = range(nodes)
         self.bucket: str = bucket
         self.authenticator: PasswordAuthenticator = PasswordAuthenticator(bucket, password)
-        with zipfile.ZipFile(program.jar) as archive:
+        with zipfile.ZipFile(program.path) as archive:
             self.error_map: ErrorMap = parse_error_map(archive.read(ERROR_MAP_IN_JAR))
             """Error map of the mock, read from its jar."""
 
@@ -114,9 +102,7 @@ class CouchbaseMock:
                 raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # Kill the process, because it would end only some time after this connection is lost.
         self._control.close()
         self._end()
@@ -137,6 +123,13 @@ class CouchbaseMock:
     def connection_string(self) -> str:
         """Connection string for all nodes."""
         return "couchbase://" + ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    @asynccontextmanager
+    async def open_client(self, **arguments: Unpack[ClusterArguments]) -> AsyncIterator[tuple[Cluster, Collection]]:
+        """Yield a client, patient unless ``arguments`` have timeouts, and its only collection."""
+        arguments.setdefault("timeouts", PATIENT)
+        async with open_cluster(self.connection_string, self.authenticator, **arguments) as cluster:
+            yield cluster, cluster.bucket(self.bucket).default_collection()
 
     @property
     def ports(self) -> list[int]:

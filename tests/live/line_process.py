@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from types import TracebackType
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 SERVE = (sys.executable, "-c", "from triclinium._cli import main; main()", "serve", "--json")
@@ -35,15 +35,13 @@ class LineProcess:
         self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._process as process:
             assert process.stdin is not None
             process.stdin.close()
             if self._end_with is not None:
                 process.send_signal(self._end_with)
-            with _Watchdog(process):
+            with _watched(process):
                 status = process.wait()
         assert 0 == status, f"{self._command} ended with status {status}"
 
@@ -56,7 +54,7 @@ class LineProcess:
     def hear(self) -> Mapping[str, Any]:
         """Return the next line of its output."""
         assert self._process.stdout is not None
-        with _Watchdog(self._process):
+        with _watched(self._process):
             line = self._process.stdout.readline()
         assert line, f"{self._command} said nothing and ended"
         found = json.loads(line)
@@ -64,17 +62,13 @@ class LineProcess:
         return found
 
 
-class _Watchdog:
-    """Timer that kills a process unless the block ends before the safety net's seconds have passed."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._timer = threading.Timer(SAFETY_NET_SECONDS, process.kill)
-
-    def __enter__(self) -> None:
-        self._timer.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._timer.cancel()
-        self._timer.join()
+@contextmanager
+def _watched(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Kill a process unless the block ends before the safety net's seconds have passed."""
+    timer = threading.Timer(SAFETY_NET_SECONDS, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -22,25 +22,33 @@ NO_ANSWER = "Could not transfer"
 """Maven's message for an unavailable repository; a missing artifact has a different message."""
 
 
-def find_java() -> str:
-    """Return the path of Java; if it is missing, skip the test locally and fail it in CI."""
-    return shutil.which("java") or missing("java", "on Debian: apt-get install default-jre-headless")
+class JavaProgram(NamedTuple):
+    """Paths that are needed to start a server."""
+
+    java: str
+    path: Path
+    """Jar of the server, or folder with its jars."""
 
 
-@contextmanager
-def folder_beside(target: Path) -> Iterator[Path]:
-    """Yield a folder in which the caller builds ``target`` and then moves it, so that ``target`` is always complete."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        yield Path(folder)
+def fetched(path: Path, fetch: Callable[[Path], Path]) -> JavaProgram:
+    """Return a server from the cache, so that ``path`` is always complete: ``fetch`` builds it in another folder first.
+
+    If a program is missing, skip the test locally and fail it in CI. If Maven's repository does not respond, skip the
+    test everywhere.
+
+    Args:
+        fetch: function of a folder, which builds the server there and returns its path.
+    """
+    java = shutil.which("java") or missing("java", "on Debian: apt-get install default-jre-headless")
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            fetch(Path(folder)).replace(path)
+    return JavaProgram(java, path)
 
 
 def run_maven(goal: str, *options: str, artifact: str) -> None:
-    """Run a Maven goal that needs an artifact.
-
-    If Maven is missing, skip the test locally and fail it in CI. If its repository does not respond, skip the test
-    everywhere.
-    """
+    """Run a Maven goal that needs an artifact, or end the test as ``fetched`` describes."""
     maven = shutil.which("mvn") or missing("mvn", "on Debian: apt-get install maven")
     CACHE.mkdir(parents=True, exist_ok=True)
     command = [

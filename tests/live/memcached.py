@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 VALUE_SIZE_MAX = 8 * 1024 * 1024
@@ -47,9 +46,7 @@ class Memcached:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
         shutil.rmtree(self._folder)
 

@@ -1,27 +1,43 @@
-"""Official client in a test that serves its nodes."""
+"""Official client in a separate process."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import trio
 
 from tests.live.line_process import LineProcess
 from triclinium.testing import FakeCluster
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase import Status
+from triclinium_core.testing import FakeNodes
 
-POLL_SECONDS = 0.01
+
+def worker(module: str, *arguments: str) -> LineProcess:
+    """Return the process of a worker, a module of this folder."""
+    return LineProcess([sys.executable, "-m", f"tests.live.{module}", *arguments])
+
+
+@contextmanager
+def connected(module: str, served: Mapping[str, Any]) -> Iterator[LineProcess]:
+    """Yield a worker that is connected to ``triclinium serve``."""
+    address = [served[name] for name in ("connection_string", "username", "password", "bucket")]
+    with worker(module, *address) as client:
+        assert {"result": "connected"} == client.hear()
+        yield client
 
 
 class Official:
-    """Official client in a separate process; the nodes continue while a task waits for it."""
+    """Official client of nodes in this process, which continue while a task waits for the client."""
 
-    def __init__(self, process: LineProcess) -> None:
+    def __init__(self, process: LineProcess, first: Mapping[str, Any]) -> None:
         self._process = process
+        self.first = first
+        """First line of its output."""
 
     async def ask(self, **question: Any) -> Mapping[str, Any]:
         """Return the answer to one question."""
@@ -29,22 +45,36 @@ class Official:
 
 
 @asynccontextmanager
-async def official_client(fake: FakeCluster) -> AsyncIterator[Official]:
-    """Yield the official client, connected to ``fake``."""
-    worker = Path(__file__).with_name("official_worker.py")
-    options = fake.node.options
-    credentials = [options.username, options.password, options.buckets[0]]
-    process = LineProcess([sys.executable, str(worker), fake.connection_string, *credentials])
+async def in_background(process: LineProcess) -> AsyncIterator[Official]:
+    """Yield the official client of a worker, connected or refused."""
     await trio.to_thread.run_sync(process.__enter__)
     try:
-        assert {"result": "connected"} == await trio.to_thread.run_sync(process.hear)
-        yield Official(process)
+        yield Official(process, await trio.to_thread.run_sync(process.hear))
     finally:
         with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(process.__exit__, None, None, None)
+            await trio.to_thread.run_sync(process.__exit__)
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition that the client fulfils by itself."""
-    while not condition():  # noqa: ASYNC110 - the client is another process
-        await trio.sleep(POLL_SECONDS)
+@asynccontextmanager
+async def official_client(fake: FakeCluster) -> AsyncIterator[Official]:
+    """Yield the official client, connected to ``fake``."""
+    options = fake.node.options
+    address = (fake.connection_string, options.username, options.password, options.buckets[0])
+    async with in_background(worker("official_worker", *address)) as official:
+        assert {"result": "connected"} == official.first
+        yield official
+
+
+def written(nodes: FakeNodes) -> list[set[tuple[str, int]]]:
+    """Return the keys and collection ids that each node has stored, and clear the command logs."""
+    found = []
+    for node in nodes:
+        stored = [each for each in node.command_log if (each.opcode, each.status) == (Opcode.SET, Status.SUCCESS)]
+        found.append({(each.key.decode(), each.collection_id) for each in stored})
+        node.command_log.clear()
+    return found
+
+
+def placed(nodes: FakeNodes, keys: Sequence[str], collection_id: int = 0) -> list[set[tuple[str, int]]]:
+    """Return the result of ``written`` if each document was stored by the node of its vbucket only."""
+    return [{(key, collection_id) for key in keys if nodes.owner_of(key) == index} for index in range(len(nodes))]

@@ -16,7 +16,7 @@ from couchbase.cluster import Cluster
 from couchbase.exceptions import CouchbaseException
 from couchbase.options import ClusterOptions
 
-from tests.live.official_worker import COMMANDS, say
+from tests.live.official_worker import COMMANDS, Command, answer_all, say
 
 
 def authenticator(who: Sequence[str]) -> Any:
@@ -34,16 +34,13 @@ def main(connection_string: str, trust_store: str, bucket: str, who: str) -> Non
         say({"error": type(error).__name__})
         return
     collection = cluster.bucket(bucket).default_collection()
-    say({"result": "connected"})
-    for line in sys.stdin:
-        command = json.loads(line)
-        try:
-            if command["do"] == "set_authenticator":
-                say({"result": cluster.set_authenticator(authenticator(command["who"]))})
-            else:
-                say({"result": COMMANDS[command["do"]](collection, command["key"], command)})
-        except CouchbaseException as error:
-            say({"error": type(error).__name__})
+
+    def perform(command: Command) -> Any:
+        if command["do"] == "set_authenticator":
+            return cluster.set_authenticator(authenticator(command["who"]))
+        return COMMANDS[command["do"]](collection, command["key"], command)
+
+    answer_all(perform)
     cluster.close()
 
 

@@ -5,21 +5,19 @@ A command is ``{"do": name, ...}``; a result is ``{"result": ...}`` or ``{"error
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from couchbase.auth import PasswordAuthenticator
 from couchbase.cluster import Cluster
-from couchbase.exceptions import CouchbaseException
 from couchbase.management.buckets import BucketType, CreateBucketSettings
 from couchbase.management.search import SearchIndex
 from couchbase.management.users import Role, User
 from couchbase.options import ClusterOptions, QueryOptions
 from couchbase.search import MatchQuery, SearchRequest
 
-Command = Mapping[str, Any]
+from tests.live.official_worker import Command, answer_all
 
 
 def _query(cluster: Any, command: Command) -> Any:
@@ -99,22 +97,11 @@ COMMANDS: Mapping[str, Callable[[Any, Command], Any]] = {
 }
 
 
-def main(connection_string: str, username: str, password: str) -> None:
-    """Connect, report that, and answer commands until the input ends."""
+def main(connection_string: str, username: str, password: str, _bucket: str) -> None:
+    """Connect, and answer commands."""
     cluster = Cluster.connect(connection_string, ClusterOptions(PasswordAuthenticator(username, password)))
-    say({"result": "connected"})
-    for line in sys.stdin:
-        command = json.loads(line)
-        try:
-            say({"result": COMMANDS[command["do"]](cluster, command)})
-        except CouchbaseException as error:
-            say({"error": type(error).__name__})
+    answer_all(lambda command: COMMANDS[command["do"]](cluster, command))
     cluster.close()
-
-
-def say(answer: dict[str, Any]) -> None:
-    """Print an answer."""
-    print(json.dumps(answer), flush=True)  # noqa: T201 - the line is the output of this process
 
 
 if __name__ == "__main__":

@@ -179,25 +179,32 @@ COMMANDS: Mapping[str, Callable[[Any, str, Command], Any]] = {
 }
 
 
-def main(connection_string: str, username: str, password: str, bucket: str) -> None:
-    """Connect, report that, and answer commands until the input ends."""
-    cluster = Cluster.connect(connection_string, ClusterOptions(PasswordAuthenticator(username, password)))
-    documents = cluster.bucket(bucket)
+def answer_all(perform: Callable[[Command], Any]) -> None:
+    """Report that the client is connected, and answer commands until the input ends."""
     say({"result": "connected"})
     for line in sys.stdin:
-        command = json.loads(line)
         try:
-            scope, _, name = command.get("path", "_default._default").partition(".")
-            collection = documents.scope(scope).collection(name)
-            say({"result": COMMANDS[command["do"]](collection, command["key"], command)})
+            say({"result": perform(json.loads(line))})
         except CouchbaseException as error:
             say({"error": type(error).__name__})
-    cluster.close()
 
 
 def say(answer: dict[str, Any]) -> None:
     """Print an answer."""
     print(json.dumps(answer), flush=True)  # noqa: T201 - the line is the output of this process
+
+
+def main(connection_string: str, username: str, password: str, bucket: str) -> None:
+    """Connect, and answer commands on documents."""
+    cluster = Cluster.connect(connection_string, ClusterOptions(PasswordAuthenticator(username, password)))
+    documents = cluster.bucket(bucket)
+
+    def perform(command: Command) -> Any:
+        scope, _, name = command.get("path", "_default._default").partition(".")
+        return COMMANDS[command["do"]](documents.scope(scope).collection(name), command["key"], command)
+
+    answer_all(perform)
+    cluster.close()
 
 
 if __name__ == "__main__":

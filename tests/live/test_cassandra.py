@@ -9,8 +9,7 @@ import pytest
 from cassandra.cluster import NoHostAvailable, Session
 from cassandra.protocol import SyntaxException
 
-from tests.live.cassandra_server import TOMBSTONES_MAX
-from tests.live.cassandra_session import INSERTION, SELECTION, start, stored
+from tests.live.cassandra_session import INSERTION, SELECTION, prepare_failures, start, stored
 from tests.live.watched_policy import Question, WatchedPolicy
 from triclinium_core.adapters.cassandra_driver import DriverRetryPolicy
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
@@ -42,31 +41,18 @@ def asked_about_unavailable(
 
 
 @pytest.mark.parametrize(("level", "required"), UNAVAILABLE)
-def test_downgrading_retries_writes_at_one(
+def test_downgrading_retries_at_one(
     cassandra_session: Session, downgrading: WatchedPolicy, row_id: int, level: ConsistencyLevel, required: int
 ) -> None:
-    """Under the downgrading policy, a write without enough replicas is retried at ONE and stored."""
-    future = start(cassandra_session, downgrading, INSERTION, row_id, level=level)
-    future.result()
+    """Under the downgrading policy, a write and a read without enough replicas are retried at ONE, and succeed."""
+    for text, rows in ((INSERTION, []), (SELECTION, [("ada",)])):
+        downgrading.questions.clear()
+        future = start(cassandra_session, downgrading, text, row_id, level=level)
 
-    assert [asked_about_unavailable(level, required, 0, AT_ONE)] == downgrading.questions
-    assert 2 == len(future.attempted_hosts)
-    assert ONE == future.message.consistency_level
-    assert "ada" == stored(cassandra_session, row_id)
-
-
-@pytest.mark.parametrize(("level", "required"), UNAVAILABLE)
-def test_downgrading_retries_reads_at_one(
-    cassandra_session: Session, downgrading: WatchedPolicy, row_id: int, level: ConsistencyLevel, required: int
-) -> None:
-    """Under the downgrading policy, a read without enough replicas is retried at ONE and returns the row."""
-    cassandra_session.execute(INSERTION, [row_id])
-
-    future = start(cassandra_session, downgrading, SELECTION, row_id, level=level)
-
-    assert "ada" == future.result().one().name
-    assert [asked_about_unavailable(level, required, 0, AT_ONE)] == downgrading.questions
-    assert ONE == future.message.consistency_level
+        assert rows == future.result().all()
+        assert [asked_about_unavailable(level, required, 0, AT_ONE)] == downgrading.questions
+        assert 2 == len(future.attempted_hosts)
+        assert ONE == future.message.consistency_level
 
 
 @pytest.mark.parametrize(("level", "required"), UNAVAILABLE)
@@ -86,15 +72,20 @@ def test_default_retries_writes_on_the_next_node(
     assert stored(cassandra_session, row_id) is None
 
 
-def test_default_retries_reads_on_the_next_node(
-    cassandra_session: Session, default: WatchedPolicy, row_id: int
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [(SELECTION, ConsistencyLevel.QUORUM), (INSERTION + " IF NOT EXISTS", ONE)],
+    ids=["read", "transaction"],
+)
+def test_default_retries_on_the_next_node(
+    cassandra_session: Session, default: WatchedPolicy, row_id: int, text: str, level: ConsistencyLevel
 ) -> None:
-    """The default policy retries a read without enough replicas on the next node; with one node, the read fails."""
-    cassandra_session.execute(INSERTION, [row_id])
-
+    """The default policy retries a read or a transaction without a quorum on the next node; with one node, it fails."""
     with pytest.raises(NoHostAvailable):
-        start(cassandra_session, default, SELECTION, row_id, level=ConsistencyLevel.QUORUM).result()
+        start(cassandra_session, default, text, row_id, level=level).result()
+
     assert [asked_about_unavailable(ConsistencyLevel.QUORUM, 2, 0, RETRY_NEXT)] == default.questions
+    assert stored(cassandra_session, row_id) is None
 
 
 @pytest.mark.parametrize(
@@ -136,17 +127,6 @@ def test_serial_reads_are_downgraded(cassandra_session: Session, downgrading: Wa
     assert ONE == future.message.consistency_level
 
 
-def test_default_retries_transactions_on_the_next_node(
-    cassandra_session: Session, default: WatchedPolicy, row_id: int
-) -> None:
-    """Under the default policy, a transaction is retried on the next node; without a next node, it fails."""
-    with pytest.raises(NoHostAvailable):
-        start(cassandra_session, default, INSERTION + " IF NOT EXISTS", row_id).result()
-
-    assert [asked_about_unavailable(ConsistencyLevel.QUORUM, 2, 0, RETRY_NEXT)] == default.questions
-    assert stored(cassandra_session, row_id) is None
-
-
 @pytest.mark.parametrize(
     ("text", "error"),
     [
@@ -162,9 +142,7 @@ def test_fatal_errors_are_not_retried(
     cassandra_session: Session, default: WatchedPolicy, row_id: int, text: str, error: type[Exception]
 ) -> None:
     """A fatal error is raised immediately, without consulting the policy."""
-    cassandra_session.execute(INSERTION, [row_id])
-    for n in range(TOMBSTONES_MAX + 1):
-        cassandra_session.execute("DELETE FROM travel.buried WHERE id = %s AND n = %s", [row_id, n])
+    prepare_failures(cassandra_session, row_id)
 
     future = start(cassandra_session, default, text, row_id, is_idempotent=True)
     with pytest.raises(error):

@@ -14,8 +14,7 @@ from cassandra.cluster import Session
 from cassandra.query import SimpleStatement
 
 from tests.core.adapters.driver_errors import from_driver
-from tests.live.cassandra_server import TOMBSTONES_MAX
-from tests.live.cassandra_session import INSERTION, SELECTION, stored
+from tests.live.cassandra_session import INSERTION, SELECTION, prepare_failures, stored
 from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra import errors
 
@@ -74,26 +73,16 @@ def run(
 
 @pytest.mark.parametrize(("level", "required"), [(QUORUM, 2), (ALL, 3)])
 def test_downgrading(cassandra_session: Session, row_id: int, level: cassandra.ConsistencyLevel, required: int) -> None:
-    """Under the downgrading policy, a write without enough replicas is retried on the same node at ONE, and stored."""
-    end, sent = run(cassandra_session, cassandra.ConsistencyDowngradingRetryPolicy(), INSERTION, row_id, level)
+    """Under the downgrading policy, a write and a read are retried on the same node at ONE, and return its rows."""
+    for text, rows in ((INSERTION, []), (SELECTION, [("ada",)])):
+        end, sent = run(cassandra_session, cassandra.ConsistencyDowngradingRetryPolicy(), text, row_id, level)
 
-    assert isinstance(end, cassandra.Complete)
-    assert [level, ONE] == sent
-    ((node, error),) = end.info.errors
-    assert isinstance(error, errors.Unavailable)
-    assert (NODE, level, required, 1) == (node, error.consistency, error.required, error.alive)
-    assert "ada" == stored(cassandra_session, row_id)
-
-
-def test_downgrading_reads(cassandra_session: Session, row_id: int) -> None:
-    """Under the downgrading policy, a read without enough replicas returns the row of the one replica."""
-    cassandra_session.execute(INSERTION, [row_id])
-
-    end, sent = run(cassandra_session, cassandra.ConsistencyDowngradingRetryPolicy(), SELECTION, row_id, QUORUM)
-
-    assert isinstance(end, cassandra.Complete)
-    assert [("ada",)] == end.result
-    assert [QUORUM, ONE] == sent
+        assert isinstance(end, cassandra.Complete)
+        assert rows == end.result
+        assert [level, ONE] == sent
+        ((node, error),) = end.info.errors
+        assert isinstance(error, errors.Unavailable)
+        assert (NODE, level, required, 1) == (node, error.consistency, error.required, error.alive)
 
 
 @pytest.mark.parametrize(("level", "required"), [(QUORUM, 2), (ALL, 3)])
@@ -154,9 +143,7 @@ def test_an_error_has_all_fields_of_the_response(
     expected: Mapping[str, object],
 ) -> None:
     """An error has every field and the message of the node's response."""
-    cassandra_session.execute(INSERTION, [row_id])
-    for n in range(TOMBSTONES_MAX + 1):
-        cassandra_session.execute("DELETE FROM travel.buried WHERE id = %s AND n = %s", [row_id, n])
+    prepare_failures(cassandra_session, row_id)
 
     end, _ = run(cassandra_session, cassandra.DefaultRetryPolicy(), text, row_id, ONE)
 

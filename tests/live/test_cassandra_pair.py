@@ -14,8 +14,9 @@ import pytest
 from cassandra.cluster import Session
 from cassandra.query import SimpleStatement
 
-from tests.live.cassandra_server import CassandraProgram, CassandraServer
+from tests.live.cassandra_server import CassandraServer
 from tests.live.cassandra_session import INSERTION, SELECTION, open_session, start, stored
+from tests.live.maven import JavaProgram
 from tests.live.watched_policy import WatchedPolicy
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.verdicts import IGNORE, RETHROW, RETRY_SAME, RetryDecision, RetryVerdict
@@ -46,7 +47,7 @@ class CassandraPair(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def pair(cassandra_program: CassandraProgram) -> Iterator[CassandraPair]:
+def pair(cassandra_program: JavaProgram) -> Iterator[CassandraPair]:
     """Yield two nodes for the tests of the module."""
     with (
         CassandraServer(cassandra_program) as first,

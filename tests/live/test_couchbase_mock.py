@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,6 +10,7 @@ import trio
 
 import triclinium
 from tests.live.couchbase_mock import CouchbaseMock
+from tests.live.waiting import PATIENT, until
 from tests.never_retry import NeverRetry
 from triclinium import errors
 from triclinium_core.kv.wire.constants import Opcode
@@ -17,26 +18,9 @@ from triclinium_core.retry.couchbase import Status
 
 pytestmark = pytest.mark.live
 
-PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""Timeouts that are longer than any test, unless the test fails."""
 HASTY = triclinium.TimeoutOptions(kv=1.0)
 """Timeouts for operations that can only time out. They are long enough for the client to learn the reason."""
-BINARY = triclinium.RawBinaryTranscoder()
 TASKS = 300
-
-
-@pytest.fixture
-async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[triclinium.Cluster]:
-    """Yield a client for the test."""
-    mock = couchbase_mock
-    async with triclinium.open_cluster(mock.connection_string, mock.authenticator, timeouts=PATIENT) as opened:
-        yield opened
-
-
-@pytest.fixture
-def store(couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster) -> triclinium.Collection:
-    """Return the server's only collection."""
-    return cluster.bucket(couchbase_mock.bucket).default_collection()
 
 
 async def attempt(
@@ -130,6 +114,7 @@ REFUSED_STEPS: dict[str, tuple[Opcode, Status, type[errors.CouchbaseException], 
         "no cluster config",
     ),
     "busy HELLO": (Opcode.HELLO, Status.TEMPORARY_FAILURE, errors.UnambiguousTimeoutException, "refused HELLO"),
+    "unknown HELLO": (Opcode.HELLO, Status.UNKNOWN_COMMAND, errors.UnsupportedOperationException, "memcached://"),
 }
 
 
@@ -144,23 +129,13 @@ async def test_a_refused_step_of_the_bootstrap(safety_net: None, couchbase_mock:
     assert error is type(caught.value)
 
 
-async def test_a_server_without_hello(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
-    """The error for a server without HELLO suggests memcached://."""
-    couchbase_mock.fail(Status.UNKNOWN_COMMAND, opcode=Opcode.HELLO)
-    with pytest.raises(errors.UnsupportedOperationException, match="memcached://"):
-        await attempt(couchbase_mock, timeouts=HASTY)
-
-
 @pytest.mark.parametrize("step", ["bucket elsewhere", "config", "busy HELLO"])
 async def test_a_step_that_is_refused_once(safety_net: None, couchbase_mock: CouchbaseMock, step: str) -> None:
     """After a step that is refused once, the client reconnects and the operation succeeds."""
     opcode, status, _, _ = REFUSED_STEPS[step]
     couchbase_mock.fail(status, opcode=opcode, count=1)
 
-    async with triclinium.open_cluster(
-        couchbase_mock.connection_string, couchbase_mock.authenticator, timeouts=PATIENT
-    ) as cluster:
-        await cluster.bucket(couchbase_mock.bucket).default_collection().upsert("once", 1)
+    await attempt(couchbase_mock)
 
 
 async def test_without_an_error_map(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
@@ -172,15 +147,16 @@ async def test_without_an_error_map(safety_net: None, couchbase_mock: CouchbaseM
 
 
 async def test_hello_after_authentication(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
-    """The bootstrap works with HELLO after the authentication."""
-    mock = couchbase_mock
-    async with triclinium.open_cluster(
-        mock.connection_string, mock.authenticator, timeouts=PATIENT, hello_after_auth=True
-    ) as cluster:
-        await cluster.bucket(mock.bucket).default_collection().upsert("late", 1)
+    """With ``hello_after_auth``, the client sends HELLO after the authentication, and gets the same features."""
+    couchbase_mock.log_commands()
+    async with couchbase_mock.open_client(hello_after_auth=True) as (cluster, store):
+        await store.upsert("late", 1)
         features = {found.features for found in ready(cluster)}
+    log = couchbase_mock.do("GET_CMDLOG", idx=0, bucket=couchbase_mock.bucket)
+    sent = [entry["opcode"] for entry in log if entry["opcode"] in (Opcode.SASL_AUTH, Opcode.HELLO)]
 
     assert {("MUTATION_SEQNO", "SELECT_BUCKET", "TRACING", "XATTR", "XERROR")} == features
+    assert (Opcode.SASL_AUTH, Opcode.HELLO) == (sent[0], sent[-1])
 
 
 async def test_nodes_without_a_cluster_config(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
@@ -194,46 +170,6 @@ async def test_nodes_without_a_cluster_config(safety_net: None, couchbase_mock: 
 
 
 # -- Documents.
-
-
-async def test_get_returns_the_upserted_value(store: triclinium.Collection, key: str) -> None:
-    """A read returns the written value with the CAS of its version, and a write returns a mutation token."""
-    first = await store.upsert(key, {"born": 1815})
-    found = await store.get(key)
-    second = await store.upsert(key, {"born": 1816})
-
-    assert ({"born": 1815}, first.cas) == (found.content, found.cas)
-    assert first.cas != second.cas
-    assert {"born": 1816} == (await store.get(key)).content
-    assert first.mutation_token is not None is not second.mutation_token
-    assert first.mutation_token.vbucket_uuid == second.mutation_token.vbucket_uuid
-    assert first.mutation_token.sequence_number < second.mutation_token.sequence_number
-
-
-async def test_insert_and_replace(store: triclinium.Collection, key: str) -> None:
-    """An insert fails if the document exists, and a replace fails if it does not exist."""
-    with pytest.raises(errors.DocumentNotFoundException):
-        await store.replace(key, 0)
-    await store.insert(key, 1)
-    with pytest.raises(errors.DocumentExistsException):
-        await store.insert(key, 2)
-
-    assert 1 == (await store.get(key)).content
-
-
-async def test_an_old_cas_changes_nothing(store: triclinium.Collection, key: str) -> None:
-    """With an old CAS, a document is neither replaced nor removed; it can be removed only once."""
-    old = await store.insert(key, 1)
-    new = await store.replace(key, 2, cas=old.cas)
-
-    with pytest.raises(errors.CasMismatchException):
-        await store.replace(key, 3, cas=old.cas)
-    with pytest.raises(errors.CasMismatchException):
-        await store.remove(key, cas=old.cas)
-    assert 2 == (await store.get(key)).content
-    await store.remove(key, cas=new.cas)
-    with pytest.raises(errors.DocumentNotFoundException):
-        await store.remove(key)
 
 
 LOCKS: dict[str, Callable[[triclinium.Collection, str], Awaitable[object]]] = {
@@ -250,19 +186,6 @@ async def test_locks_of_a_missing_document(store: triclinium.Collection, key: st
 
     assert (operation, 0) == (caught.value.context.operation, caught.value.context.retry_attempts)
     assert await store.get_or_none(key) is None
-
-
-async def test_counters(store: triclinium.Collection, key: str) -> None:
-    """The client creates a counter with its initial value, and counts up and down; counting in a string raises."""
-    created = await store.binary.increment(key, delta=7, initial=5)
-    up = await store.binary.increment(key, delta=7, initial=5)
-    down = await store.binary.decrement(key)
-
-    assert [5, 12, 11] == [result.content for result in (created, up, down)]
-    assert up.mutation_token is not None
-    await store.upsert(key, "many")
-    with pytest.raises(errors.DeltaInvalidException):
-        await store.binary.increment(key)
 
 
 async def test_expiry(couchbase_mock: CouchbaseMock, store: triclinium.Collection, key: str) -> None:
@@ -313,8 +236,7 @@ async def test_a_writer_waits_for_the_lock(cluster: triclinium.Cluster, store: t
     lock = await store.get_and_lock(key, timedelta(seconds=25))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(store.upsert, key, 2)
-        while not cluster.statistics().retries_by_reason:  # noqa: ASYNC110 - the server is another process
-            await trio.sleep(0.001)
+        await until(lambda: cluster.statistics().retries_by_reason)
         await store.unlock(key, lock.cas)
 
     assert 2 == (await store.get(key)).content
@@ -324,30 +246,18 @@ async def test_a_writer_waits_for_the_lock(cluster: triclinium.Cluster, store: t
 # -- Sizes and concurrency.
 
 
-@pytest.mark.parametrize("size", [0, 1, 100_000, 4 * 1024 * 1024], ids=str)
-async def test_values_of_any_size(store: triclinium.Collection, key: str, size: int) -> None:
-    """Values of any size are read back unchanged."""
-    value = (bytes(index % 251 for index in range(1000)) * (size // 1000 + 1))[:size]
-    await store.upsert(key, value, transcoder=BINARY)
-
-    assert value == (await store.get(key, transcoder=BINARY)).content
-    await store.remove(key)
-
-
 @pytest.mark.parametrize("mode", ["disabled", "off", "passive"])
 async def test_compression(couchbase_mock: CouchbaseMock, mode: str, safety_net: None) -> None:
     """A value is read back unchanged, whether or not the server supports compression."""
-    mock = couchbase_mock
-    mock.do("SET_COMPRESSION", mode=mode)
-    async with triclinium.open_cluster(mock.connection_string, mock.authenticator, timeouts=PATIENT) as cluster:
-        store = cluster.bucket(mock.bucket).default_collection()
+    couchbase_mock.do("SET_COMPRESSION", mode=mode)
+    async with couchbase_mock.open_client() as (cluster, store):
         await store.upsert("long", "again and " * 1000)
         found = await store.get("long")
         features = {name for connection in cluster.statistics().connections for name in connection.features}
 
     assert "again and " * 1000 == found.content
     assert (mode != "disabled") == ("SNAPPY" in features)
-    assert (mode == "passive") == mock.stored("long")["Snappy"]
+    assert (mode == "passive") == couchbase_mock.stored("long")["Snappy"]
 
 
 async def test_tasks_share_the_nodes(couchbase_mock: CouchbaseMock, store: triclinium.Collection, key: str) -> None:

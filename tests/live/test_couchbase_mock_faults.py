@@ -13,9 +13,11 @@ import pytest
 import trio
 
 from tests.live.couchbase_mock import CouchbaseMock
+from tests.live.waiting import PATIENT, until
 from tests.never_retry import NeverRetry
-from triclinium import Cluster, Collection, TimeoutOptions, errors, open_cluster
+from triclinium import Cluster, Collection, TimeoutOptions, errors
 from triclinium.retries import RetryReason
+from triclinium.subdocument import LookupInSpec, MutateInSpec, StoreSemantics
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
 from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.explain.explanation import Explanation, Outcome
@@ -26,10 +28,8 @@ R = TypeVar("R")
 
 pytestmark = pytest.mark.live
 
-PATIENT = TimeoutOptions(kv=60.0)
 HASTY = TimeoutOptions(kv=0.2)
 """Timeouts for operations that can only time out."""
-POLL_SECONDS = 0.001
 KEYS = [f"key-{number}" for number in range(60)]
 
 FAILOVERS_MAX = 5
@@ -70,6 +70,19 @@ OPERATIONS: dict[str, Operated] = {
     "decrement": Operated(Opcode.DECREMENT, lambda store, key, cas, by: store.binary.decrement(key, retry_strategy=by)),
 }
 
+SUBDOCUMENT_OPERATIONS: dict[str, Operated] = {
+    "lookup_in": Operated(
+        Opcode.SUBDOC_MULTI_LOOKUP,
+        lambda store, key, cas, by: store.lookup_in(key, [LookupInSpec.get("name")], retry_strategy=by),
+    ),
+    "mutate_in": Operated(
+        Opcode.SUBDOC_MULTI_MUTATION,
+        lambda store, key, cas, by: store.mutate_in(
+            f"{key}+", [MutateInSpec.upsert("name", 1)], store_semantics=StoreSemantics.UPSERT, retry_strategy=by
+        ),
+    ),
+}
+
 
 async def persist(call: Callable[[], Awaitable[R]]) -> R:
     """Repeat a call until it does not time out, and return its result. Only a busy machine may cause the timeouts."""
@@ -85,24 +98,10 @@ async def client_of(
     mock: CouchbaseMock, timeouts: TimeoutOptions = PATIENT, *keys: str
 ) -> AsyncIterator[tuple[Cluster, Collection]]:
     """Yield a client that is connected to the nodes of the stored ``keys``, and its collection."""
-    async with open_cluster(mock.connection_string, mock.authenticator, timeouts=timeouts) as cluster:
-        store = cluster.bucket(mock.bucket).default_collection()
+    async with mock.open_client(timeouts=timeouts) as (cluster, store):
         for key in keys:
             await persist(partial(store.upsert, key, 1))
         yield cluster, store
-
-
-@pytest.fixture
-async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[Cluster]:
-    """Yield a client for the test."""
-    async with client_of(couchbase_mock) as (opened, _):
-        yield opened
-
-
-@pytest.fixture
-def store(couchbase_mock: CouchbaseMock, cluster: Cluster) -> Collection:
-    """Return the server's only collection."""
-    return cluster.bucket(couchbase_mock.bucket).default_collection()
 
 
 # -- Statuses, for which the client behaves as `triclinium explain` describes.
@@ -130,7 +129,7 @@ async def check(
 ) -> None:
     """Make the mock respond to an operation with a status, and check that the client behaves as expected."""
     name, action = str(expected.facts["operation"]), expected.facts["action"]
-    operated, store = OPERATIONS[name], cluster.bucket(mock.bucket).default_collection()
+    operated, store = (OPERATIONS | SUBDOCUMENT_OPERATIONS)[name], cluster.bucket(mock.bucket).default_collection()
     await store.upsert(key, 1)
     cas = (await store.get_and_lock(key, timedelta(seconds=20))).cas if operated.needs_lock else None
     before = dict(cluster.statistics().retries_by_reason)
@@ -163,7 +162,7 @@ async def test_the_client_follows_explain(
 ) -> None:
     """For each injected status, every operation completes, fails or is retried as `triclinium explain` describes."""
     entry = couchbase_mock.error_map.entries.get(status)
-    for name in OPERATIONS:
+    for name in OPERATIONS | SUBDOCUMENT_OPERATIONS:
         expected = explained(name, status, entry, strategy())
         await check(couchbase_mock, cluster, f"{key}-{name}", expected, status=status, by=strategy())
 
@@ -225,12 +224,6 @@ async def test_moved_vbuckets_are_always_tried_again(
 
 
 # -- Late and lost responses.
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for a condition that another process fulfils."""
-    while not condition():  # noqa: ASYNC110 - there is no event to wait for
-        await trio.sleep(POLL_SECONDS)
 
 
 async def test_a_slow_node(couchbase_mock: CouchbaseMock, cluster: Cluster, store: Collection, key: str) -> None:

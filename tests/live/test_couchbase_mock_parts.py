@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-
 import pytest
 
 from tests.live.couchbase_mock import CouchbaseMock
-from tests.never_retry import NeverRetry
-from triclinium import Collection, TimeoutOptions, errors, open_cluster
+from triclinium import Collection, errors
 from triclinium.subdocument import LookupInSpec, MutateInSpec, StoreSemantics
-from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
-from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase import Service
 
 pytestmark = pytest.mark.live
 
-PATIENT = TimeoutOptions(kv=60.0)
 ADA = {"name": "Ada", "born": 1815, "tags": ["b", "c"], "home": {"city": "London"}}
-
-
-@pytest.fixture
-async def store(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[Collection]:
-    """Yield the server's only collection, with a client for the test."""
-    mock = couchbase_mock
-    async with open_cluster(mock.connection_string, mock.authenticator, timeouts=PATIENT) as cluster:
-        yield cluster.bucket(mock.bucket).default_collection()
 
 
 async def test_lookup_in_reads_parts(store: Collection, key: str) -> None:
@@ -132,29 +117,6 @@ async def test_extended_attributes(store: Collection, key: str) -> None:
 
     assert ("Countess", 7) == (found.content_as(str, 0), found.content_as(int, 1))
     assert {**ADA, "name": "Countess"} == (await store.get(key)).content
-
-
-@pytest.mark.parametrize("status", [*range(0xC0, 0xCC), 0x86, 0x09, 0x7FF0], ids=lambda status: f"0x{status:02x}")
-@pytest.mark.parametrize("name", ["lookup_in", "mutate_in"])
-async def test_the_client_follows_explain(
-    couchbase_mock: CouchbaseMock, store: Collection, key: str, name: str, status: int
-) -> None:
-    """Without retries, subdocument operations fail with the error that `triclinium explain` gives for the status."""
-    await store.upsert(key, ADA)
-    entry = couchbase_mock.error_map.entries.get(status)
-    strategy = NeverRetry()
-    case = CouchbaseCase(service=Service.KV, operation=name, happened=KvAnswer(status, entry), strategy=strategy)
-    opcodes = {"lookup_in": Opcode.SUBDOC_MULTI_LOOKUP, "mutate_in": Opcode.SUBDOC_MULTI_MUTATION}
-    calls: dict[str, Callable[[], Awaitable[object]]] = {
-        "lookup_in": lambda: store.lookup_in(key, [LookupInSpec.get("name")], retry_strategy=strategy),
-        "mutate_in": lambda: store.mutate_in(key, [MutateInSpec.upsert("name", "?")], retry_strategy=strategy),
-    }
-    couchbase_mock.fail(status, opcode=opcodes[name], count=1)
-    with pytest.raises(errors.CouchbaseException) as caught:
-        await calls[name]()
-
-    assert explain(case).facts["error"] == type(caught.value).__name__
-    assert ADA == (await store.get(key)).content
 
 
 async def test_replicas_are_read(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:

@@ -21,12 +21,9 @@ ROW = {"row": "value"}
 @pytest.fixture
 async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[triclinium.Cluster]:
     """Yield a client for the test."""
-    mock = couchbase_mock
-    async with triclinium.open_cluster(
-        mock.connection_string, mock.authenticator, timeouts=triclinium.TimeoutOptions(query=60.0)
-    ) as opened:
+    async with couchbase_mock.open_client() as (opened, _):
         # Open the bucket, because its connections bring the addresses of the services.
-        await opened.bucket(mock.bucket).wait_until_ready()
+        await opened.bucket(couchbase_mock.bucket).wait_until_ready()
         yield opened
 
 

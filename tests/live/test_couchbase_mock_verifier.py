@@ -62,8 +62,7 @@ async def verdict(
     mock: CouchbaseMock, strategy: RetryStrategy, status: int, error: type[errors.CouchbaseException]
 ) -> tuple[str, int]:
     """Return the verifier's complaint, and the number of attempts of a read that must fail with a status."""
-    async with triclinium.open_cluster(mock.connection_string, mock.authenticator, timeouts=TIMEOUTS) as cluster:
-        store = cluster.bucket(mock.bucket).default_collection()
+    async with mock.open_client(timeouts=TIMEOUTS) as (_, store):
         await store.upsert(KEY, 1)
         place = {"bucket": mock.bucket, "idx": mock.owner_of(KEY)}
         mock.fail(status, opcode=Opcode.GET)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.live.couchbase_mock import CouchbaseMock
 from tests.never_retry import NeverRetry
-from triclinium import Bucket, errors, open_cluster
+from triclinium import Bucket, errors
 from triclinium.views import ViewOrdering, ViewRow, ViewScanConsistency
 
 pytestmark = pytest.mark.live
@@ -21,14 +21,11 @@ MAP = "function (doc, meta) { if (doc.view_test) { emit(doc.place, meta.id); } }
 @pytest.fixture
 async def bucket(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[Bucket]:
     """Yield a bucket with three people, who are indexed by place and year."""
-    mock = couchbase_mock
-    mock.create_view("people", "by_place", map_function=MAP, reduce="_count")
-    async with open_cluster(mock.connection_string, mock.authenticator) as cluster:
-        bucket = cluster.bucket(mock.bucket)
-        people = bucket.default_collection()
+    couchbase_mock.create_view("people", "by_place", map_function=MAP, reduce="_count")
+    async with couchbase_mock.open_client() as (cluster, people):
         for name, place in PEOPLE.items():
             await people.upsert(name, {"view_test": True, "place": place})
-        yield bucket
+        yield cluster.bucket(couchbase_mock.bucket)
         for name in PEOPLE:
             await people.remove(name)
 
@@ -87,10 +84,9 @@ async def test_a_missing_view(bucket: Bucket) -> None:
 
 async def test_a_view_of_an_unopened_bucket(couchbase_mock: CouchbaseMock, safety_net: None) -> None:
     """A view can be queried even if its bucket has no connection."""
-    mock = couchbase_mock
-    mock.create_view("people", "by_place", map_function=MAP)
+    couchbase_mock.create_view("people", "by_place", map_function=MAP)
     async with (
-        open_cluster(mock.connection_string, mock.authenticator) as cluster,
-        cluster.bucket(mock.bucket).view_query("people", "by_place", limit=0) as result,
+        couchbase_mock.open_client() as (cluster, _),
+        cluster.bucket(couchbase_mock.bucket).view_query("people", "by_place", limit=0) as result,
     ):
         assert [] == await result.rows()

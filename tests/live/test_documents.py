@@ -8,14 +8,13 @@ from datetime import timedelta
 import pytest
 
 from tests.live.couchbase_mock import CouchbaseMock
-from tests.live.memcached import Memcached
-from triclinium import Collection, RawBinaryTranscoder, RawStringTranscoder, TimeoutOptions, errors, open_cluster
+from tests.live.memcached import VALUE_SIZE_MAX, Memcached
+from tests.live.waiting import PATIENT
+from triclinium import Collection, RawBinaryTranscoder, RawStringTranscoder, errors, open_cluster
 from triclinium_core.transcoding.flags import BINARY_FLAGS, STRING_FLAGS
 
 pytestmark = pytest.mark.live
 
-PATIENT = TimeoutOptions(kv=60.0)
-"""Timeouts that are longer than any test, so that no test depends on the speed of the machine."""
 BINARY = RawBinaryTranscoder()
 
 
@@ -34,8 +33,75 @@ async def store(server: Memcached | CouchbaseMock, safety_net: None) -> AsyncIte
         async with open_cluster(server.connection_string, timeouts=PATIENT) as cluster:
             yield cluster.default_collection()
     else:
-        async with open_cluster(server.connection_string, server.authenticator, timeouts=PATIENT) as cluster:
-            yield cluster.bucket(server.bucket).default_collection()
+        async with server.open_client() as (_, collection):
+            yield collection
+
+
+async def test_get_returns_the_upserted_value(server: Memcached | CouchbaseMock, store: Collection, key: str) -> None:
+    """A read returns the written value with its CAS, and a write changes the CAS; only CouchbaseMock has tokens."""
+    first = await store.upsert(key, {"born": 1815})
+    found = await store.get(key)
+    second = await store.upsert(key, {"born": 1816})
+
+    assert ({"born": 1815}, first.cas) == (found.content, found.cas)
+    assert first.cas != second.cas
+    assert {"born": 1816} == (await store.get(key)).content
+    if isinstance(server, Memcached):
+        assert (None, None) == (first.mutation_token, second.mutation_token)
+    else:
+        assert first.mutation_token is not None is not second.mutation_token
+        assert first.mutation_token.vbucket_uuid == second.mutation_token.vbucket_uuid
+        assert first.mutation_token.sequence_number < second.mutation_token.sequence_number
+
+
+async def test_writes_need_the_current_version(store: Collection, key: str) -> None:
+    """A document is inserted once, replaced and removed only if it exists, and with an old CAS neither."""
+    with pytest.raises(errors.DocumentNotFoundException):
+        await store.replace(key, 0)
+    old = await store.insert(key, 1)
+    with pytest.raises(errors.DocumentExistsException):
+        await store.insert(key, 0)
+    assert (1, old.cas) == ((found := await store.get(key)).content, found.cas)
+    new = await store.replace(key, 2, cas=old.cas)
+    with pytest.raises(errors.CasMismatchException):
+        await store.replace(key, 3, cas=old.cas)
+    with pytest.raises(errors.CasMismatchException):
+        await store.remove(key, cas=old.cas)
+    assert (2, new.cas) == ((found := await store.get(key)).content, found.cas)
+    last = await store.replace(key, 4)
+    assert new.cas != last.cas
+    await store.remove(key, cas=last.cas)
+    with pytest.raises(errors.DocumentNotFoundException):
+        await store.remove(key)
+
+
+async def test_counters(server: Memcached | CouchbaseMock, store: Collection, key: str) -> None:
+    """A counter starts with its initial value and counts up and down, in memcached not below 0; a text is no counter."""
+    counted = [
+        await store.binary.increment(key, delta=7, initial=5),
+        await store.binary.increment(key, delta=7, initial=5),
+        await store.binary.decrement(key),
+    ]
+
+    assert [5, 12, 11] == [result.content for result in counted]
+    assert 0 not in {result.cas for result in counted}
+    assert {isinstance(server, Memcached)} == {result.mutation_token is None for result in counted}
+    if isinstance(server, Memcached):  # CouchbaseMock counts below 0.
+        floor = await store.binary.decrement(key, delta=100)
+        assert (0, True) == (floor.content, floor.cas != 0)
+    await store.upsert(key, "many")
+    with pytest.raises(errors.DeltaInvalidException):
+        await store.binary.increment(key)
+
+
+@pytest.mark.parametrize("size", [0, 1, 100_000, 1024 * 1024, VALUE_SIZE_MAX - 4096], ids=str)
+async def test_values_of_any_size(store: Collection, key: str, size: int) -> None:
+    """Values of any size, from empty to the maximum of this memcached, are read back unchanged."""
+    value = (bytes(index % 251 for index in range(1000)) * (size // 1000 + 1))[:size]
+    await store.upsert(key, value, transcoder=BINARY)
+
+    assert value == (await store.get(key, transcoder=BINARY)).content
+    await store.remove(key)
 
 
 async def test_flags_are_preserved(store: Collection, key: str) -> None:

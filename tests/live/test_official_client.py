@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from tests.live.line_process import LineProcess
-from triclinium import Cas, Collection, RawBinaryTranscoder, RawStringTranscoder, TimeoutOptions, Transcoder, errors
+from triclinium import Cas, Collection, RawBinaryTranscoder, RawStringTranscoder, Transcoder, errors
 from triclinium._cli.serve.description import official_program
 from triclinium.testing import open_tcp_cluster
 from triclinium_core.testing import FakeNode, FakeNodeOptions
@@ -19,7 +19,6 @@ from triclinium_core.testing import FakeNode, FakeNodeOptions
 pytestmark = pytest.mark.live
 
 NOT_FOUND = {"error": "DocumentNotFoundException"}
-PATIENT = TimeoutOptions(kv=60.0)
 ALL_BYTES = bytes(range(256))
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import trio
 
-from tests.live.official import Official, official_client, until
+from tests.live.official import official_client, placed, written
+from tests.live.waiting import until
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Status
@@ -24,45 +25,19 @@ KEYS = [f"key-{number}" for number in range(60)]
 TIMEOUTS = {"AmbiguousTimeoutException", "UnambiguousTimeoutException"}
 
 
-class OfficialAndNodes:
+class OfficialAndNodes(NamedTuple):
     """Official client with its nodes."""
 
-    def __init__(self, official: Official, fake: FakeCluster) -> None:
-        self._official = official
-        self.fake = fake
-        self.nodes: FakeNodes = fake.nodes
-
-    async def ask(self, **question: Any) -> Mapping[str, Any]:
-        """Return the client's answer to a command."""
-        return await self._official.ask(**question)
+    ask: Callable[..., Awaitable[Mapping[str, Any]]]
+    """Function of a command, which returns the client's answer."""
+    fake: FakeCluster
+    nodes: FakeNodes
 
     async def store(self, value: int, path: str = PATH) -> None:
         """Write and read all documents of a collection."""
         for key in KEYS:
             assert "result" in await self.ask(do="upsert", key=key, value=value, path=path)
             assert value == (await self.ask(do="get", key=key, path=path))["result"]["content"]
-
-    def written(self) -> list[set[tuple[str, int]]]:
-        """Return the documents that each node stored, with their collection ids, and clear the command logs."""
-        found = []
-        for node in self.nodes:
-            written = [command for command in node.command_log if command.opcode == Opcode.SET]
-            found.append(
-                {
-                    (command.key.decode(), command.collection_id)
-                    for command in written
-                    if command.status == Status.SUCCESS
-                }
-            )
-            node.command_log.clear()
-        return found
-
-    def placed(self, collection_id: int) -> list[set[tuple[str, int]]]:
-        """Return the result of ``written`` that the test expects if all documents are in one collection."""
-        return [
-            {(key, collection_id) for key in KEYS if self.nodes.owner_of(key) == index}
-            for index in range(len(self.nodes))
-        ]
 
 
 @asynccontextmanager
@@ -71,17 +46,17 @@ async def staged() -> AsyncIterator[OfficialAndNodes]:
     collections = {"_default": {"_default": 0}, SCOPE: {NAME: FIRST_ID}}
     nodes = FakeNodes(FakeNodeOptions(collections=collections), nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
-        yield OfficialAndNodes(official, fake)
+        yield OfficialAndNodes(official.ask, fake, nodes)
 
 
 async def test_documents_of_a_collection(safety_net: None) -> None:
     """Documents are written and read on all nodes, wherever their vbuckets are, separately from other collections."""
     async with staged() as stage:
         await stage.store(1)
-        assert stage.placed(FIRST_ID) == stage.written()
+        assert placed(stage.nodes, KEYS, FIRST_ID) == written(stage.nodes)
         stage.nodes.move(stage.nodes.vbuckets_of(0)[::2], to=1)
         await stage.store(2)
-        assert stage.placed(FIRST_ID) == stage.written()
+        assert placed(stage.nodes, KEYS, FIRST_ID) == written(stage.nodes)
 
         assert {"error": "DocumentNotFoundException"} == await stage.ask(do="get", key=KEYS[0])
         await stage.ask(do="upsert", key=KEYS[0], value=3)
@@ -93,16 +68,16 @@ async def test_a_collection_created_meanwhile(safety_net: None) -> None:
     async with staged() as stage:
         await stage.store(1)
         new_id = stage.nodes.collections.create(SCOPE, OTHER)
-        stage.written()
+        written(stage.nodes)
         await stage.store(2, OTHER_PATH)
-        assert stage.placed(new_id) == stage.written()
+        assert placed(stage.nodes, KEYS, new_id) == written(stage.nodes)
 
         stage.nodes.collections.drop(SCOPE, NAME)
         again_id = stage.nodes.collections.create(SCOPE, NAME)
         assert again_id not in {FIRST_ID, new_id}
         assert {"error": "DocumentNotFoundException"} == await stage.ask(do="get", key=KEYS[0], path=PATH)
         await stage.store(3)
-        assert stage.placed(again_id) == stage.written()
+        assert placed(stage.nodes, KEYS, again_id) == written(stage.nodes)
         assert 2 == (await stage.ask(do="get", key=KEYS[0], path=OTHER_PATH))["result"]["content"]
 
 
@@ -111,10 +86,10 @@ async def test_a_collection_dropped_meanwhile(safety_net: None) -> None:
     async with staged() as stage:
         await stage.store(1)
         stage.nodes.collections.drop(SCOPE, NAME)
-        stage.written()
+        written(stage.nodes)
         refused = await stage.ask(do="upsert", key=KEYS[0], value=2, path=PATH)
         assert refused["error"] in {"CollectionNotFoundException", *TIMEOUTS}
-        assert [set(), set(), set()] == stage.written()
+        assert [set(), set(), set()] == written(stage.nodes)
 
         answers = []
 
@@ -132,7 +107,7 @@ async def test_a_collection_dropped_meanwhile(safety_net: None) -> None:
             new_id = stage.nodes.collections.create(SCOPE, NAME)
 
         assert ["result"] == [key for answer in answers for key in answer]
-        assert {(KEYS[1], new_id)} == set().union(*stage.written())
+        assert {(KEYS[1], new_id)} == set().union(*written(stage.nodes))
 
 
 async def test_missing_scopes_and_collections(safety_net: None) -> None:
@@ -143,7 +118,7 @@ async def test_missing_scopes_and_collections(safety_net: None) -> None:
 
         assert {"error": "ScopeNotFoundException"} == nowhere
         assert absent["error"] in {"CollectionNotFoundException", *TIMEOUTS}
-        assert [set(), set(), set()] == stage.written()
+        assert [set(), set(), set()] == written(stage.nodes)
         await stage.store(1)
 
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 import trio
 
-from tests.live.official import Official, official_client, until
+from tests.live.official import Official, official_client
+from tests.live.waiting import until
 from triclinium.testing import FakeNodes, open_tcp_cluster
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.testing import FakeNodeOptions

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.live.line_process import SERVE, LineProcess
+from tests.live.official import connected
 
 pytestmark = pytest.mark.live
 
@@ -20,12 +19,8 @@ FAULTS = ("upsert: temporary_failure x2", "insert: drop_response", "remove: hang
 def test_faults_of_the_official_client_are_logged(couchbase_package: None) -> None:
     """The client retries if a node is busy, and times out if a response is lost; the log has all injected faults."""
     faults = [part for fault in FAULTS for part in ("--fault", fault)]
-    worker = Path(__file__).with_name("official_worker.py")
     with LineProcess([*SERVE, "--log", *faults], end_with=signal.SIGTERM) as server:
-        served = server.hear()
-        address = [served[name] for name in ("connection_string", "username", "password", "bucket")]
-        with LineProcess([sys.executable, str(worker), *address]) as client:
-            assert {"result": "connected"} == client.hear()
+        with connected("official_worker", server.hear()) as client:
             written = client.ask(do="upsert", key="ada", value=1)
             unanswered = client.ask(do="insert", key="grace", value=1)
             found = client.ask(do="get", key="grace")

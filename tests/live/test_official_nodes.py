@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.live.official import Official, official_client, until
+from tests.live.official import Official, official_client, placed, written
+from tests.live.waiting import until
 from triclinium.testing import open_tcp_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.couchbase import Status
-from triclinium_core.testing import IMPLEMENTED_FEATURES, FakeNode, FakeNodeOptions, FakeNodes
+from triclinium_core.testing import IMPLEMENTED_FEATURES, FakeNodeOptions, FakeNodes
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("couchbase_package")]
 
@@ -29,28 +30,6 @@ async def store_and_read(official: Official, value: int) -> None:
         assert {"result": {"content": value, "cas": stored.get("result", stored)}} == found
 
 
-def keys_at(node: FakeNode, status: Status = Status.SUCCESS) -> set[str]:
-    """Return the keys of the node's writes with this status, and clear the command log."""
-    keys = {
-        command.key.decode()
-        for command in node.command_log
-        if command.opcode == Opcode.SET and command.status == status
-    }
-    node.command_log.clear()
-    return keys
-
-
-def opcodes_at(node: FakeNode) -> set[int]:
-    """Return the opcodes of the node's commands."""
-    return {command.opcode for command in node.command_log}
-
-
-def check_places(nodes: FakeNodes) -> None:
-    """Check that every document was written to the node of its vbucket only."""
-    for index, node in enumerate(nodes):
-        assert {key for key in KEYS if nodes.owner_of(key) == index} == keys_at(node)
-
-
 @pytest.mark.parametrize("features", [PUSHED, FOUND_OUT], ids=["pushed", "found out"])
 async def test_the_client_follows_the_map(safety_net: None, features: frozenset[HelloFeature]) -> None:
     """Documents are written to and read from the nodes of their vbuckets, as these move and as nodes leave and join."""
@@ -58,11 +37,11 @@ async def test_the_client_follows_the_map(safety_net: None, features: frozenset[
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
         await store_and_read(official, 1)
         assert all(any(nodes.owner_of(key) == index for key in KEYS) for index in range(3))
-        check_places(nodes)
+        assert placed(nodes, KEYS) == written(nodes)
 
         nodes.move(nodes.vbuckets_of(0)[::2], to=1)
         await store_and_read(official, 2)
-        check_places(nodes)
+        assert placed(nodes, KEYS) == written(nodes)
 
         connections = nodes[2].connections
         nodes.remove_node(2)
@@ -71,12 +50,12 @@ async def test_the_client_follows_the_map(safety_net: None, features: frozenset[
             # It then closes the connection of the bucket, but keeps the one through which it found the cluster.
             await until(lambda: nodes[2].connections < connections)
         await store_and_read(official, 3)
-        check_places(nodes)
+        assert placed(nodes, KEYS) == written(nodes)
 
         nodes.add_node(2)
         nodes.rebalance()
         await store_and_read(official, 4)
-        check_places(nodes)
+        assert placed(nodes, KEYS) == written(nodes)
 
 
 async def test_a_moved_vbucket_is_refused_first(safety_net: None) -> None:
@@ -85,12 +64,13 @@ async def test_a_moved_vbucket_is_refused_first(safety_net: None) -> None:
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
         moved = next(key for key in KEYS if nodes.owner_of(key) == 0)
         await official.ask(do="upsert", key=moved, value=1)
-        nodes[0].command_log.clear()
+        written(nodes)
         nodes.move(nodes.vbuckets_of(0), to=2)
         await official.ask(do="upsert", key=moved, value=2)
 
-        assert {moved} == keys_at(nodes[0], Status.NOT_MY_VBUCKET)
-        assert {moved} == keys_at(nodes[2])
+        refused = [each for each in nodes[0].command_log if each.opcode == Opcode.SET]
+        assert [(moved, Status.NOT_MY_VBUCKET)] == [(each.key.decode(), each.status) for each in refused]
+        assert [set(), set(), {(moved, 0)}] == written(nodes)
 
 
 async def test_the_client_survives_a_dead_node(safety_net: None) -> None:
@@ -98,15 +78,16 @@ async def test_the_client_survives_a_dead_node(safety_net: None) -> None:
     nodes = FakeNodes(nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
         await store_and_read(official, 1)
-        check_places(nodes)
+        assert placed(nodes, KEYS) == written(nodes)
         nodes.kill(1)
         nodes.fail_over(1)
         nodes.rebalance()
-        await until(lambda: Opcode.GET_CLUSTER_CONFIG in opcodes_at(nodes[0]) | opcodes_at(nodes[2]))
+        commands = (nodes[0].command_log, nodes[2].command_log)
+        await until(lambda: any(each.opcode == Opcode.GET_CLUSTER_CONFIG for log in commands for each in log))
         await store_and_read(official, 2)
-        check_places(nodes)
+        assert placed(nodes, KEYS) == written(nodes)
         nodes.revive(1)
         nodes.add_node(1)
         nodes.rebalance()
         await store_and_read(official, 3)
-        check_places(nodes)
+        assert placed(nodes, KEYS) == written(nodes)

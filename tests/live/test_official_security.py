@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import ssl
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
-import trio
 import trustme
 
-from tests.live.line_process import LineProcess
+from tests.live.official import Official, in_background, worker
+from tests.live.waiting import until
 from triclinium.testing import FakeCluster, Opcode, open_tcp_cluster
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
@@ -30,7 +27,6 @@ BY_PASSWORD = ("PasswordAuthenticator", OPTIONS.username, OPTIONS.password)
 BY_TOKEN, BY_NEXT_TOKEN = ("JwtAuthenticator", TOKEN), ("JwtAuthenticator", NEXT_TOKEN)
 KEYS = [f"key-{number}" for number in range(30)]
 SASL = (Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH, Opcode.SASL_STEP)
-POLL_SECONDS = 0.01
 
 
 class FileAuthority:
@@ -74,37 +70,19 @@ async def fake(safety_net: None, authority: FileAuthority) -> AsyncIterator[Fake
         yield served
 
 
-class Official:
-    """Official client in a separate process; the nodes continue while a task waits for it."""
-
-    def __init__(self, process: LineProcess, first: Mapping[str, Any]) -> None:
-        self._process = process
-        self.first = first
-        """First line of its output."""
-
-    async def ask(self, **question: Any) -> Mapping[str, Any]:
-        """Return the answer to one question."""
-        return await trio.to_thread.run_sync(partial(self._process.ask, **question))
-
-    async def write_everywhere(self) -> None:
-        """Write to all nodes."""
-        for key in KEYS:
-            assert "result" in await self.ask(do="upsert", key=key, value=1)
-
-
-@asynccontextmanager
-async def official_client(fake: FakeCluster, authority: FileAuthority, who: Sequence[str]) -> AsyncIterator[Official]:
-    """Yield the official client, connected to ``fake`` or refused."""
+def official_client(
+    fake: FakeCluster, authority: FileAuthority, who: Sequence[str]
+) -> AbstractAsyncContextManager[Official]:
+    """Return a block with the official client, connected to ``fake`` or refused."""
     assert fake.tls_connection_string is not None
-    module = ["-m", "tests.live.official_secure_worker"]
-    arguments = [fake.tls_connection_string, authority.trust_store, OPTIONS.buckets[0], json.dumps(who)]
-    process = LineProcess([sys.executable, *module, *arguments])
-    await trio.to_thread.run_sync(process.__enter__)
-    try:
-        yield Official(process, await trio.to_thread.run_sync(process.hear))
-    finally:
-        with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(process.__exit__, None, None, None)
+    arguments = (fake.tls_connection_string, authority.trust_store, OPTIONS.buckets[0], json.dumps(who))
+    return in_background(worker("official_secure_worker", *arguments))
+
+
+async def write_everywhere(official: Official) -> None:
+    """Write to all nodes."""
+    for key in KEYS:
+        assert "result" in await official.ask(do="upsert", key=key, value=1)
 
 
 def asked(fake: FakeCluster) -> Counter[Opcode | int]:
@@ -116,7 +94,7 @@ def asked(fake: FakeCluster) -> Counter[Opcode | int]:
 async def test_authentication_with_sasl(fake: FakeCluster, authority: FileAuthority, who: Sequence[str]) -> None:
     """The client authenticates on every node with SASL in one step."""
     async with official_client(fake, authority, who) as official:
-        await official.write_everywhere()
+        await write_everywhere(official)
 
     assert all(node.command_log for node in fake.nodes)
     assert {Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH} == set(asked(fake)) & set(SASL)
@@ -125,7 +103,7 @@ async def test_authentication_with_sasl(fake: FakeCluster, authority: FileAuthor
 async def test_authentication_with_a_certificate(fake: FakeCluster, authority: FileAuthority) -> None:
     """With a certificate, the official client sends no SASL command, like triclinium."""
     async with official_client(fake, authority, authority.certificate(ADA)) as official:
-        await official.write_everywhere()
+        await write_everywhere(official)
 
     assert all(node.command_log for node in fake.nodes)
     assert not set(asked(fake)) & set(SASL)
@@ -143,13 +121,12 @@ async def test_refused_credentials(fake: FakeCluster, authority: FileAuthority, 
 async def test_a_changed_token(fake: FakeCluster, authority: FileAuthority) -> None:
     """After a change of the token, the client authenticates again on every open connection."""
     async with official_client(fake, authority, BY_TOKEN) as official:
-        await official.write_everywhere()
+        await write_everywhere(official)
         before = asked(fake)
         fake.nodes.set_credentials(tokens=[NEXT_TOKEN])
         await official.ask(do="set_authenticator", who=BY_NEXT_TOKEN)
-        while asked(fake)[Opcode.SASL_AUTH] < 2 * before[Opcode.SASL_AUTH]:  # noqa: ASYNC110 - the client is a process
-            await trio.sleep(POLL_SECONDS)
-        await official.write_everywhere()
+        await until(lambda: asked(fake)[Opcode.SASL_AUTH] >= 2 * before[Opcode.SASL_AUTH])
+        await write_everywhere(official)
 
     statuses = {command.status for node in fake.nodes for command in node.command_log}
     assert {Status.SUCCESS} == statuses

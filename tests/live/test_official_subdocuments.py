@@ -63,11 +63,12 @@ def test_lookups(official: LineProcess, key: str) -> None:
 
 
 def test_a_missing_document(official: LineProcess, key: str) -> None:
-    """By default, lookups and changes of a missing document raise an exception."""
+    """By default, lookups and changes of a missing document raise an exception, and do not create the document."""
     ask = partial(official.ask, key=key)
 
     assert NOT_FOUND == ask(do="lookup_in", specs=[spec("get", "a")])
     assert NOT_FOUND == ask(do="mutate_in", specs=[spec("upsert", "a", 1)])
+    assert {"result": False} == ask(do="exists")
 
 
 def test_changes(official: LineProcess, key: str) -> None:
@@ -125,15 +126,19 @@ def test_a_failed_change_changes_nothing(official: LineProcess, key: str, name: 
 
 
 def test_store_semantics(official: LineProcess, key: str) -> None:
-    """Depending on the store semantics, the client creates a document, and accepts or refuses an existing one."""
+    """INSERT accepts only a missing document, REPLACE only an existing one, and UPSERT both."""
     ask = partial(official.ask, key=key, do="mutate_in")
 
+    assert NOT_FOUND == ask(specs=[spec("upsert", "d", 1)], store_semantics="REPLACE")
+    assert "result" in ask(key=f"{key} 2", specs=[spec("upsert", "c", 1)], store_semantics="UPSERT")
+    assert {"c": 1} == ask(key=f"{key} 2", do="get")["result"]["content"]
     assert "result" in ask(specs=[spec("upsert", "a.b", 1)], store_semantics="INSERT")
     assert error("DocumentExists") == ask(specs=[spec("upsert", "c", 1)], store_semantics="INSERT")
     assert "result" in ask(specs=[spec("upsert", "c", 1)], store_semantics="UPSERT")
     assert "result" in ask(specs=[spec("upsert", "d", 1)], store_semantics="REPLACE")
     assert {"a": {"b": 1}, "c": 1, "d": 1} == ask(do="get")["result"]["content"]
     assert error("CasMismatch") == ask(specs=[spec("upsert", "d", 2)], cas=1)
+    assert {"a": {"b": 1}, "c": 1, "d": 1} == ask(do="get")["result"]["content"]
 
 
 def test_complete_documents(official: LineProcess, key: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 
 import trio
@@ -111,18 +111,16 @@ def _nonsense() -> RetryAction:
     return None  # type: ignore[return-value]
 
 
+OWN_STRATEGIES: Mapping[str, Callable[[trio.CancelScope], AnyRetryStrategy]] = {
+    "cancels the caller": CancelsTheCaller,
+    "asks": lambda _: Asks(lambda: RetryAction.after(0.01)),
+    "asks and raises": lambda _: Asks(_raise),
+    "asks and gets nonsense": lambda _: Asks(_nonsense),
+    "asks for ever": lambda _: AsksForEver(),
+}
+"""Retry strategies of a call in a scope, by name, which replace those of the core with the same name."""
+
+
 def strategy_named(name: str, scope: trio.CancelScope) -> AnyRetryStrategy | None:
     """Return the strategy with this name for a call in ``scope``; None means the client's default."""
-    match name:
-        case "cancels the caller":
-            return CancelsTheCaller(scope)
-        case "asks":
-            return Asks(lambda: RetryAction.after(0.01))
-        case "asks and raises":
-            return Asks(_raise)
-        case "asks and gets nonsense":
-            return Asks(_nonsense)
-        case "asks for ever":
-            return AsksForEver()
-        case _:
-            return RETRY_STRATEGIES[name]
+    return OWN_STRATEGIES[name](scope) if name in OWN_STRATEGIES else RETRY_STRATEGIES[name]

@@ -7,9 +7,16 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
+from tests.properties.calls import OWN_STRATEGIES
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.testing.fakes.faults import Fault, WrongLength
-from triclinium_core.testing.hypothesis_strategies import Strike, data_faults, operation_templates, strikes
+from triclinium_core.testing.hypothesis_strategies import (
+    RETRY_STRATEGIES,
+    Strike,
+    data_faults,
+    operation_templates,
+    strikes,
+)
 from triclinium_core.testing.operation_templates import OperationTemplate
 from triclinium_core.testing.oracle.submissions import Place
 
@@ -21,19 +28,8 @@ KEYSPACES = {DEFAULT: 0, NAMED: COLLECTION_ID}
 REPLIES_SIZE = 100_000
 """Number of bytes that is larger than all responses in a script together."""
 
-RETRY_STRATEGIES = (
-    "default",
-    "best effort",
-    "fail fast",
-    "error map",
-    "raises",
-    "cancels the caller",
-    "asks",
-    "asks and raises",
-    "asks and gets nonsense",
-    "asks for ever",
-)
-"""Names of the retry strategies that ``calls`` creates."""
+STRATEGY_NAMES = tuple({**RETRY_STRATEGIES, **OWN_STRATEGIES})
+"""Names of the retry strategies of calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +115,7 @@ def scripts(*, max_size: int) -> st.SearchStrategy[Script]:
     steps = st.one_of(
         calls,
         st.builds(CancelledCall, calls, st.integers(0, 60)),
-        st.builds(StruckCall, _calls(st.sampled_from(RETRY_STRATEGIES)), struck),
+        st.builds(StruckCall, _calls(st.sampled_from(STRATEGY_NAMES)), struck),
         st.builds(
             Together,
             st.lists(calls, min_size=2, max_size=4),
@@ -142,7 +138,7 @@ def scripts(*, max_size: int) -> st.SearchStrategy[Script]:
     )
 
 
-_MOSTLY_DEFAULT = st.sampled_from(("default",) * len(RETRY_STRATEGIES) + RETRY_STRATEGIES)
+_MOSTLY_DEFAULT = st.sampled_from(("default",) * len(STRATEGY_NAMES) + STRATEGY_NAMES)
 
 
 def _calls(strategies: st.SearchStrategy[str] = _MOSTLY_DEFAULT) -> st.SearchStrategy[ScriptedCall]:

@@ -108,18 +108,6 @@ async def test_successes_fill_the_quota(failures: int, autojump_clock: MockClock
         assert budget.quota_capacity == budget.available_quota()
 
 
-async def test_a_rebalance_is_survived_with_an_empty_quota(autojump_clock: MockClock) -> None:
-    """If the quota is empty, an operation that is always retried succeeds, and takes nothing from the quota."""
-    budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=0)
-    async with testing.open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
-        people = cluster.bucket("default").default_collection()
-        await people.upsert("ada", {})
-        fake.node.faults.next(testing.Opcode.GET, testing.not_my_vbucket(), times=5)
-        await people.get("ada")
-
-        assert 0 == budget.available_quota()
-
-
 async def test_a_slow_strategy_delays_its_operation_only(autojump_clock: MockClock) -> None:
     """A slow strategy delays only its own operation, and is cancelled if the caller is cancelled."""
     gate = trio.Event()

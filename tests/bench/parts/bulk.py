@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 
 import trio
 
-from tests.bench.clients import Job, Kind, official_options
-from tests.bench.servers import BenchServer, fake_node, memcached
+from tests.bench.clients import Job, Kind, collection_of, official_options
+from tests.bench.servers import fake_node, memcached
 from tests.bench.turns import Effort, Row, Stopwatch, Turn, measure
-from triclinium import Collection, PasswordAuthenticator, RawBinaryTranscoder, open_cluster
+from triclinium import Collection, RawBinaryTranscoder
 
 AT_ONCE = 256
 DOCUMENTS = 4_096
@@ -77,18 +76,11 @@ async def in_bulk(collection: Collection, job: Job, keys: Sequence[str]) -> None
 
 
 async def _timed(work: Work, job: Job, keys: Sequence[str]) -> Mapping[str, float]:
-    async with _collection_of(job.server) as collection:
+    async with collection_of(job.server) as collection:
         await in_bulk(collection, job._replace(kind=Kind.SET), keys)
         with Stopwatch() as watch:
             await work(collection, job, keys)
     return watch.both(len(keys))
-
-
-@asynccontextmanager
-async def _collection_of(server: BenchServer) -> AsyncIterator[Collection]:
-    authenticator = PasswordAuthenticator(server.username, server.password) if server.bucket else None
-    async with open_cluster(server.connection_string, authenticator) as cluster:
-        yield cluster.bucket(server.bucket).default_collection() if server.bucket else cluster.default_collection()
 
 
 def multi(job: Job, keys: Sequence[str]) -> Mapping[str, float]:

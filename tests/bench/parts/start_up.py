@@ -15,9 +15,9 @@ from unittest.mock import patch
 
 import trio
 
+from tests.bench.clients import collection_of
 from tests.bench.servers import BenchServer, fake_node
 from tests.bench.turns import Effort, Row, measure
-from triclinium import PasswordAuthenticator, open_cluster
 
 KEY = "ada"
 MS, WALL_MS = "ms of processor time", "ms of wall clock"
@@ -70,10 +70,8 @@ def rows(effort: Effort) -> Iterator[Row]:
 
 
 async def _write(server: BenchServer) -> None:
-    async with open_cluster(
-        server.connection_string, PasswordAuthenticator(server.username, server.password)
-    ) as cluster:
-        await cluster.bucket(server.bucket).default_collection().upsert(KEY, {})
+    async with collection_of(server) as collection:
+        await collection.upsert(KEY, {})
 
 
 def _measured(what: str, programs: Mapping[str, str], arguments: Sequence[str], effort: Effort) -> Iterator[Row]:

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import trio
 
-from tests.bench.clients import Job, Kind
+from tests.bench.clients import Job, Kind, collection_of
 from tests.bench.parts.bulk import AT_ONCE, DOCUMENTS, in_bulk, in_tasks, keys_of
 from tests.bench.servers import memcached
 from tests.bench.turns import Effort, Row, Stopwatch, Turn, measure
-from triclinium import open_cluster
 from triclinium.tapes import DecisionTape, EventTape
 
 
@@ -38,9 +37,9 @@ def rows(effort: Effort) -> Iterator[Row]:
 
 async def _timed(job: Job, documents: int, make: Callable[[], DecisionTape | EventTape | None]) -> Mapping[str, float]:
     keys = keys_of(documents)
-    async with open_cluster(job.server.connection_string) as cluster:
-        await in_bulk(cluster.default_collection(), job._replace(kind=Kind.SET), keys)
+    async with collection_of(job.server) as collection:
+        await in_bulk(collection, job._replace(kind=Kind.SET), keys)
     with Stopwatch() as watch:
-        async with open_cluster(job.server.connection_string, tape=make()) as cluster:
-            await in_tasks(cluster.default_collection(), job, keys)
+        async with collection_of(job.server, tape=make()) as collection:
+            await in_tasks(collection, job, keys)
     return watch.both(len(keys))

@@ -55,3 +55,10 @@ def node_host(component: Path, node: str) -> Arguments:
 def rust_host(machine_code: Path, rust_build: subprocess.Popen[str] | None) -> Arguments:
     """Return the command of the host in Rust."""
     return preparing.rust_host(rust_build), machine_code
+
+
+@pytest.fixture(params=["python_host", "node_host"])
+def host(request: pytest.FixtureRequest) -> Arguments:
+    """Return the command of each host that carries out all calls."""
+    command: Arguments = request.getfixturevalue(request.param)
+    return command

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tests.environment import CACHE, missing
 from tests.hosts.folders import HOSTS, ROOT
+from tests.hosts.installing import install_with_npm, require
 
 HERE = Path(__file__).parent
 BUILD = HOSTS / "component" / "build.py"
@@ -45,15 +46,6 @@ def run(*command: str | Path, text: str = "", cwd: Path | None = None) -> str:
     return done.stdout
 
 
-def require(what: str, remedy: str, *command: str | Path, cwd: Path | None = None) -> None:
-    """End the test as in ``missing`` unless a command succeeds that downloads what is needed."""
-    if shutil.which(command[0]) is None:
-        missing(str(command[0]), remedy)
-    done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, text=True, check=False, cwd=cwd)
-    if done.returncode:
-        missing(what, f"{remedy}: {done.stderr[-500:]}")
-
-
 def component() -> Path:
     """Build the component, and return its path."""
     require("componentize-py", "it comes from the package index by uv", *COMPONENTIZE, "--version")
@@ -70,11 +62,7 @@ def python_host() -> Arguments:
 def node_host(built: Path) -> Arguments:
     """Translate the component for Node, and return the command of the host."""
     folder = FOLDER / "js"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "transpile.mjs", "host.mjs"):
-        shutil.copy(HERE / "js" / name, folder)
-    command = ("npm", "install", "--no-package-lock", "--silent", "--no-audit", "--no-fund", "--prefer-offline")
-    require("jco", "install Node.js 20 or later with npm, which downloads it", *command, cwd=folder)
+    install_with_npm("jco", HERE / "js", folder)
     run("node", folder / "transpile.mjs", built, folder / "translated")
     return "node", folder / "host.mjs", folder / "translated" / "retry.js"
 

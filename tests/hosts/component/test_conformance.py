@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -21,21 +20,13 @@ IDEMPOTENT = {"family": "couchbase", "ask": "idempotent", "service": "kv", "op":
 CAP = {"family": "couchbase", "ask": "cap", "requested_delay_ms": 9, "elapsed_ms": 0, "timeout_ms": 10}
 
 
-class Ended(NamedTuple):
-    """End of the program."""
-
-    status: int
-    output: str
-    errors: str
-
-
-def compare(component: Path, decisions: str | Path, text: str | bytes = "") -> Ended:
-    """Return the end of the program for these arguments and this standard input."""
+def compare(*arguments: str | Path, text: bytes = b"") -> tuple[int, str, str]:
+    """Return the status, the output and the errors of the program for these arguments and this standard input."""
     python_host()
-    command = (*PYTHON, CONFORMANCE, component, decisions)
-    given = text if isinstance(text, bytes) else text.encode()
-    done = subprocess.run(command, input=given, env=ENVIRONMENT, capture_output=True, check=False)
-    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+    done = subprocess.run(
+        (*PYTHON, CONFORMANCE, *arguments), input=text, env=ENVIRONMENT, capture_output=True, check=False
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def test_recorded_decisions_agree(component: Path, tmp_path: Path) -> None:
@@ -52,7 +43,7 @@ def test_the_comparison_on_the_page_is_current(component: Path) -> None:
     (decisions,) = [block.text for block in blocks if block.language == "json"]
     shown = next(block.text for block in blocks if block.language == "text")
 
-    assert (1, shown, "") == compare(component, "-", decisions)
+    assert (1, shown, "") == compare(component, "-", text=decisions.encode())
 
 
 def test_differences_are_listed_by_clause(component: Path) -> None:
@@ -77,7 +68,7 @@ RFC 0049 Response Code Retry List: KV: Temporary Failure 0x86
 7 decisions compared, 5 differ
 """
 
-    assert (1, expected, "") == compare(component, "-", "\n".join(map(json.dumps, lines)))
+    assert (1, expected, "") == compare(component, "-", text="\n".join(map(json.dumps, lines)).encode())
 
 
 def test_invalid_lines_are_named(component: Path) -> None:
@@ -94,7 +85,7 @@ def test_invalid_lines_are_named(component: Path) -> None:
     ]
     form = 'expected an object whose "expect" is also an object, the answer of the other client'
 
-    status, output, errors = compare(component, "-", "\n".join(lines))
+    status, output, errors = compare(component, "-", text="\n".join(lines).encode())
 
     assert 2 == status
     assert output.endswith("1 decisions compared, 1 differ\n")
@@ -118,7 +109,7 @@ def test_lines_end_at_line_feeds(component: Path, tmp_path: Path, is_file: bool)
     decisions = tmp_path / "decisions.jsonl"
     decisions.write_bytes(text)
 
-    status, output, errors = compare(component, decisions if is_file else "-", text)
+    status, output, errors = compare(component, decisions if is_file else "-", text=text)
 
     assert (2, "2 decisions compared, 0 differ\n") == (status, output)
     assert errors.startswith("line 2: not JSON: 'utf-8' codec can't decode byte 0xff")
@@ -147,8 +138,7 @@ def test_bad_input_has_status_two(
 
 def test_missing_arguments_show_the_usage() -> None:
     """Without arguments, the program prints its usage and ends with status 2."""
-    python_host()
-    done = subprocess.run((*PYTHON, CONFORMANCE), capture_output=True, text=True, check=False)
+    status, output, errors = compare()
 
-    assert (2, "") == (done.returncode, done.stdout)
-    assert done.stderr.startswith("usage: conformance.py COMPONENT DECISIONS")
+    assert (2, "") == (status, output)
+    assert errors.startswith("usage: conformance.py COMPONENT DECISIONS")

@@ -20,13 +20,6 @@ MACHINES_MAX, ERROR_MAPS_MAX = 10_000, 256
 Reply = Mapping[str, object]
 
 
-@pytest.fixture(params=["python_host", "node_host"])
-def host(request: pytest.FixtureRequest) -> Arguments:
-    """Return the command of each host."""
-    command: Arguments = request.getfixturevalue(request.param)
-    return command
-
-
 def call(host: Arguments, calls: Sequence[object]) -> list[Reply]:
     """Return the replies of one instance."""
     return [json.loads(line) for line in replies(host, list(map(json.dumps, calls))).lines]

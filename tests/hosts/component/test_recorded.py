@@ -20,11 +20,10 @@ def tabbed_answers(lines: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
 
 
 @pytest.mark.hosts
-@pytest.mark.parametrize("host", ["python_host", "node_host"])
-def test_hosts_give_the_native_answers(host: str, request: pytest.FixtureRequest) -> None:
+def test_hosts_give_the_native_answers(host: Arguments) -> None:
     """In wasmtime for Python, and in Node, every recorded question has the native answer and clauses."""
     calls = [json.dumps(["decide", question]) for question in QUESTIONS]
-    found = [json.loads(line)["ok"] for line in replies(request.getfixturevalue(host), calls).lines]
+    found = [json.loads(line)["ok"] for line in replies(host, calls).lines]
 
     assert native_answers() == [(each["answer"], tuple(each["clauses"])) for each in found]
 

@@ -13,6 +13,7 @@ import trio
 
 from docs.howto.examples.asyncio_driver import AsyncioClient
 from docs.howto.examples.selectors_driver import SelectorsClient
+from tests.live.waiting import PATIENT
 from triclinium import Authenticator, Cluster, Collection, PasswordAuthenticator, RawBinaryTranscoder, open_cluster
 from triclinium_core import ClientMachine, ClientOptions, TimeoutOptions
 from triclinium_core.errors import CouchbaseException
@@ -22,9 +23,6 @@ from triclinium_core.services.query.query_request import QueryRequest
 
 SECONDS_MAX = 60.0
 """Seconds after which a test counts as hanging."""
-
-PATIENT = TimeoutOptions(kv=60.0, query=60.0)
-"""Timeouts that no correct client reaches."""
 
 BYTES = RawBinaryTranscoder()
 
@@ -82,10 +80,10 @@ class Server:
     tls: ssl.SSLContext | None = None
 
     @classmethod
-    def served(cls, said: Mapping[str, str], timeouts: TimeoutOptions = PATIENT) -> Server:
+    def of(cls, served: Mapping[str, str], timeouts: TimeoutOptions = PATIENT) -> Server:
         """Return the server of ``triclinium serve --json``."""
-        authenticator = PasswordAuthenticator(said["username"], said["password"])
-        return cls(said["connection_string"], authenticator, said["bucket"], timeouts)
+        authenticator = PasswordAuthenticator(served["username"], served["password"])
+        return cls(served["connection_string"], authenticator, served["bucket"], timeouts)
 
     @property
     def keyspace(self) -> Keyspace:

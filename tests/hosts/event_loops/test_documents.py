@@ -44,12 +44,12 @@ def story(key: str) -> tuple[list[Step], list[str]]:
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_documents_on_each_node(driver: str, said: Mapping[str, Any], key: str) -> None:
+def test_documents_on_each_node(driver: str, served: Mapping[str, Any], key: str) -> None:
     """A driver writes, reads and removes documents of a cluster, on each of its nodes."""
     stories = [story(f"{key} {number}") for number in range(8)]
     steps = [step for steps, _ in stories for step in steps]
 
-    assert [end for _, ends in stories for end in ends] == DRIVERS[driver](Server.served(said), steps)
+    assert [end for _, ends in stories for end in ends] == DRIVERS[driver](Server.of(served), steps)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

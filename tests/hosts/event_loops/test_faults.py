@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from docs.howto.examples.control_through_http import ask
-from tests.hosts.event_loops.clients import DRIVERS, PATIENT, Server, Step, through_asyncio, through_trio
-from tests.live.line_process import SERVE, LineProcess
+from tests.hosts.event_loops.clients import DRIVERS, Server, Step, through_asyncio, through_trio
+from tests.live.waiting import PATIENT
 from triclinium_core import TimeoutOptions
 
 pytestmark = [pytest.mark.hosts, pytest.mark.native]
@@ -18,7 +17,7 @@ pytestmark = [pytest.mark.hosts, pytest.mark.native]
 HASTY = TimeoutOptions(kv=1.0, query=1.0)
 """Timeouts for faults that outlast every retry."""
 
-READ_FAULTS: Mapping[str, str] = {
+FAULTS: Mapping[str, str] = {
     "get: temporary_failure x2": "read b'old'",
     "get: temporary_failure always": "UnambiguousTimeoutException after [KV_TEMPORARY_FAILURE]",
     "get: delay(0.05)": "read b'old'",
@@ -30,10 +29,6 @@ READ_FAULTS: Mapping[str, str] = {
     "get: status(0x84)": "InternalServerFailureException after []",
     "get: wrong_length": "read b'old'",
     "refuse_connection x2": "read b'old'",
-}
-"""Faults of a read, and its ending."""
-
-WRITE_FAULTS: Mapping[str, str] = {
     "set: locked always": "UnambiguousTimeoutException after [KV_LOCKED]",
     "set: temporary_failure x2": "done",
     "set: hang_up": "RequestCanceledException after [SOCKET_CLOSED_WHILE_IN_FLIGHT]",
@@ -41,7 +36,7 @@ WRITE_FAULTS: Mapping[str, str] = {
     "set: drop_response always": "AmbiguousTimeoutException after []",
     "set: not_my_vbucket x2": "done",
 }
-"""Faults of a write, and its ending."""
+"""Faults of a write ("set") or a read, and its ending."""
 
 QUERY_FAULTS: Mapping[str, TimeoutOptions] = {
     "query: http_status(503) x2": PATIENT,
@@ -56,62 +51,43 @@ QUERY_FAULTS: Mapping[str, TimeoutOptions] = {
 """Faults of a query, each with the timeouts of the client."""
 
 Program = Callable[[Server, Sequence[Step]], Sequence[str]]
-OPTIONS = ("--fault", "set: temporary_failure x2", "--fault", "get: hang_up")
-"""Options of ``triclinium serve``: faults of each node."""
 
 
-def faults_left(said: Mapping[str, Any]) -> Sequence[object]:
+def faults_left(served: Mapping[str, Any]) -> Sequence[object]:
     """Return the faults of each node that have not struck yet."""
-    return [node["faults"] for node in ask(said["control"], "/state")["nodes"]]
+    return [node["faults"] for node in ask(served["control"], "/state")["nodes"]]
 
 
 def endings(
-    said: Mapping[str, Any], fault: str, steps: Sequence[Step], timeouts: TimeoutOptions, programs: Iterable[Program]
+    served: Mapping[str, Any], fault: str, steps: Sequence[Step], timeouts: TimeoutOptions, programs: Iterable[Program]
 ) -> Sequence[Sequence[str]]:
     """Return the endings of steps with a fault, for the trio client and for other programs."""
     found: list[Sequence[str]] = []
     for program in (through_trio, *programs):
-        ask(said["control"], "/commands", "clear_faults")
-        ask(said["control"], "/commands", fault)
-        before = faults_left(said)
-        found.append(program(Server.served(said, timeouts), steps))
-        assert fault.endswith("always") or faults_left(said) != before, f"{fault} did not strike"
-    ask(said["control"], "/commands", "clear_faults")
+        ask(served["control"], "/commands", "clear_faults")
+        ask(served["control"], "/commands", fault)
+        before = faults_left(served)
+        found.append(program(Server.of(served, timeouts), steps))
+        assert fault.endswith("always") or faults_left(served) != before, f"{fault} did not strike"
+    ask(served["control"], "/commands", "clear_faults")
     return found
 
 
-@pytest.mark.parametrize(
-    ("fault", "is_read", "expected"),
-    [
-        *((fault, True, end) for fault, end in READ_FAULTS.items()),
-        *((fault, False, end) for fault, end in WRITE_FAULTS.items()),
-    ],
-)
-def test_faults_of_an_operation(fault: str, is_read: bool, expected: str, said: Mapping[str, Any], key: str) -> None:
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_of_an_operation(fault: str, served: Mapping[str, Any], key: str) -> None:
     """A read or write with a fault, on a stream that works, ends with each driver as with the trio client."""
+    is_read = not fault.startswith("set: ")
     last = Step("get", key) if is_read else Step("upsert", key, b"new")
     steps = [Step("upsert", key, b"old") if is_read else Step("remove", key), last]
-    found = endings(said, fault, steps, HASTY if fault.endswith("always") else PATIENT, DRIVERS.values())
+    found = endings(served, fault, steps, HASTY if fault.endswith("always") else PATIENT, DRIVERS.values())
 
-    assert [expected] * 3 == [end for _, end in found]
+    assert [FAULTS[fault]] * 3 == [end for _, end in found]
     assert not is_read or ["done"] * 3 == [first for first, _ in found]
 
 
 @pytest.mark.parametrize("fault", QUERY_FAULTS)
-def test_faults_of_a_query(fault: str, said: Mapping[str, Any]) -> None:
+def test_faults_of_a_query(fault: str, served: Mapping[str, Any]) -> None:
     """A query with a fault ends through the asyncio driver as through the trio client."""
-    found = endings(said, fault, [Step("query", "SELECT RAW 1")], QUERY_FAULTS[fault], [through_asyncio])
+    found = endings(served, fault, [Step("query", "SELECT RAW 1")], QUERY_FAULTS[fault], [through_asyncio])
 
     assert [found[0]] * 2 == found
-
-
-@pytest.mark.parametrize("driver", DRIVERS)
-def test_faults_of_the_command_line(driver: str) -> None:
-    """Faults in the options of ``triclinium serve`` strike, and a driver's operations succeed on all nodes."""
-    keys = [f"key-{number}" for number in range(10)]
-    steps = [Step(kind, key, b"1") for key in keys for kind in ("upsert", "get")]
-    with LineProcess([*SERVE, "--nodes", "3", *OPTIONS], end_with=signal.SIGTERM) as nodes:
-        said = nodes.hear()
-
-        assert ["done", "read b'1'"] * len(keys) == DRIVERS[driver](Server.served(said), steps)
-        assert [[]] * 3 == faults_left(said)

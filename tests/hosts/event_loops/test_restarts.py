@@ -30,26 +30,26 @@ def operations(server: Server, kind: Kind, value: bytes = b"") -> Sequence[Opera
     return [request for request in requests if isinstance(request, Operation)]
 
 
-def command(said: Mapping[str, Any], text: str) -> None:
+def command(served: Mapping[str, Any], text: str) -> None:
     """Kill or revive a node."""
-    ask(said["control"], "/commands", text)
+    ask(served["control"], "/commands", text)
 
 
-def test_asyncio_waits_for_a_killed_node(said: Mapping[str, Any]) -> None:
+def test_asyncio_waits_for_a_killed_node(served: Mapping[str, Any]) -> None:
     """Reads of a killed node wait while others return; once it is revived, all return the written value."""
-    server = Server.served(said)
+    server = Server.of(served)
 
     async def main() -> tuple[int, Sequence[object]]:
         async with asyncio.timeout(SECONDS_MAX):
             with AsyncioClient(server.machine()) as client:
                 await asyncio.gather(*map(client.perform, operations(server, "upsert", b"asyncio")))
-                await asyncio.to_thread(command, said, "@1: kill")
+                await asyncio.to_thread(command, served, "@1: kill")
                 reads = [asyncio.create_task(client.perform(read)) for read in operations(server, "get")]
                 before, done = -1, 0
                 while not done or done != before:
                     await asyncio.sleep(QUIET_SECONDS)
                     before, done = done, sum(read.done() for read in reads)
-                await asyncio.to_thread(command, said, "@1: revive")
+                await asyncio.to_thread(command, served, "@1: revive")
                 return done, await asyncio.gather(*reads)
 
     done, outcomes = asyncio.run(main())
@@ -57,12 +57,12 @@ def test_asyncio_waits_for_a_killed_node(said: Mapping[str, Any]) -> None:
     assert ["read b'asyncio'"] * len(KEYS) == list(map(ending, outcomes))
 
 
-def test_selectors_wait_for_a_killed_node(said: Mapping[str, Any]) -> None:
+def test_selectors_wait_for_a_killed_node(served: Mapping[str, Any]) -> None:
     """Reads of a killed node wait while others return; once it is revived, all return the written value."""
-    server = Server.served(said)
+    server = Server.of(served)
     with SelectorsClient(server.machine()) as client:
         client.perform(*operations(server, "upsert", b"selectors"))
-        command(said, "@1: kill")
+        command(served, "@1: kill")
         reads = client.submit(*operations(server, "get"))
         before, done = -1, 0
         while not done or done != before:
@@ -70,7 +70,7 @@ def test_selectors_wait_for_a_killed_node(said: Mapping[str, Any]) -> None:
             while time.monotonic() < until:
                 client.turn(QUIET_SECONDS)
             before, done = done, len(client.outcomes)
-        command(said, "@1: revive")
+        command(served, "@1: revive")
         while len(client.outcomes) < len(KEYS):
             client.turn()
         outcomes = [client.outcomes.pop(read) for read in reads]

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import trustme
 
 from docs.howto.examples.asyncio_driver import AsyncioClient
+from tests.docs.serving import serving
 from tests.hosts.event_loops.clients import SECONDS_MAX, Server, Step, through_asyncio, through_trio
-from tests.live.line_process import SERVE, LineProcess
 from triclinium_core.contract.couchbase import DrivenClient
 from triclinium_core.contract.neutral import PauseReading
 from triclinium_core.services.query.query_request import QueryRequest
@@ -28,38 +27,22 @@ ROWS = [{"number": number, "text": "x" * 80} for number in range(20_000)]
 MANY = "SELECT many rows"
 
 
-class Secure(NamedTuple):
-    """Nodes with TLS, and the authority of their certificates."""
-
-    said: Mapping[str, Any]
-    authority: trustme.CA
-
-    def server(self, authority: trustme.CA) -> Server:
-        """Return the server for clients that trust an authority."""
-        tls = ssl.create_default_context()
-        authority.configure_trust(tls)
-        plain = Server.served(self.said)
-        return replace(plain, connection_string=self.said["tls_connection_string"], tls=tls)
+def secured(served: Mapping[str, Any], authority: trustme.CA) -> Server:
+    """Return the server with TLS for clients that trust an authority."""
+    tls = ssl.create_default_context()
+    authority.configure_trust(tls)
+    return replace(Server.of(served), connection_string=served["tls_connection_string"], tls=tls)
 
 
 @pytest.fixture(scope="module")
-def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Yield three nodes with TLS and scripted queries."""
     folder, authority = tmp_path_factory.mktemp("tls"), trustme.CA()
     certificate, script = folder / "node.pem", folder / "script.json"
     authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(certificate))
     script.write_text(json.dumps([{"statement": MANY, "rows": ROWS}]), encoding="utf-8")
-    command = [*SERVE, "--nodes", "3", "--tls-cert", str(certificate), "--script", str(script)]
-    with LineProcess(command, end_with=signal.SIGTERM) as server:
-        yield Secure(server.hear(), authority)
-
-
-def test_documents_over_tls(secure: Secure, key: str) -> None:
-    """Over verified TLS, the asyncio driver reads a large value that it has written."""
-    value = bytes(range(256)) * 4096
-    steps = [Step("upsert", key, value), Step("get", key)]
-
-    assert ["done", f"read {value!r}"] == through_asyncio(secure.server(secure.authority), steps)
+    with serving("--nodes", "3", "--tls-cert", str(certificate), "--script", str(script)) as served:
+        yield secured(served, authority)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +56,8 @@ def test_wrong_certificates_are_refused(
     """A certificate of another authority or for another host fails through both clients with the same reason."""
     authority, path = trustme.CA(), tmp_path / "node.pem"
     authority.issue_cert(host).private_key_and_cert_chain_pem.write_to_path(str(path))
-    with LineProcess([*SERVE, "--tls-cert", str(path)], end_with=signal.SIGTERM) as server:
-        refused = Secure(server.hear(), authority).server(authority if is_trusted else trustme.CA())
+    with serving("--tls-cert", str(path)) as served:
+        refused = secured(served, authority if is_trusted else trustme.CA())
         endings = [program(refused, [Step("upsert", "ada", b"1")]) for program in (through_trio, through_asyncio)]
 
     assert [["TlsException after [TLS_ERROR]"]] * 2 == endings
@@ -94,13 +77,12 @@ class ReportsPauses(AsyncioClient):
         self.paused.set()
 
 
-def test_rows_come_as_they_are_read(secure: Secure) -> None:
+def test_rows_come_as_they_are_read(secure: Server) -> None:
     """While the caller does not read, the driver stops reading from the node; then all rows arrive, over TLS."""
-    server = secure.server(secure.authority)
 
     async def main() -> list[bytes]:
         async with asyncio.timeout(SECONDS_MAX):
-            with ReportsPauses(server.machine(), server.tls) as client:
+            with ReportsPauses(secure.machine(), secure.tls) as client:
                 async with client.request(QueryRequest(statement=MANY, readonly=True)) as rows:
                     found = [await anext(aiter(rows))]
                     await client.paused.wait()

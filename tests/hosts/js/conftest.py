@@ -24,14 +24,17 @@ RunNode = Callable[..., list[Any]]
 
 @pytest.fixture(scope="session")
 def folder(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the programs, in which the package is installed as npm would install it."""
-    folder = tmp_path_factory.mktemp("node")
+    """Return a folder with the programs, in which the package is installed."""
+    return installed(tmp_path_factory.mktemp("node"), assets)
+
+
+def installed(folder: Path, assets: Path) -> Path:
+    """Copy the programs to a folder, and install the package there as npm would. Return the folder."""
     package = folder / "node_modules" / "triclinium"
     package.mkdir(parents=True)
-    for name in json.loads((HOSTS / "js" / "package.json").read_text(encoding="utf-8"))["files"]:
-        if name != "assets":
-            shutil.copy(HOSTS / "js" / name, package)
-    shutil.copy(HOSTS / "js" / "package.json", package)
+    names = json.loads((HOSTS / "js" / "package.json").read_text(encoding="utf-8"))["files"]
+    for name in {"package.json", *names} - {"assets"}:
+        shutil.copy(HOSTS / "js" / name, package)
     (package / "assets").symlink_to(assets)
     shutil.copytree(PROGRAMS, folder, dirs_exist_ok=True)
     return folder

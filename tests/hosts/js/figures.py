@@ -1,8 +1,8 @@
 """Figures of the client for Node beside the trio client, with one memcached.
 
-Usage: ``uv run python -m tests.hosts.js.figures [--rounds N] [--seconds SECONDS]``. Prints the medians of all rounds,
-in which both clients take turns. Exit statuses: 0 if all figures were measured, 1 if a program is missing or fails, 2
-for wrong arguments.
+Usage: ``uv run python -m tests.hosts.js.figures [--rounds N] [--scale SHARE]``. Shows medians and quartiles of all
+rounds, in which both clients take turns. Exit statuses: 0 if all figures were measured, 1 if a program is missing or
+fails, 2 for wrong arguments.
 """
 
 from __future__ import annotations
@@ -11,87 +11,73 @@ import argparse
 import json
 import lzma
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-import trio
+from rich.console import Console
 
-import triclinium
+from tests.bench.clients import Job, Kind, fill, on_trio, triclinium
+from tests.bench.report import show
+from tests.bench.servers import BenchServer, memcached
+from tests.bench.turns import WALL, Effort, Row, Turn, measure
 from tests.hosts.folders import HOSTS
-from tests.live.memcached import Memcached
+from tests.hosts.js.conftest import installed
 
-PROGRAMS = Path(__file__).parent / "programs"
-
-
-async def gets_per_second(connection_string: str, tasks: int, seconds: float) -> float:
-    """Return the gets per second of the trio client."""
-    count = 0
-    async with triclinium.open_cluster(connection_string) as cluster, trio.open_nursery() as nursery:
-        store = cluster.default_collection()
-        await store.upsert("ada", {"text": "x" * 80})
-        end = trio.current_time() + seconds
-
-        async def task() -> None:
-            nonlocal count
-            while trio.current_time() < end:
-                assert (await store.get("ada")).content
-                count += 1
-
-        for _ in range(tasks):
-            nursery.start_soon(task)
-    return count / seconds
+GETS: Mapping[int, int] = {1: 2_000, 64: 20_480}
+"""Number of gets in flight, and the number of gets of a turn."""
+START = "s to import the package and open a cluster"
 
 
-def sizes(assets: Path) -> tuple[float, float]:
-    """Return the size in MB of what a cluster loads, raw and compressed with xz. Wheels are compressed already."""
+def rows(server: BenchServer, folder: Path, effort: Effort) -> Iterator[Row]:
+    """Measure gets, the start of the client for Node, and its size."""
+
+    def in_node(tasks: int, gets: int) -> Mapping[str, float]:
+        command = ["node", str(folder / "speed.mjs"), server.connection_string, str(tasks), str(gets)]
+        measured = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        return {WALL: measured["us"], START: measured["opened"]}
+
+    fill(job := Job(server, Kind.GET, bytes(100)))
+    for tasks, gets in GETS.items():
+        trio = on_trio(triclinium)(job, tasks, effort.of(gets))
+        turns = {"trio": partial(only, WALL, trio), "Node": partial(in_node, tasks, effort.of(gets))}
+        yield from measure("gets of about 100 B", f"{tasks} in flight", turns, effort)
+    yield from measure("start", "a program", {"Node": partial(only, START, partial(in_node, 1, 1))}, effort)
+    yield from measure("size", "a cluster", {"Node": partial(sizes, folder)}, Effort(rounds=1))
+
+
+def only(unit: str, turn: Turn) -> Mapping[str, float]:
+    """Return one of the costs of a turn."""
+    return {unit: turn()[unit]}
+
+
+def sizes(folder: Path) -> Mapping[str, float]:
+    """Return the size of what a cluster loads, raw and compressed with xz. Wheels are compressed already."""
+    assets = folder / "node_modules" / "triclinium" / "assets"
     listed = json.loads((assets / "assets.json").read_text(encoding="utf-8"))
     pyodide = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
     loaded = [assets / "pyodide" / name for name in pyodide] + [assets / "wheels" / name for name in listed["wheels"]]
     raw = [path.read_bytes() for path in loaded]
-    return sum(map(len, raw)) / 1e6, sum(len(lzma.compress(each)) for each in raw) / 1e6
+    return {"MB": sum(map(len, raw)) / 1e6, "MB compressed": sum(len(lzma.compress(each)) for each in raw) / 1e6}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the figures, and return the exit status."""
+    """Measure, show the figures, and return the exit status."""
     parser = argparse.ArgumentParser(description="Measure the client for Node beside the trio client.")
     parser.add_argument("--rounds", type=int, default=5, help="number of rounds (default: 5)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="seconds of each measurement (default: 2)")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the work (default: 1)")
     options = parser.parse_args(arguments)
-    program, node = shutil.which("memcached"), shutil.which("node")
-    if program is None or node is None:
-        print("memcached and node are needed; install them", file=sys.stderr)
-        return 1
-    with tempfile.TemporaryDirectory() as temporary, Memcached(program) as server:
-        package = Path(temporary) / "node_modules" / "triclinium"
-        shutil.copytree(HOSTS / "js", package, ignore=shutil.ignore_patterns("assets", "node_modules"))
-        assets = package / "assets"
+    with tempfile.TemporaryDirectory() as temporary, memcached() as server:
+        if server is None or shutil.which("node") is None:
+            print("memcached and node are needed; install them", file=sys.stderr)
+            return 1
+        assets = Path(temporary) / "assets"
         subprocess.run([sys.executable, HOSTS / "js" / "assets.py", assets], check=True)
-        shutil.copytree(PROGRAMS, temporary, dirs_exist_ok=True)
-        command = [node, str(Path(temporary) / "speed.mjs"), server.connection_string, str(options.seconds)]
-        rows: dict[str, list[float]] = {}
-
-        def note(name: str, value: float) -> None:
-            rows.setdefault(name, []).append(value)
-
-        for _ in range(options.rounds):
-            began = time.perf_counter()
-            measured = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            note("seconds of the Node program in all", time.perf_counter() - began)
-            note("seconds to import the package and open a cluster", measured["opened"])
-            for tasks, name in ((1, "one"), (64, "many")):
-                note(f"gets per second with {tasks} in flight, Node", measured[name])
-                trios = trio.run(gets_per_second, server.connection_string, tasks, options.seconds)
-                note(f"gets per second with {tasks} in flight, trio client", trios)
-        raw, compressed = sizes(assets)
-        note("MB that a cluster loads", raw)
-        note("MB that a cluster loads, compressed", compressed)
-    for name, values in rows.items():
-        print(f"{name:52} {statistics.median(values):10,.2f}")
+        for row in rows(server, installed(Path(temporary) / "programs", assets), Effort(options.rounds, options.scale)):
+            show(row, Console())
     return 0
 
 

@@ -16,6 +16,8 @@ from tests.hosts.js.conftest import RunNode
 from triclinium import errors
 
 INVALID = "InvalidArgumentException"
+DEEP = "[" * 20_000
+"""Start of arrays whose decoding ends Python in WebAssembly."""
 
 
 @pytest.mark.hosts
@@ -89,21 +91,35 @@ def test_rows_are_read_on_demand(run_node: RunNode, tmp_path: Path) -> None:
     ] == found
 
 
-def pem_files(folder: Path, *names: str) -> tuple[Path, Path, Path]:
-    """Write a key, a certificate for ``names`` and the certificate of its authority; return their paths."""
-    authority = trustme.CA()
-    issued = authority.issue_cert(*names)
-    key, certificate, trusted = folder / "key.pem", folder / "cert.pem", folder / "authority.pem"
-    issued.private_key_pem.write_to_path(str(key))
-    certificate.write_bytes(b"".join(part.bytes() for part in issued.cert_chain_pems))
+@pytest.mark.hosts
+def test_deeply_nested_responses(run_node: RunNode, tmp_path: Path) -> None:
+    """A row, a response or an error that is nested too deeply fails its query; later operations succeed."""
+    script = tmp_path / "script.json"
+    answers = [
+        {"statement": "SELECT row", "body": '{"results":[' + DEEP + "]" * len(DEEP) + "]}", "http_status": 200},
+        {"statement": "SELECT rest", "body": '{"results":[],"a":' + DEEP, "http_status": 200},
+        {"statement": "SELECT error", "body": DEEP, "http_status": 500},
+    ]
+    script.write_text(json.dumps(answers), encoding="utf-8")
+    with serving("--script", str(script)) as served:
+        found = run_node("hostile.mjs", served)
+
+    names = ["DecodingFailureException", "DecodingFailureException", "InternalServerFailureException", [{"one": 1}]]
+    assert [each for name in names for each in (name, 1)] == found
+
+
+def pem_files(folder: Path, name: str) -> tuple[str, str]:
+    """Write a key with its certificate for ``name``, and the certificate of its authority; return their paths."""
+    authority, own, trusted = trustme.CA(), folder / f"{name}.pem", folder / f"authority-of-{name}.pem"
+    authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(str(own))
     authority.cert_pem.write_to_path(str(trusted))
-    return key, certificate, trusted
+    return str(own), str(trusted)
 
 
 @pytest.mark.hosts
 def test_streams_end_with_their_cause(run_node: RunNode, tmp_path: Path) -> None:
     """Each end of a stream has its cause; without trust or with another name TLS fails, whatever the environment."""
-    found = run_node("streams.mjs", *map(str, pem_files(tmp_path, "127.0.0.1")))
+    found = run_node("streams.mjs", *pem_files(tmp_path, "127.0.0.1"))
 
     lost = {"handedOver": 0, "losses": 1}
     refused = {"received": "", "cause": "TLS", **lost}
@@ -133,15 +149,9 @@ async def failure_in_trio(served: Mapping[str, str]) -> str:
 @pytest.mark.hosts
 async def test_certificates_are_verified_as_in_trio(run_node: RunNode, tmp_path: Path) -> None:
     """A certificate of an unknown authority, or for another host, fails with the class of the trio client."""
-    key, certificate, trusted = pem_files(tmp_path, "127.0.0.1")
-    other = tmp_path / "other"
-    other.mkdir()
-    other_key, other_certificate, other_trusted = pem_files(other, "elsewhere.example")
-    with (
-        serving("--tls-cert", str(certificate), "--tls-key", str(key)) as served,
-        serving("--tls-cert", str(other_certificate), "--tls-key", str(other_key)) as misnamed,
-    ):
-        servers = [{**served, "ca": str(trusted)}, {**misnamed, "ca": str(other_trusted)}]
+    (own, trusted), (other, other_trusted) = (pem_files(tmp_path, name) for name in ("127.0.0.1", "elsewhere.example"))
+    with serving("--tls-cert", own) as served, serving("--tls-cert", other) as misnamed:
+        servers = [{**served, "ca": trusted}, {**misnamed, "ca": other_trusted}]
         found = run_node("tls.mjs", servers)
         expected = await failure_in_trio({**served, "connection_string": served["tls_connection_string"]})
 

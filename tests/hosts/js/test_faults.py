@@ -1,19 +1,19 @@
-"""Injected failures, which end in Node as the decisions in ``tests/data`` and the trio client say."""
+"""Injected failures, which end in Node as the decisions in ``tests/data`` and ``triclinium explain`` say."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import triclinium
-from docs.howto.examples.control_through_http import ask
 from tests.docs.serving import serving
 from tests.hosts.js.conftest import RunNode
-from triclinium_core.kv.operation.results import Cas
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
+from triclinium_core.explain.couchbase.happenings import KvAnswer
+from triclinium_core.retry.couchbase import Service
 
 DECISIONS = Path(__file__).parents[2] / "data" / "decisions.jsonl"
 
@@ -22,78 +22,57 @@ OPERATIONS = ("get", "upsert", "insert", "append", "increment", "decrement", "ge
 PLAIN = {"id", "family", "ask", "service", "op", "status", "expect", "source"}
 """Fields of a question without an error map."""
 
-STREAM_FAULTS = ("hang_up", "hang_up_after_applying", "hang_up_mid_reply(bytes_sent=12)", "drop_response", "garble")
+CANCELED = "RequestCanceledException"
+STREAM_FAULTS: Mapping[str, tuple[str | None, str | None]] = {
+    "hang_up": (None, CANCELED),
+    "hang_up_after_applying": (None, CANCELED),
+    "hang_up_mid_reply(bytes_sent=12)": (None, CANCELED),
+    "drop_response": ("UnambiguousTimeoutException", "AmbiguousTimeoutException"),
+    "garble": (None, CANCELED),
+}
+"""Failures of a connection, each with the error of a read and of a write; a retry has no error."""
 
-SERVICE_FAULTS = ("http_status(503)", "proxy_page(code=502)", "hang_up_after_applying", "cut_body(bytes_sent=9)")
+SERVICE_FAULTS: Mapping[str, tuple[str | None, str | None]] = {
+    "http_status(503)": ("TemporaryFailureException", "TemporaryFailureException"),
+    "proxy_page(code=502)": ("CouchbaseException", "CouchbaseException"),
+    "hang_up_after_applying": (None, CANCELED),
+    "cut_body(bytes_sent=9)": (None, CANCELED),
+}
+"""Failures of a query, each with the error of a readonly one and of another."""
 
-Case = dict[str, Any]
+Case = Mapping[str, object]
 
 
-def decided() -> list[Mapping[str, Any]]:
-    """Return the questions on the reason of a status of one operation, without those that need an error map."""
-    lines = map(json.loads, DECISIONS.read_text(encoding="utf-8").splitlines())
-    asked = (line for line in lines if (line["ask"], line.get("service")) == ("reason", "kv"))
-    return [line for line in asked if line["op"] in OPERATIONS and line.keys() == PLAIN]
+def statuses() -> Iterator[Case]:
+    """Yield the recorded decisions on a status of one operation that need no error map."""
+    for line in map(json.loads, DECISIONS.read_text(encoding="utf-8").splitlines()):
+        if line["ask"] == "reason" and line.keys() == PLAIN and line["service"] == "kv" and line["op"] in OPERATIONS:
+            status = int(line["status"], 16)
+            explained = explain(CouchbaseCase(service=Service.KV, operation=line["op"], happened=KvAnswer(status)))
+            is_retried = line["expect"]["reason"] is not None
+            yield case(line["op"], f"status({status})", explained.facts.get("error"), is_retried=is_retried)
+
+
+def case(operation: str, fault: str, error: object, *, is_retried: bool) -> Case:
+    """Return a fault of an operation, and its outcome."""
+    return {"operation": operation, "fault": fault, "error": error, "isRetried": is_retried}
+
+
+def losses(read: str, writes: Sequence[str], faults: Mapping[str, tuple[str | None, str | None]]) -> Iterator[Case]:
+    """Yield each fault of an operation that reads, and of those that write."""
+    for fault, (of_read, of_write) in faults.items():
+        yield case(read, fault, of_read, is_retried=of_read is None)
+        for write in writes:
+            yield case(write, fault, of_write, is_retried=False)
 
 
 def cases(*, full: bool) -> list[Case]:
     """Return the cases of the decisions, and those of lost connections and of the query service."""
-    statuses = [{"operation": line["op"], "fault": f"status({int(line['status'], 16)})"} for line in decided()]
-    streams = [
-        {"operation": operation, "fault": fault}
-        for operation in ("get", "insert", "remove")
-        for fault in (STREAM_FAULTS if full else STREAM_FAULTS[:2])
-    ]
-    services = [
-        {"operation": operation, "fault": fault}
-        for operation in ("query", "readonly")
-        for fault in (SERVICE_FAULTS if full else SERVICE_FAULTS[:1])
-    ]
-    return [*statuses[:: 1 if full else 4], *streams, *services]
-
-
-async def in_trio(served: Mapping[str, Any], asked: Sequence[Case]) -> list[Case]:
-    """Return the outcomes of the trio client."""
-    timeouts = triclinium.TimeoutOptions(kv=1.0, query=1.0)
-    authenticator = triclinium.PasswordAuthenticator(served["username"], served["password"])
-    outcomes: list[Case] = []
-    async with triclinium.open_cluster(served["connection_string"], authenticator, timeouts=timeouts) as cluster:
-        store = cluster.bucket("default").default_collection()
-
-        async def query(readonly: bool) -> None:
-            async with cluster.query("SELECT 1 AS one", readonly=readonly) as result:
-                assert [{"one": 1}] == await result.rows()
-
-        run: dict[str, Any] = {
-            "get": lambda: store.get("ada"),
-            "upsert": lambda: store.upsert("ada", 1),
-            "insert": lambda: store.insert("grace", 1),
-            "append": lambda: store.binary.append("text", b"x"),
-            "increment": lambda: store.binary.increment("count", initial=1),
-            "decrement": lambda: store.binary.decrement("count", initial=1),
-            "get_and_lock": lambda: store.get_and_lock("held", 1),
-            "unlock": lambda: store.unlock("ada", Cas(1)),
-            "remove": lambda: store.remove("grace"),
-            "query": lambda: query(False),
-            "readonly": lambda: query(True),
-        }
-        await store.upsert("held", 1)
-        for case in asked:
-            ask(served["control"], "/commands", "clear_faults")
-            await store.upsert("ada", 1)
-            await store.upsert("text", b"\0", transcoder=triclinium.RawBinaryTranscoder())
-            await store.upsert("grace", 1)
-            if case["operation"] != "remove":
-                await store.remove("grace")
-            target = "query" if case["operation"] == "readonly" else case["operation"]
-            ask(served["control"], "/commands", f"{target}: {case['fault']}")
-            error = None
-            try:
-                await run[case["operation"]]()
-            except triclinium.errors.CouchbaseException as raised:
-                error = type(raised).__name__
-            outcomes.append({**case, "error": error})
-    return outcomes
+    lost, queries = losses("get", ("insert", "remove"), STREAM_FAULTS), losses("readonly", ("query",), SERVICE_FAULTS)
+    # The steps of the short form reach reads and writes, and both kinds of queries.
+    steps = (1, 1, 1) if full else (4, 2, 3)
+    tables = zip((statuses(), lost, queries), steps, strict=True)
+    return [each for table, step in tables for each in islice(table, 0, None, step)]
 
 
 @pytest.mark.parametrize(
@@ -103,19 +82,9 @@ async def in_trio(served: Mapping[str, Any], asked: Sequence[Case]) -> list[Case
         pytest.param(True, marks=pytest.mark.hosts_full, id="all"),
     ],
 )
-async def test_failures_end_as_decided(full: bool, run_node: RunNode, tmp_path: Path) -> None:
-    """Each injected failure ends with the class of the trio client, after a retry if the decision requires one."""
-    asked = cases(full=full)
-    file = tmp_path / "cases.json"
-    file.write_text(json.dumps(asked), encoding="utf-8")
+def test_failures_end_as_decided(full: bool, run_node: RunNode, tmp_path: Path) -> None:
+    """Each injected failure ends with the decided class, after a retry if the decision requires one."""
+    expected, file = cases(full=full), tmp_path / "cases.json"
+    file.write_text(json.dumps(expected), encoding="utf-8")
     with serving("--nodes", "3") as served:
-        found = run_node("faults.mjs", served, str(file))
-    with serving("--nodes", "3") as served:
-        expected = await in_trio(served, asked)
-
-    assert expected == [{name: value for name, value in line.items() if name != "isRetried"} for line in found]
-    is_retried = {(line["operation"], line["fault"]): line["isRetried"] for line in found}
-    for line in decided():
-        case = line["op"], f"status({int(line['status'], 16)})"
-        if case in is_retried:
-            assert (line["id"], line["expect"]["reason"] is not None) == (line["id"], is_retried[case])
+        assert expected == run_node("faults.mjs", served, str(file))

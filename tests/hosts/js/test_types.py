@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.hosts.folders import HOSTS
+from tests.hosts.installing import install_with_npm
 from triclinium_core import errors, work
 from triclinium_core.contract.neutral import outbox
 
@@ -28,12 +29,10 @@ ERRORS = [
 
 
 @pytest.mark.hosts
-def test_programs_are_typed_as_declared(npm: str, folder: Path, tmp_path: Path) -> None:
+def test_programs_are_typed_as_declared(folder: Path, tmp_path: Path) -> None:
     """The compiler accepts a program that uses every export, and refuses each marked line of a wrong program."""
     project = tmp_path / "types"
-    shutil.copytree(TYPES, project)
-    install = [npm, "install", "--no-package-lock", "--silent", "--no-audit", "--no-fund", "--prefer-offline"]
-    subprocess.run(install, cwd=project, check=True, capture_output=True)
+    install_with_npm("typescript", TYPES, project)
     shutil.copytree(
         folder / "node_modules" / "triclinium",
         project / "node_modules" / "triclinium",

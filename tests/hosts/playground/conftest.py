@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 
 from tests.environment import CACHE, missing
 from tests.hosts.folders import ROOT
+from tests.hosts.installing import install_with_npm
 from tests.hosts.playground.browser import Browser
 from tests.live.line_process import LineProcess
 from triclinium._cli.docs.pages_server import HOST, pages_server
@@ -22,21 +22,10 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="session")
-def playwright(npm: str) -> Path:
+def playwright() -> Path:
     """Return the folder of playwright-core, which is kept in the cache."""
-    folder = CACHE / "hosts" / "playwright"
-    folder.mkdir(parents=True, exist_ok=True)
-    package = folder / "node_modules" / "playwright-core"
-    wanted = json.loads((HERE / "package.json").read_text(encoding="utf-8"))["devDependencies"]["playwright-core"]
-    installed = package / "package.json"
-    if not installed.exists() or json.loads(installed.read_text(encoding="utf-8"))["version"] != wanted:
-        shutil.copy(HERE / "package.json", folder)
-        options = ("--no-package-lock", "--silent", "--no-audit", "--no-fund", "--prefer-offline")
-        command = (npm, "install", *options, "--prefix", str(folder))
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
-        if run.returncode:
-            missing("playwright-core", f"npm cannot install it: {run.stderr[-500:]}")
-    return package
+    install_with_npm("playwright-core", HERE / "chromium", CACHE / "hosts" / "playwright")
+    return CACHE / "hosts" / "playwright" / "node_modules" / "playwright-core"
 
 
 @pytest.fixture(scope="session")
@@ -86,7 +75,7 @@ def chromium(node: str, playwright: Path, tmp_path_factory: pytest.TempPathFacto
     """Return the process that drives Chromium."""
     program = shutil.which("chromium") or missing("chromium", "install Debian's package chromium")
     profile = tmp_path_factory.mktemp("profile")
-    with LineProcess([node, str(HERE / "browser.mjs"), str(playwright), program, str(profile)]) as process:
+    with LineProcess([node, str(HERE / "chromium" / "browser.mjs"), str(playwright), program, str(profile)]) as process:
         yield process
 
 

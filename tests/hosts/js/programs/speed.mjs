@@ -1,26 +1,26 @@
-// Time to open a cluster, and gets per second with one call and with 64 calls in flight.
-// Usage: node speed.mjs CONNECTION_STRING SECONDS
+// Seconds to open a cluster, and microseconds of a get with several gets in flight.
+// Usage: node speed.mjs CONNECTION_STRING IN_FLIGHT GETS
 
 import { show } from "./show.mjs";
 
 const began = performance.now();
 const { openCluster } = await import("triclinium");
-const [connectionString, seconds] = process.argv.slice(2);
+const [connectionString, inFlight, gets] = process.argv.slice(2);
 const cluster = await openCluster(connectionString);
 const opened = (performance.now() - began) / 1000;
 const store = cluster.defaultCollection();
 await store.upsert("ada", { text: "x".repeat(80) });
 
-async function getsPerSecond(inFlight) {
-  const start = performance.now();
-  let count = 0;
+async function getAll(count) {
+  let left = count;
   const task = async () => {
-    for (; performance.now() < start + seconds * 1000; count += 1) (await store.get("ada")).content;
+    for (; left > 0; await store.get("ada")) left -= 1;
   };
-  await Promise.all(Array.from({ length: inFlight }, task));
-  return Math.round((count * 1000) / (performance.now() - start));
+  await Promise.all(Array.from({ length: Number(inFlight) }, task));
 }
 
-await getsPerSecond(64);
-show({ opened, one: await getsPerSecond(1), many: await getsPerSecond(64) });
+await getAll(Number(gets) / 10);
+const start = performance.now();
+await getAll(Number(gets));
+show({ opened, us: ((performance.now() - start) * 1000) / Number(gets) });
 await cluster.close();

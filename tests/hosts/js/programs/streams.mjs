@@ -1,5 +1,5 @@
 // Events that a machine receives for sockets and timers, with a recorder in place of the machine.
-// Usage: node streams.mjs KEY_FILE CERTIFICATE_FILE AUTHORITY_FILE
+// Usage: node streams.mjs FILE AUTHORITY_FILE, where the first file has a key and its certificate.
 
 import { readFileSync } from "node:fs";
 import net from "node:net";
@@ -8,7 +8,7 @@ import { Driver } from "./node_modules/triclinium/driver.mjs";
 import { startPython } from "./node_modules/triclinium/python.mjs";
 import { show } from "./show.mjs";
 
-const [key, cert] = process.argv.slice(2, 4).map((file) => readFileSync(file));
+const [pem, ca] = process.argv.slice(2, 4).map((file) => readFileSync(file));
 const { pyodide } = await startPython();
 pyodide.FS.writeFile("/home/pyodide/recorder.py", readFileSync(new URL("recorder.py", import.meta.url)));
 const { open_recorder: openRecorder } = pyodide.pyimport("recorder");
@@ -46,9 +46,9 @@ async function lossOf(server, secure, options) {
   return { received: received.join(""), cause, handedOver, losses: events.filter(([kind]) => kind === "Lost").length };
 }
 
-const tlsServer = (behave) => tls.createServer({ key, cert }, behave);
+const tlsServer = (behave) => tls.createServer({ key: pem, cert: pem }, behave);
 const sending = (text) => (socket) => socket.end(text);
-const trusted = { tls: { ca: readFileSync(process.argv[4]) } };
+const trusted = { tls: { ca } };
 const renamed = { tls: { ...trusted.tls, checkServerIdentity: () => new Error("another name") } };
 for (const [name, server, isSecure, options] of [
   ["end", net.createServer(sending("bye")), false],

@@ -1,7 +1,7 @@
 // Browser whose pages a test controls: a line of JSON for each question on standard input, and one for each answer.
 // Usage: node browser.mjs PLAYWRIGHT_FOLDER CHROMIUM PROFILE_FOLDER
 //
-// {"open": ADDRESS, "width", "dark", "javaScript", "before"} opens a page in a new context, with a script to run before
+// {"open": ADDRESS, "javaScript", "before"} opens a page in a new context, with a script to run before
 // those of the page. {"call": NAME, "arguments"} calls a method of the page, {"locate": SELECTOR, "call", "arguments"}
 // one of an element. {"log": true} returns what went wrong since the page was opened, and all requests. An answer has
 // "value" or "error".
@@ -21,13 +21,9 @@ const browser = await playwright.chromium.launch({
 
 let context, page, log;
 
-async function open({ open: address, width = 1280, dark = false, javaScript = true, before = "", path = "" }) {
+async function open({ open: address, javaScript = true, before = "" }) {
   await context?.close();
-  context = await browser.newContext({
-    viewport: { width, height: 900 },
-    colorScheme: dark ? "dark" : "light",
-    javaScriptEnabled: javaScript,
-  });
+  context = await browser.newContext({ viewport: { width: 1280, height: 900 }, javaScriptEnabled: javaScript });
   page = await context.newPage();
   page.setDefaultTimeout(50_000);
   log = { wrong: [], requests: [] };
