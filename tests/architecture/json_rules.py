@@ -26,6 +26,8 @@ def unchecked_decoding(sources: Sequence[SourceFile], excused: Collection[tuple[
     found: dict[tuple[str, str], list[str]] = {}
     findings = []
     for source in sources:
+        if not any(module in source.text for module in MODULES):
+            continue
         findings += [f"{source.path}:{line}: import the module of {name} instead" for line, name in _aliases(source)]
         for call in _decoding(source.tree):
             if not _is_checked(call):
@@ -55,7 +57,7 @@ def _aliases(source: SourceFile) -> Iterator[tuple[int, str]]:
             )
         if isinstance(node, ast.Import):
             yield from ((node.lineno, each.name) for each in node.names if each.asname and each.name in MODULES)
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "json.JSONDecoder":
+        if isinstance(node, ast.Attribute) and node.attr == "JSONDecoder" and ast.unparse(node.value) == "json":
             yield node.lineno, "json.JSONDecoder"
 
 

@@ -67,10 +67,7 @@ REFUSED_IN_CORE: Mapping[str, str] = {
 """Modules that the core must not import, each with the kind of I/O that it offers."""
 
 MAY_IMPORT: Mapping[tuple[str, str], str] = {
-    (
-        "triclinium_core.lazy_names",
-        "importlib",
-    ): "loads what a package offers when that is asked for; the rules see the imports of type checkers",
+    ("triclinium_core.lazy_names", "importlib"): "loads names on first use; the rules see the imports of type checkers",
 }
 """Intended imports of refused modules: the reason, by importing and imported module."""
 
@@ -110,73 +107,35 @@ PROGRAMS: Mapping[str, str] = {
 }
 """Modules of the core that are run and never imported, and may use the environment, with the reason."""
 
+
+def _of_core(names: str) -> Sequence[str]:
+    return tuple(f"{CORE.package}.{name}" for name in names.split())
+
+
 IMPORTS_OF: Mapping[str, Sequence[str]] = {
-    "triclinium_core.error_context": ("triclinium_core.shown",),
-    "triclinium_core.argument_error": ("triclinium_core.shown",),
-    "triclinium_core.concealment": (),
-    "triclinium_core.json_depth": (),
-    "triclinium_core.lazy_names": (),
-    "triclinium_core.errors": (
-        "triclinium_core.argument_error",
-        "triclinium_core.error_context",
-        "triclinium_core.shown",
-    ),
-    "triclinium_core.shown": (),
-    "triclinium_core.decoder_faults": ("triclinium_core.shown",),
-    "triclinium_core.checks": ("triclinium_core.argument_error", "triclinium_core.errors", "triclinium_core.shown"),
-    "triclinium_core.retry": (
-        "triclinium_core.argument_error",
-        "triclinium_core.errors",
-        "triclinium_core.error_context",
-        "triclinium_core.checks",
-        "triclinium_core.concealment",
-        "triclinium_core.json_depth",
-        "triclinium_core.lazy_names",
-        "triclinium_core.retry",
-        "triclinium_core.shown",
-    ),
-    "triclinium_core.explain": (
-        "triclinium_core.argument_error",
-        "triclinium_core.errors",
-        "triclinium_core.explain",
-        "triclinium_core.checks",
-        "triclinium_core.lazy_names",
-        "triclinium_core.retry",
-        "triclinium_core.shown",
-    ),
-    # The next three packages serve any program, so they must not import the exceptions of Couchbase.
-    "triclinium_core.retry.cassandra": (
-        "triclinium_core.argument_error",
-        "triclinium_core.checks",
-        "triclinium_core.lazy_names",
-        "triclinium_core.retry.cassandra",
-        "triclinium_core.retry.checks",
-        "triclinium_core.retry.invalid_event",
-        "triclinium_core.retry.kinds",
-        "triclinium_core.retry.tables",
-        "triclinium_core.shown",
-    ),
-    "triclinium_core.retry.smithy": (
-        "triclinium_core.argument_error",
-        "triclinium_core.checks",
-        "triclinium_core.lazy_names",
-        "triclinium_core.retry.backoff",
-        "triclinium_core.retry.checks",
-        "triclinium_core.retry.kinds",
-        "triclinium_core.retry.smithy",
-        "triclinium_core.shown",
-    ),
-    "triclinium_core.retry.calls": (
-        "triclinium_core.argument_error",
-        "triclinium_core.checks",
-        "triclinium_core.lazy_names",
-        "triclinium_core.retry.backoff",
-        "triclinium_core.retry.calls",
-        "triclinium_core.retry.checks",
-        "triclinium_core.retry.smithy",
-        "triclinium_core.retry.tables",
-        "triclinium_core.shown",
-    ),
+    f"{CORE.package}.{name}": _of_core(allowed)
+    for name, allowed in {
+        "error_context": "shown",
+        "argument_error": "shown",
+        "concealment": "",
+        "json_depth": "",
+        "lazy_names": "",
+        "errors": "argument_error error_context shown",
+        "shown": "",
+        "decoder_faults": "shown",
+        "checks": "argument_error errors shown",
+        "retry": "argument_error errors error_context checks concealment json_depth lazy_names retry shown",
+        "explain": "argument_error errors explain checks lazy_names retry shown",
+        # The next three packages serve any program, so they must not import the exceptions of Couchbase.
+        "retry.cassandra": """
+            argument_error checks lazy_names retry.cassandra retry.checks retry.invalid_event retry.kinds retry.tables
+            shown
+        """,
+        "retry.smithy": "argument_error checks lazy_names retry.backoff retry.checks retry.kinds retry.smithy shown",
+        "retry.calls": """
+            argument_error checks lazy_names retry.backoff retry.calls retry.checks retry.smithy retry.tables shown
+        """,
+    }.items()
 }
 """Permitted imports of modules and packages besides the standard library."""
 
@@ -210,19 +169,8 @@ NEUTRAL_FOLDERS: Sequence[str] = (
     "trio_client/triclinium/_driver",
 )
 COUCHBASE_WORDS: Sequence[str] = (
-    "analytics",
-    "bucket",
-    "couchbase",
-    "document",
-    "durability",
-    "kv",
-    "memcached",
-    "query",
-    "rfc 0",
-    "sasl",
-    "scram",
-    "sdk-rfc",
-    "vbucket",
+    *("analytics", "bucket", "couchbase", "document", "durability", "kv", "memcached", "query", "rfc 0", "sasl"),
+    *("scram", "sdk-rfc", "vbucket"),
 )
 """Words that must not appear in a neutral folder, in upper or lower case."""
 
@@ -299,67 +247,28 @@ IMPLEMENTATION_VARIABLE = "TRICLINIUM_IMPL"
 
 # -- The driver makes no decisions.
 
+_IN_SIGNATURES = """
+    AdaptiveRetryStrategy AnyRetryStrategy AsyncRetryStrategy AttemptRecord AwsRetryNumbers
+    BestEffortRetryStrategy BreakerStatistics CircuitBreakerOptions ErrorInfo ErrorMapRetryStrategy
+    FailedAttemptError FastFailOnTerminalErrorRetryStrategy RETRY_SAFE Random RetryAction RetryBackoffStrategy
+    RetryEnding RetryGivenUp RetryHook RetryOn RetryReason RetryReport RetryRequest RetryScheduled RetryStrategy
+    RetrySucceeded RetryToken Service SimpleRetryStrategy StandardRetryStrategy TokenScope attempts_of
+"""
 DRIVER_MAY_NAME = frozenset(
-    {
-        "AdaptiveRetryStrategy",
-        "AnyRetryStrategy",
-        "AsyncRetryStrategy",
-        "AttemptRecord",
-        "AwsRetryNumbers",
-        "BestEffortRetryStrategy",
-        "BreakerStatistics",
-        "CircuitBreakerOptions",
-        "ErrorInfo",
-        "ErrorMapRetryStrategy",
-        "FailedAttemptError",
-        "FastFailOnTerminalErrorRetryStrategy",
-        "RETRY_SAFE",
-        "Random",
-        "RetryAction",
-        "RetryBackoffStrategy",
-        "RetryEnding",
-        "RetryGivenUp",
-        "RetryHook",
-        "RetryOn",
-        "RetryReason",
-        "RetryReport",
-        "RetryRequest",
-        "RetryScheduled",
-        "RetryStrategy",
-        "RetrySucceeded",
-        "RetryToken",
-        "Service",
-        "SimpleRetryStrategy",
-        "StandardRetryStrategy",
-        "TokenScope",
-        "attempts_of",
+    [
+        *_IN_SIGNATURES.split(),
         # These names convert a Couchbase strategy into a strategy that retries any function.
-        "AnyCallStrategy",
-        "DeciderKind",
-        "call_strategy",
-        "kind_of",
-        "exponential",
+        *("AnyCallStrategy", "DeciderKind", "call_strategy", "kind_of", "exponential"),
         # These names check whether an argument is a strategy that operations accept.
-        "check_integer",
-        "check_type",
-        "require_strategy",
+        *("check_integer", "check_type", "require_strategy"),
         # This function classifies the failures of a bulk block for its lists, after the last attempt of each.
         "may_be_applied",
         # These names are the facts of an HTTP request, and the user's rules that decide about it.
-        "HttpFailure",
-        "HttpRequestFacts",
-        "HttpRetryRules",
+        *("HttpFailure", "HttpRequestFacts", "HttpRetryRules"),
         # These names retry any function: the machine, its options and decisions, and checks of arguments.
-        "AwaitStrategy",
-        "CallMachine",
-        "CallTerms",
-        "Decision",
-        "Sleep",
-        "check_hooks",
-        "check_info",
-        "first_delay",
-        "refuse_first",
-    }
+        *("AwaitStrategy", "CallMachine", "CallTerms", "Decision", "Sleep"),
+        *("check_hooks", "check_info", "first_delay", "refuse_first"),
+    ]
 )
 """Names of ``triclinium_core.retry`` that the trio client may import.
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -104,16 +105,21 @@ def is_standard(module: str) -> bool:
 def imports(sources: Iterable[SourceFile], modules: frozenset[str] = frozenset()) -> Iterator[Import]:
     """Yield all imports; ``from package import module`` is an import of the module if ``modules`` has its name."""
     for source in sources:
-        for node in ast.walk(source.tree):
+        for node in _import_statements(source):
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     yield Import(source.path, node.lineno, source.module, alias.name, None)
-            elif isinstance(node, ast.ImportFrom):
+            else:
                 base = origin(source, node)
                 for alias in node.names:
                     whole = f"{base}.{alias.name}"
                     target, name = (whole, None) if whole in modules else (base, alias.name)
                     yield Import(source.path, node.lineno, source.module, target, name)
+
+
+@cache
+def _import_statements(source: SourceFile) -> list[ast.Import | ast.ImportFrom]:
+    return [node for node in ast.walk(source.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def origin(source: SourceFile, node: ast.ImportFrom) -> str:
@@ -128,12 +134,12 @@ def origin(source: SourceFile, node: ast.ImportFrom) -> str:
 def local_names(source: SourceFile) -> dict[str, str]:
     """Return the dotted name that each imported name of the module stands for."""
     meanings = {}
-    for node in ast.walk(source.tree):
+    for node in _import_statements(source):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 bound = alias.asname or alias.name.partition(".")[0]
                 meanings[bound] = alias.name if alias.asname else bound
-        elif isinstance(node, ast.ImportFrom):
+        else:
             for alias in node.names:
                 meanings[alias.asname or alias.name] = f"{origin(source, node)}.{alias.name}"
     return meanings
@@ -167,7 +173,7 @@ def definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definiti
         if isinstance(node, Definition):
             yield f"{prefix}{node.name}", node
             yield from definitions(node, f"{prefix}{node.name}.")
-        else:
+        elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
             yield from definitions(node, prefix)
 
 

@@ -50,34 +50,23 @@ def test_refused_imports_respects_excuses() -> None:
     assert ["b:1: imports time (the clock)"] == findings
 
 
+OPEN = "class Door:\n    open: bool\n    def shut(self) -> bool:\n        return not self.open\nopen('/etc/passwd')"
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("line", "name", "text"),
     [
-        "import datetime\nx = datetime.datetime.now()",
-        "import datetime as d\nx = d.datetime.now(d.UTC)",
-        "from datetime import datetime\nclock = datetime.now",
-        "from datetime import datetime as moment\nclock = moment.now",
+        (2, "datetime.datetime.now", "import datetime\nx = datetime.datetime.now()"),
+        (2, "datetime.datetime.now", "import datetime as d\nx = d.datetime.now(d.UTC)"),
+        (2, "datetime.datetime.now", "from datetime import datetime\nclock = datetime.now"),
+        (2, "datetime.datetime.now", "from datetime import datetime as moment\nclock = moment.now"),
+        (5, "open", OPEN),
+        (1, "sys.modules", "from sys import modules"),
     ],
 )
-def test_refused_uses_of_the_clock(text: str) -> None:
-    """A use of the clock is found under every alias, called or not."""
-    refused = {"datetime.datetime.now": "reads the clock"}
-
-    assert ["a:2: uses datetime.datetime.now (reads the clock)"] == import_rules.refused_uses(tree(a=text), refused, {})
-
-
-def test_refused_uses_of_builtins() -> None:
-    """A use of a builtin is found, and a method or field of that name is not."""
-    text = "class Door:\n    open: bool\n    def shut(self) -> bool:\n        return not self.open\nopen('/etc/passwd')"
-
-    assert ["a:5: uses open (files)"] == import_rules.refused_uses(tree(a=text), {"open": "files"}, {})
-
-
-def test_refused_uses_of_imported_names() -> None:
-    """The import of a refused name counts as a use of it."""
-    assert ["a:1: uses sys.modules (hides)"] == import_rules.refused_uses(
-        tree(a="from sys import modules"), {"sys.modules": "hides"}, {}
-    )
+def test_refused_uses(line: int, name: str, text: str) -> None:
+    """A use or import of a refused name is found under every alias, called or not; a field of that name is not."""
+    assert [f"a:{line}: uses {name} (refused)"] == import_rules.refused_uses(tree(a=text), {name: "refused"}, {})
 
 
 @pytest.mark.parametrize(
@@ -140,9 +129,9 @@ def test_upward_imports_permits_earlier_layers() -> None:
 
 def test_upward_imports_requires_a_layer() -> None:
     """A module without a layer is found."""
-    findings = import_rules.upward_imports(tree(init="", attic=""), LAYERS)
-
-    assert ["attic: house.attic has no place in LAYERS; give it one"] == findings
+    assert ["attic: house.attic has no place in LAYERS; give it one"] == import_rules.upward_imports(
+        tree(init="", attic=""), LAYERS
+    )
 
 
 def test_import_cycles() -> None:

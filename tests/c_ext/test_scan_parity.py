@@ -138,11 +138,6 @@ def test_offsets_outside_the_buffer_are_refused(start: int, end: int) -> None:
         scanner.scan(start, end)
 
 
-def test_an_empty_buffer() -> None:
-    """A scan of an empty buffer returns no fields."""
-    assert [] == triclinium_c.HeaderScanner(bytearray()).scan(0, 0)
-
-
 def test_later_writes_are_scanned() -> None:
     """The scanner is bound to the memory, so it sees bytes that are written later."""
     buffer = bytearray(24)

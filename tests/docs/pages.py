@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections import ChainMap
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
+from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -57,6 +62,36 @@ def rows_of(page: Path) -> Iterator[list[str]]:
     for line in page.read_text(encoding="utf-8").splitlines():
         if line.startswith("| "):
             yield [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+
+
+def code_of(*cells: str) -> list[str]:
+    """Return the code in cells."""
+    return [code for cell in cells for code in re.findall(r"`([^`]+)`", cell)]
+
+
+def words_of_svg(picture: str | bytes) -> list[str]:
+    """Return the texts in a picture."""
+    texts = ET.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")  # noqa: S314  # trusted input
+    return ["".join(text.itertext()) for text in texts]
+
+
+def object_at(path: str) -> object:
+    """Return the object of a dotted path, or the annotation of an attribute without a value.
+
+    Raises:
+        ImportError: the module does not exist.
+        LookupError: an object has no such attribute.
+    """
+    head, *parts = path.split(".")
+    value: object = import_module(head)
+    for number, part in enumerate(parts, 1):
+        if isinstance(value, ModuleType) and not hasattr(value, part):
+            value = import_module(".".join([head, *parts[:number]]))
+        elif hasattr(value, part):
+            value = getattr(value, part)
+        else:
+            value = ChainMap(*(inspect.get_annotations(base) for base in getattr(value, "__mro__", ())))[part]
+    return value
 
 
 def exit_statuses() -> list[tuple[str, list[str], str]]:

@@ -8,10 +8,9 @@ import random
 import socket
 import ssl
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,7 +22,6 @@ from docs.howto.examples.test_asyncio_driver import NO_TLS, hold
 from tests.docs.serving import serving
 from triclinium import errors
 from triclinium_core import ClientMachine, ClientOptions, PasswordAuthenticator
-from triclinium_core.client.cluster_machine import ClusterMachine
 from triclinium_core.contract.couchbase import (
     AbandonReason,
     Action,
@@ -74,18 +72,8 @@ def node(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """Serve a node, with TLS as well, and yield its connection data."""
     path: Path = tmp_path_factory.mktemp("tls") / "node.pem"
     authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(path)
-    with serving(
-        "--username",
-        "app",
-        "--password",
-        "secret",
-        "--bucket",
-        "travel",
-        "--tls-cert",
-        str(path),
-        "--tls-key",
-        str(path),
-    ) as said:
+    options = f"--username app --password secret --bucket travel --tls-cert {path} --tls-key {path}"
+    with serving(*options.split()) as said:
         yield said
 
 
@@ -97,22 +85,36 @@ def client_of(
     return AsyncioClient(ClientMachine(options, rng=random.Random(1)), tls)
 
 
-def test_large_values_over_tls(node: Mapping[str, str], authority: trustme.CA) -> None:
+def in_asyncio(test: Callable[..., Coroutine[object, None, None]]) -> Callable[..., None]:
+    """Run a test in an event loop of asyncio, for a limited time."""
+
+    @wraps(test)
+    def run(**fixtures: object) -> None:
+        asyncio.run(asyncio.wait_for(test(**fixtures), SECONDS_MAX))
+
+    return run
+
+
+@in_asyncio
+async def test_large_values_over_tls(node: Mapping[str, str], authority: trustme.CA) -> None:
     """A value of many TLS records is read back unchanged from a node with a verified certificate."""
     value = bytes(range(256)) * 4096
     tls = ssl.create_default_context()
     authority.configure_trust(tls)
+    with client_of(node["tls_connection_string"], tls=tls) as client:
+        await client.perform(Upsert(TRAVEL, "large", value, 0))
+        found = await client.perform(Get(TRAVEL, "large"))
 
-    async def main() -> None:
-        with closing(client_of(node["tls_connection_string"], tls=tls)) as client:
-            async with asyncio.timeout(SECONDS_MAX):
-                await client.perform(Upsert(TRAVEL, "large", value, 0))
-                found = await client.perform(Get(TRAVEL, "large"))
+    assert isinstance(found, GetResult)
+    assert value == found.data
 
-        assert isinstance(found, GetResult)
-        assert value == found.data
 
-    asyncio.run(main())
+async def write_locked(client: AsyncioClient, key: str, strategy: object) -> object:
+    """Write a document that is locked, with a strategy that decides about the retry."""
+    await client.perform(Upsert(TRAVEL, key, b"1", 0))
+    await client.perform(GetAndLock(TRAVEL, key))
+    variable.set("of the caller")
+    return await client.perform(Upsert(TRAVEL, key, b"2", 0), strategy)  # type: ignore[arg-type]
 
 
 class Never:
@@ -128,54 +130,28 @@ class Never:
         return RetryAction.no_retry()
 
 
-def test_the_strategy_of_a_call_is_awaited(node: Mapping[str, str]) -> None:
+@in_asyncio
+async def test_the_strategy_of_a_call_is_awaited(node: Mapping[str, str]) -> None:
     """The driver awaits a call's asynchronous strategy in the context of the caller."""
     strategy = Never()
-
-    async def main() -> None:
-        with closing(client_of(node["connection_string"])) as client:
-            async with asyncio.timeout(SECONDS_MAX):
-                await client.perform(Upsert(TRAVEL, "locked", b"1", 0))
-                await client.perform(GetAndLock(TRAVEL, "locked"))
-                variable.set("of the caller")
-                with pytest.raises(errors.DocumentLockedException):
-                    await client.perform(Upsert(TRAVEL, "locked", b"2", 0), strategy)
-
-    asyncio.run(main())
+    with client_of(node["connection_string"]) as client, pytest.raises(errors.DocumentLockedException):
+        await write_locked(client, "locked", strategy)
 
     assert [(RetryReason.KV_LOCKED, "of the caller")] == strategy.asked
 
 
-def test_pings_and_new_authenticators_work(node: Mapping[str, str]) -> None:
+@in_asyncio
+async def test_pings_and_new_authenticators_work(node: Mapping[str, str]) -> None:
     """After a client gets an authenticator with the correct password, its operations and pings succeed."""
-
-    async def main() -> PingResult:
-        with closing(client_of(node["connection_string"], PasswordAuthenticator("app", "wrong"))) as client:
-            async with asyncio.timeout(SECONDS_MAX):
-                with pytest.raises(errors.AuthenticationFailureException):
-                    await client.perform(Get(TRAVEL, "ada"))
-                client.set_authenticator(APP)
-                await client.perform(Upsert(TRAVEL, "ada", b"1", 0))
-                result = await client.perform(Ping(None, "a report"))
-        assert isinstance(result, PingResult)
-        return result
-
-    assert "a report" == asyncio.run(main()).id
-
-
-def test_a_closed_client_raises() -> None:
-    """A closed client refuses operations and authenticators."""
-
-    async def main() -> None:
-        client = client_of("couchbase://127.0.0.1:1")
-        client.close()
-        client.close()
-        with pytest.raises(ClosedError):
+    with client_of(node["connection_string"], PasswordAuthenticator("app", "wrong")) as client:
+        with pytest.raises(errors.AuthenticationFailureException):
             await client.perform(Get(TRAVEL, "ada"))
-        with pytest.raises(ClosedError):
-            client.set_authenticator(APP)
+        client.set_authenticator(APP)
+        await client.perform(Upsert(TRAVEL, "ada", b"1", 0))
+        result = await client.perform(Ping(None, "a report"))
 
-    asyncio.run(main())
+    assert isinstance(result, PingResult)
+    assert "a report" == result.id
 
 
 class Watched(Stream):
@@ -196,19 +172,13 @@ class Watched(Stream):
         super().connection_made(transport)
 
 
-class WatchedClient(AsyncioClient):
-    """Client with recorded streams."""
-
-    def __init__(self, machine: ClusterMachine, tls: ssl.SSLContext | None = None) -> None:
-        super().__init__(machine, tls)
-        self._open_stream = partial(Watched, self)
-
-
 def test_sends_of_one_pass_are_one_write() -> None:
     """The driver joins the sends of several events in one pass of the event loop into one write."""
 
     async def play(open_driver: OpenDriver) -> None:
         async with on_trial(CouchbaseBench(open_driver)) as trial:
+            client: AsyncioClient = trial.driver._client  # type: ignore[attr-defined]  # of the asyncio driver
+            client._open_stream = partial(Watched, client)
             peer = await trial.connect(StreamId(1))
             trial.machine.answer = on(
                 OperationSubmitted, SendBytes(StreamId(1), b"one "), SendBytes(StreamId(1), b"two ")
@@ -217,13 +187,15 @@ def test_sends_of_one_pass_are_one_write() -> None:
                 trial.driver.submit()
 
             assert b"one two " * 3 == await peer.receive(24)
-            [stream] = trial.driver._client.streams.values()  # type: ignore[attr-defined]  # of the asyncio driver
+            [stream] = client.streams.values()
+            assert isinstance(stream, Watched)
             assert [b"one two " * 3] == stream.written
 
-    hold(play, WatchedClient)
+    hold(play)
 
 
-def test_a_refused_submission_leaves_no_references() -> None:
+@in_asyncio
+async def test_a_refused_submission_leaves_no_references() -> None:
     """If the machine refuses a submission, the objects of the caller's task are freed."""
 
     class Thing:
@@ -243,138 +215,119 @@ def test_a_refused_submission_leaves_no_references() -> None:
             await client.perform(Get(TRAVEL, "ada"))
         return weakref.ref(thing)
 
-    async def main() -> None:
-        with closing(AsyncioClient(ScriptedClusterMachine(refuse), NO_TLS)) as client:
-            left = await asyncio.create_task(ask(client))
-            await asyncio.sleep(0)
-            gc.collect()
-            assert left() is None
-
-    asyncio.run(main())
+    with AsyncioClient(ScriptedClusterMachine(refuse), NO_TLS) as client:
+        left = await asyncio.create_task(ask(client))
+        await asyncio.sleep(0)
+        gc.collect()
+        assert left() is None
 
 
-def test_rows_end_with_their_block() -> None:
+STATEMENT = QueryRequest(statement="SELECT 1")
+
+
+def rows_for(event: Event) -> Sequence[Action]:
+    """Return two rows for a request."""
+    return [RowsReceived(event.token, [b"1", b"2"])] if isinstance(event, RequestSubmitted) else ()
+
+
+@in_asyncio
+async def test_rows_end_with_their_block() -> None:
     """Rows that are read after their block raise ClosedError, and the request is abandoned once, as not needed."""
+    machine = ScriptedClusterMachine(rows_for)
+    with AsyncioClient(machine, NO_TLS) as client:
+        async with client.request(STATEMENT) as rows:
+            found = await anext(aiter(rows))
+        rest = aiter(rows)
 
-    def answer(event: Event) -> Sequence[Action]:
-        return [RowsReceived(event.token, [b"1", b"2"])] if isinstance(event, RequestSubmitted) else ()
-
-    machine, statement = ScriptedClusterMachine(answer), QueryRequest(statement="SELECT 1")
-
-    async def main() -> None:
-        with AsyncioClient(machine, NO_TLS) as client:
-            async with client.request(statement) as rows:
-                found = await anext(aiter(rows))
-            rest = aiter(rows)
-
-            assert (b"1", b"2") == (found, await anext(rest))
-            with pytest.raises(ClosedError):
-                await anext(rest)
-
-    asyncio.run(main())
+        assert (b"1", b"2") == (found, await anext(rest))
+        with pytest.raises(ClosedError):
+            await anext(rest)
 
     [request] = machine.requested
     assert OperationAbandoned(request.token, reason=AbandonReason.NOT_NEEDED) == machine.events[-1]
     assert 1 == sum(isinstance(event, OperationAbandoned) for event in machine.events)
 
 
-def test_a_reader_cancelled_with_its_rows() -> None:
+@in_asyncio
+async def test_a_reader_cancelled_with_its_rows() -> None:
     """A reader that is cancelled in the moment in which its first rows arrive is reported as cancelled."""
     machine = ScriptedClusterMachine()
-    statement = QueryRequest(statement="SELECT 1")
 
     async def read(client: AsyncioClient) -> None:
-        async with client.request(statement):
+        async with client.request(STATEMENT):
             raise AssertionError("the block starts although its task was cancelled")
 
-    async def main() -> None:
-        with AsyncioClient(machine, NO_TLS) as client:
-            reader = asyncio.create_task(read(client))
-            await asyncio.sleep(0)
-            [request] = machine.requested
-            machine.answer = on(TimePassed, RowsReceived(request.token, [b"1"]))
-            client.feed(TimePassed())
-            reader.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await reader
+    with AsyncioClient(machine, NO_TLS) as client:
+        reader = asyncio.create_task(read(client))
+        await asyncio.sleep(0)
+        [request] = machine.requested
+        machine.answer = on(TimePassed, RowsReceived(request.token, [b"1"]))
+        client.feed(TimePassed())
+        reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
 
-            assert OperationAbandoned(request.token) == machine.events[-1]
-
-    asyncio.run(main())
+        assert OperationAbandoned(request.token) == machine.events[-1]
 
 
-def test_a_cancelled_read_ends_the_request() -> None:
+@in_asyncio
+async def test_a_cancelled_read_ends_the_request() -> None:
     """Cancelling a wait for rows ends the request, because rows that arrive in that moment are lost."""
     machine = ScriptedClusterMachine(rows_for)
+    with AsyncioClient(machine, NO_TLS) as client:
+        async with client.request(STATEMENT) as rows:
+            rows.arrived.clear()
+            waiting = asyncio.ensure_future(anext(aiter(rows)))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            [request] = machine.requested
 
-    async def main() -> None:
-        with AsyncioClient(machine, NO_TLS) as client:
-            async with client.request(QueryRequest(statement="SELECT 1")) as rows:
-                assert [b"1"] == [rows.arrived.popleft()]
-                waiting = asyncio.ensure_future(anext(aiter(rows)))
-                await asyncio.sleep(0)
-                waiting.cancel()
-                await asyncio.wait([waiting])
-                [request] = machine.requested
-
-                assert OperationAbandoned(request.token) == machine.events[-1]
-                with pytest.raises(ClosedError):
-                    await anext(aiter(rows))
-
-    asyncio.run(main())
+            assert OperationAbandoned(request.token) == machine.events[-1]
+            with pytest.raises(ClosedError):
+                await anext(aiter(rows))
 
 
-def test_rows_have_one_reader() -> None:
+@in_asyncio
+async def test_rows_have_one_reader() -> None:
     """A second task that waits for the rows of a request gets an error; the first one goes on waiting."""
-
-    async def main() -> None:
-        with AsyncioClient(ScriptedClusterMachine(rows_for), NO_TLS) as client:
-            async with client.request(QueryRequest(statement="SELECT 1")) as rows:
-                assert [b"1"] == [rows.arrived.popleft()]
-                first = asyncio.ensure_future(anext(aiter(rows)))
-                await asyncio.sleep(0)
-                with pytest.raises(RuntimeError, match="another task"):
-                    await anext(aiter(rows))
-                assert not first.done()
-                client.close()
-                with pytest.raises(ClosedError):
-                    await first
-
-    asyncio.run(main())
+    with AsyncioClient(ScriptedClusterMachine(rows_for), NO_TLS) as client:
+        async with client.request(STATEMENT) as rows:
+            rows.arrived.clear()
+            first = asyncio.ensure_future(anext(aiter(rows)))
+            await asyncio.sleep(0)
+            with pytest.raises(RuntimeError, match="another task"):
+                await anext(aiter(rows))
+            assert not first.done()
+            client.close()
+            with pytest.raises(ClosedError):
+                await first
 
 
-def rows_for(event: Event) -> Sequence[Action]:
-    """Return one row for a request."""
-    return [RowsReceived(event.token, [b"1"])] if isinstance(event, RequestSubmitted) else ()
-
-
-def test_tls_writes_without_a_response(authority: trustme.CA) -> None:
+@in_asyncio
+async def test_tls_writes_without_a_response(authority: trustme.CA) -> None:
     """Over TLS, a large write and those after it are complete before the peer sends anything."""
     size, context, tls = 1_000_000, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.configure_trust(tls)
     # Tickets of TLS 1.3 would be received bytes.
     context.num_tickets = 0
+    read = asyncio.Event()
 
-    async def main() -> None:
-        read = asyncio.Event()
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(3 * size)
+        writer.close()
+        read.set()
 
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readexactly(3 * size)
-            writer.close()
-            read.set()
-
-        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-        order = OpenStream(StreamId(1), "127.0.0.1", server.sockets[0].getsockname()[1], tls=True)
-        sends = [SendBytes(StreamId(1), bytes(size))] * 3
-        machine = ScriptedClusterMachine(
-            lambda event: [order] if isinstance(event, TimePassed) else sends if isinstance(event, StreamOpened) else ()
-        )
-        async with server, asyncio.timeout(SECONDS_MAX):
-            with AsyncioClient(machine, tls):
-                await read.wait()
-
-    asyncio.run(main())
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    order = OpenStream(StreamId(1), "127.0.0.1", server.sockets[0].getsockname()[1], tls=True)
+    sends = [SendBytes(StreamId(1), bytes(size))] * 3
+    machine = ScriptedClusterMachine(
+        lambda event: [order] if isinstance(event, TimePassed) else sends if isinstance(event, StreamOpened) else ()
+    )
+    async with server:
+        with AsyncioClient(machine, tls):
+            await read.wait()
 
 
 class RecordsContext(Stream):
@@ -388,26 +341,22 @@ class RecordsContext(Stream):
         super().data_received(data)
 
 
-def test_streams_have_no_callers_context(node: Mapping[str, str]) -> None:
+@in_asyncio
+async def test_streams_have_no_callers_context(node: Mapping[str, str]) -> None:
     """A stream that was opened for one caller's operation does not run in the context of that caller."""
-
-    async def main() -> None:
-        variable.set("of the program")
-        with client_of(node["connection_string"]) as client:
-            client._open_stream = partial(RecordsContext, client)
-            variable.set("of a caller")
-            async with asyncio.timeout(SECONDS_MAX):
-                await client.perform(Upsert(TRAVEL, "ada", b"1", 0))
-
-    asyncio.run(main())
+    variable.set("of the program")
+    with client_of(node["connection_string"]) as client:
+        client._open_stream = partial(RecordsContext, client)
+        variable.set("of a caller")
+        await client.perform(Upsert(TRAVEL, "ada", b"1", 0))
 
     assert {"of the program"} == set(RecordsContext.recorded)
 
 
-def test_a_cancelled_consultation_is_not_decided(node: Mapping[str, str]) -> None:
+@in_asyncio
+async def test_a_cancelled_consultation_is_not_decided(node: Mapping[str, str]) -> None:
     """When a caller leaves, the driver cancels the call to its strategy."""
-    ended: list[str] = []
-    asked = asyncio.Event()
+    asked, ended = asyncio.Event(), list[str]()
 
     class Waits:
         """Strategy that never answers."""
@@ -421,25 +370,20 @@ def test_a_cancelled_consultation_is_not_decided(node: Mapping[str, str]) -> Non
             finally:
                 ended.append("cancelled")
 
-    async def main() -> None:
-        with client_of(node["connection_string"]) as client:
-            async with asyncio.timeout(SECONDS_MAX):
-                await client.perform(Upsert(TRAVEL, "waits", b"1", 0))
-                await client.perform(GetAndLock(TRAVEL, "waits"))
-                writing = asyncio.create_task(client.perform(Upsert(TRAVEL, "waits", b"2", 0), Waits()))
-                await asked.wait()
-                writing.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await writing
-                await asyncio.sleep(0)
-                await asyncio.sleep(0)
+    with client_of(node["connection_string"]) as client:
+        writing = asyncio.create_task(write_locked(client, "waits", Waits()))
+        await asked.wait()
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
-                assert ["cancelled"] == ended
-
-    asyncio.run(main())
+        assert ["cancelled"] == ended
 
 
-def test_a_strategy_cancelled_by_others(node: Mapping[str, str]) -> None:
+@in_asyncio
+async def test_a_strategy_cancelled_by_others(node: Mapping[str, str]) -> None:
     """If others cancel what a strategy waits for, its operation fails at once, with the cancellation as its cause."""
 
     class Cancelled:
@@ -452,45 +396,32 @@ def test_a_strategy_cancelled_by_others(node: Mapping[str, str]) -> None:
             await future
             return RetryAction.no_retry()
 
-    async def main() -> None:
-        with client_of(node["connection_string"]) as client:
-            async with asyncio.timeout(SECONDS_MAX):
-                await client.perform(Upsert(TRAVEL, "cancelled", b"1", 0))
-                await client.perform(GetAndLock(TRAVEL, "cancelled"))
-                with pytest.raises(errors.CouchbaseException) as caught:
-                    await client.perform(Upsert(TRAVEL, "cancelled", b"2", 0), Cancelled())
+    with client_of(node["connection_string"]) as client, pytest.raises(errors.CouchbaseException) as caught:
+        await write_locked(client, "cancelled", Cancelled())
 
-        assert not isinstance(caught.value, errors.TimeoutException)
-        assert isinstance(caught.value.__cause__, asyncio.CancelledError)
-
-    asyncio.run(main())
+    assert not isinstance(caught.value, errors.TimeoutException)
+    assert isinstance(caught.value.__cause__, asyncio.CancelledError)
 
 
-def test_several_refused_addresses() -> None:
+@in_asyncio
+async def test_several_refused_addresses() -> None:
     """A name whose addresses all refuse the connection is lost as refused, although asyncio joins the errors."""
-    machine = ScriptedClusterMachine()
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     opens = on(TimePassed, OpenStream(StreamId(1), "several", port, tls=False))
+    loop = asyncio.get_running_loop()
+    cause: asyncio.Future[LossCause] = loop.create_future()
 
     async def look_up(*arguments: object, **options: object) -> Sequence[object]:
         addresses = [(f"127.0.0.{last}", port) for last in (1, 2)]
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address) for address in addresses]
 
-    async def main() -> LossCause:
-        loop = asyncio.get_running_loop()
-        cause: asyncio.Future[LossCause] = loop.create_future()
+    def answer(event: Event) -> Sequence[Action]:
+        if isinstance(event, StreamLost):
+            cause.set_result(event.cause)
+        return opens(event)
 
-        def answer(event: Event) -> Sequence[Action]:
-            if isinstance(event, StreamLost):
-                cause.set_result(event.cause)
-            return opens(event)
-
-        machine.answer = answer
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(loop, "getaddrinfo", look_up)
-            with AsyncioClient(machine, NO_TLS):
-                async with asyncio.timeout(SECONDS_MAX):
-                    return await cause
-
-    assert LossCause.REFUSED is asyncio.run(main())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "getaddrinfo", look_up)
+        with AsyncioClient(ScriptedClusterMachine(answer), NO_TLS):
+            assert LossCause.REFUSED is await cause

@@ -28,31 +28,20 @@ def test_decisions_are_numbered_in_order(letter: str) -> None:
 
 
 def test_headings_have_a_number_and_a_title() -> None:
-    """No heading of the third level lacks its number or its title."""
+    """No heading of the third level lacks its number or its title, and no two titles are equal."""
     headings = re.findall(r"^### (.*)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
     assert [f"{decision.number} · {decision.title}" for decision in DECISIONS] == headings
-
-
-def test_titles_differ() -> None:
-    """No two decisions have the same title."""
-    titles = [decision.title for decision in DECISIONS]
-
-    assert sorted(set(titles)) == sorted(titles)
+    assert len(DECISIONS) == len({decision.title for decision in DECISIONS})
 
 
 @rows("decision", DECISIONS)
-def test_a_decision_has_a_title_and_a_reason(decision: Decision) -> None:
-    """Two paragraphs follow the title: first the decision, then the reason. Neither is empty."""
+def test_a_decision_is_short_and_has_a_reason(decision: Decision) -> None:
+    """Two paragraphs follow the title: the decision, then the reason. Neither is empty; both have at most 90 words."""
     assert 2 == len(decision.paragraphs)
+    assert decision.words <= WORDS_MAX
     for paragraph, label in zip(decision.paragraphs, ("Decision", "Why"), strict=True):
         assert re.match(rf"\*\*{label}\.\*\* .{{4}}", paragraph)
-
-
-@rows("decision", DECISIONS)
-def test_a_decision_is_short(decision: Decision) -> None:
-    """A decision with its reason has at most ninety words; details belong to the docstrings of the code."""
-    assert decision.words <= WORDS_MAX
 
 
 def test_every_decision_that_is_named_has_a_heading() -> None:

@@ -80,20 +80,13 @@ def test_an_example_prints_the_output_on_its_page(program: Path, capsys: pytest.
     assert (program.with_suffix(".txt").read_text(encoding="utf-8"), "") == capsys.readouterr()
 
 
-@pytest.mark.parametrize("name", sorted(SETS_UP_THE_LOG))
-def test_an_example_in_a_separate_process(name: str) -> None:
-    """A program that configures logging prints the output on its page, in a separate process."""
+@pytest.mark.parametrize("name", sorted(SETS_UP_THE_LOG | NEEDS_A_NODE))
+def test_an_example_in_a_separate_process(name: str, node: str) -> None:
+    """A program that configures logging, or connects to a node over TCP, prints the output on its page."""
     program = EXAMPLES / f"{name}.py"
+    arguments = [node] if name in NEEDS_A_NODE else []
 
-    assert program.with_suffix(".txt").read_text(encoding="utf-8") == run(program)
-
-
-@pytest.mark.parametrize("name", sorted(NEEDS_A_NODE))
-def test_an_example_with_a_node(name: str, node: str) -> None:
-    """A program that connects to a node over TCP prints the output on its page."""
-    program = EXAMPLES / f"{name}.py"
-
-    assert program.with_suffix(".txt").read_text(encoding="utf-8") == run(program, node)
+    assert program.with_suffix(".txt").read_text(encoding="utf-8") == run(program, *arguments)
 
 
 @pytest.mark.parametrize("name", sorted(NEEDS_A_NODE))
@@ -111,21 +104,13 @@ def test_an_example_without_a_node_shows_its_usage(name: str) -> None:
 def test_a_shell_script_prints_its_output(program: Path) -> None:
     """A script that uses the installed command prints the output on its page, and succeeds."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment, command = {**os.environ, "PATH": path}, ["sh", str(program)]
     done = subprocess.run(
-        ["sh", program],
-        env={**os.environ, "PATH": path},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS_MAX,
+        command, env=environment, input="", capture_output=True, text=True, check=False, timeout=SECONDS_MAX
     )
 
-    assert (program.with_suffix(".txt").read_text(encoding="utf-8"), "", 0) == (
-        done.stdout,
-        done.stderr,
-        done.returncode,
-    )
+    expected = program.with_suffix(".txt").read_text(encoding="utf-8")
+    assert (expected, "", 0) == (done.stdout, done.stderr, done.returncode)
 
 
 def test_example_tests_pass() -> None:
@@ -234,15 +219,9 @@ def test_batch_answers_are_as_shown() -> None:
 
 def test_other_pages_have_no_programs() -> None:
     """Pages other than the tutorial and the index have no Python blocks, because no test would run them."""
-    found = [
-        (page.name, block.text)
-        for page in PAGES
-        if page not in {TUTORIAL, INDEX}
-        for block in blocks_of(page)
-        if block.language == "python"
-    ]
+    others = [page for page in PAGES if page not in {TUTORIAL, INDEX}]
 
-    assert [] == found
+    assert [] == [page.name for page in others for block in blocks_of(page) if block.language == "python"]
 
 
 def test_every_example_is_quoted() -> None:

@@ -8,11 +8,10 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.docs.pages import ROOT, blocks_of
+from tests.docs.pages import ROOT, blocks_of, words_of_svg
 from tests.docs.retried_write import COLOURS, PICTURES, pictures
 
 pytestmark = pytest.mark.native
@@ -26,12 +25,6 @@ def drawn() -> dict[str, str]:
     return pictures()
 
 
-def words_of(picture: str) -> list[str]:
-    """Return the words in a picture."""
-    root = ET.fromstring(picture)  # noqa: S314  # trusted input
-    return ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
-
-
 def test_the_picture_is_current(drawn: dict[str, str]) -> None:
     """Both pictures are byte-identical to new ones; ``uv run python -m tests.docs.retried_write`` draws them."""
     assert drawn == {theme: path.read_text(encoding="utf-8") for theme, path in PICTURES.items()}
@@ -39,7 +32,7 @@ def test_the_picture_is_current(drawn: dict[str, str]) -> None:
 
 def test_the_picture_shows_both_writes(drawn: dict[str, str]) -> None:
     """In the picture, one write succeeds after three retries with the RFC's delays; the other loses its response."""
-    words = words_of(drawn["light"])
+    words = words_of_svg(drawn["light"])
 
     assert ["again in 1 ms", "again in 2 ms", "again in 4 ms"] == [each for each in words if each.startswith("again")]
     assert 4 == words.count("SET")
@@ -55,7 +48,7 @@ def test_the_picture_has_two_modes(drawn: dict[str, str]) -> None:
     sources = re.findall(r'prefers-color-scheme: (\w+)\)" srcset="([^"]+)"', readme)
 
     assert {(theme, path.relative_to(ROOT).as_posix()) for theme, path in PICTURES.items()} == set(sources)
-    assert words_of(drawn["light"]) == words_of(drawn["dark"])
+    assert words_of_svg(drawn["light"]) == words_of_svg(drawn["dark"])
     assert all(colours.paper in drawn[theme] for theme, colours in COLOURS.items())
 
 

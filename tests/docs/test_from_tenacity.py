@@ -10,7 +10,7 @@ import tenacity
 
 import triclinium
 import triclinium.testing
-from tests.docs.pages import DOCS, rows_of
+from tests.docs.pages import DOCS, code_of, rows_of
 from tests.public_names import PUBLIC
 from tests.rows import rows
 from triclinium_core.retry.smithy import backoff
@@ -23,7 +23,7 @@ OURS = {*PUBLIC, *vars(triclinium.testing), *vars(backoff)}
 
 def names_in(column: int) -> set[str]:
     """Return the words in the code of a column."""
-    return {name for row in ROWS for span in re.findall(r"`([^`]+)`", row[column]) for name in re.findall(r"\w+", span)}
+    return set(re.findall(r"\w+", " ".join(code_of(*(row[column] for row in ROWS)))))
 
 
 @rows("library", [tenacity, stamina])

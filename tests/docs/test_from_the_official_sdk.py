@@ -22,14 +22,14 @@ from couchbase.management.search import SearchIndexManager
 from couchbase.management.users import UserManager
 from couchbase.scope import Scope
 
-from tests.docs.pages import DOCS, rows_of
+from tests.docs.pages import DOCS, code_of, rows_of
 from tests.public_names import PUBLIC
 from tests.rows import rows
 
 pytestmark = pytest.mark.native
 
 ROWS = [row for row in rows_of(DOCS / "howto" / "from_the_official_sdk.md") if len(row) == 2]
-SPANS = " ".join(span for row in ROWS for span in re.findall(r"`([^`]+)`", row[0]))
+SPANS = " ".join(code_of(*(row[0] for row in ROWS)))
 THERE = {*re.findall(r"[\w.]+", SPANS), *re.findall(r"\w+", SPANS)}
 """Names in the left columns, complete and by their parts."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from docs._ext.machines import MACHINES
 from tests.architecture.policy import CLIENT, CORE, LAYERS, ROOT
-from tests.docs.map.layers import allowed_to, layers_picture, path_of, shown
+from tests.docs.map.layers import allowed_to, layers_picture, shown
 from tests.docs.map.modules import summary
 from tests.docs.map.page import NOTES, PAGE, map_page
 from tests.rows import rows
@@ -58,11 +58,6 @@ def test_the_picture_has_every_layer() -> None:
     assert [[shown(module) for module in layer] for layer in reversed(LAYERS)] == [
         [name for name in box if name != "│"] for box in names
     ]
-
-
-def test_every_name_of_a_layer_is_a_path() -> None:
-    """Each module and package of the policy has a file or a folder."""
-    assert [] == [module for layer in LAYERS for module in layer if not path_of(module).exists()]
 
 
 def test_a_package_may_import_lower_layers() -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections import ChainMap
 from collections.abc import Iterator
-from importlib import import_module
-from types import ModuleType
 
 import pytest
 
-from tests.docs.pages import DOCS, rows_of
+from tests.docs.pages import DOCS, code_of, object_at, rows_of
 from tests.rows import rows
 
 PAGE = DOCS / "reference" / "names.md"
@@ -65,38 +62,25 @@ pytestmark = pytest.mark.native
 
 
 def found(path: str) -> object:
-    """Return the object of a dotted path, or the annotation of an attribute without a value.
+    """Return the object of a dotted path, which may end with a parameter in brackets.
 
     Raises:
         ImportError: the module does not exist.
-        LookupError: a class has no such attribute, or a callable no such parameter.
+        LookupError: an object has no such attribute, or a callable no such parameter.
     """
     path, _, parameter = path.removesuffix(")").partition("(")
-    head, *parts = path.split(".")
-    value: object = import_module(head)
-    for number, part in enumerate(parts, 1):
-        if isinstance(value, ModuleType) and not hasattr(value, part):
-            value = import_module(".".join([head, *parts[:number]]))
-        elif not hasattr(value, part) and isinstance(value, type):
-            value = ChainMap(*(inspect.get_annotations(base) for base in value.__mro__))[part]
-        else:
-            value = getattr(value, part)
+    value = object_at(path)
     if not parameter:
         return value
     assert callable(value)
     return inspect.signature(value).parameters[parameter]
 
 
-def quoted(cell: str) -> list[str]:
-    """Return the code of a cell."""
-    return re.findall(r"`([^`]+)`", cell)
-
-
 def names_there(source: str) -> Iterator[str]:
     """Yield the names of the first column in the section of a source; a member also without its interface."""
     (section,) = re.findall(rf"^## {source}.*?(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     for line in section.splitlines():
-        for name in quoted(line.split("|")[1]) if line.startswith("| ") else []:
+        for name in code_of(line.split("|")[1]) if line.startswith("| ") else []:
             plain = re.sub(r"\(.*\)", "", name)
             yield plain
             yield plain.rpartition(".")[2]
@@ -106,7 +90,7 @@ def names_there(source: str) -> Iterator[str]:
 def test_a_row_names_objects_that_exist(row: list[str]) -> None:
     """Every path of the second column is an object of this library."""
     _, here, _ = row
-    paths = quoted(here)
+    paths = code_of(here)
     for path in paths:
         found(path)
 

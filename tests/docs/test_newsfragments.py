@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import DOCS, ROOT
+from tests.docs.pages import DOCS, ROOT, object_at
 from tests.rows import rows
 
 pytestmark = pytest.mark.native
@@ -34,16 +33,10 @@ def names_in(page: Path) -> Iterator[str]:
 
 def is_there(name: str) -> bool:
     """Return whether a module, an attribute or a field has this name."""
-    parts = name.split(".")
-    found: object = importlib.import_module(parts[0])
-    for number, part in enumerate(parts[1:], start=2):
-        fields: dict[str, object] = getattr(found, "__annotations__", {})
-        if part in fields:
-            return number == len(parts)
-        try:
-            found = getattr(found, part) if hasattr(found, part) else importlib.import_module(".".join(parts[:number]))
-        except ModuleNotFoundError:
-            return False
+    try:
+        object_at(name)
+    except (ImportError, LookupError):
+        return False
     return True
 
 

@@ -121,13 +121,9 @@ def test_signatures_are_readable(reference: str) -> None:
 
 
 def test_no_docstring_is_parsed_as_a_type(reference: str) -> None:
-    """Words before a colon are not parsed as a type."""
+    """Words before a colon are not parsed as a type, and Python's docstrings of new types and fields do not appear."""
     assert "Raises<span" in reference
     assert "Type<span" not in reference
-
-
-def test_python_default_docstrings_are_hidden(reference: str) -> None:
-    """Python's docstrings of new types and named tuple fields do not appear."""
     assert "NewType creates" not in reference
     assert "Alias for field" not in reference
 

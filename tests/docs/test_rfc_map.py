@@ -19,71 +19,36 @@ SOURCE_FOLDERS = (ROOT / "core" / "triclinium_core", ROOT / "trio_client" / "tri
 
 ROWS = [row for row in rows_of(PAGE) if row[0] != "section"]
 
-SECTIONS_OF_0049 = (
-    "(No) Reordering Guarantees",
-    "Best Effort Retry vs. Fail Fast",
-    "Client Dispatch",
-    "Network Time",
-    "Response Received",
-    "Request Annotation",
-    "Retry Strategies",
-    "Accessible Context in the RetryStrategy",
-    "Best Effort",
-    "Fail Fast (Strict)",
-    "Fail Fast (Terminal Errors)",
-    "RetryReason",
-    "Retry Orchestration",
-    "Controlled Backoff for Always Retry",
-    "Capping the Retry Duration",
-    "KV Error Map Handling",
-    "Idempotent Operation List",
-    "Response Code Retry List, KV",
-    "Response Code Retry List, Query and Analytics",
-    "Response Code Retry List, Search and View",
-)
-SECTIONS_OF_0013 = (
-    "Control Flow",
-    "Negotiation",
-    "Getting the Error Map",
-    "Parsing the Error Map",
-    "Handling Error Attributes",
-    "Error Attributes",
-    "Retry Intervals",
-    "Example Definition",
-    "Processing Order Example",
-    "Reserved Ranges",
-)
-SECTIONS_OF_CASSANDRA = (
-    "Built-in retry policies",
-    "Behavior",
-    "onUnavailableVerdict",
-    "onReadTimeoutVerdict",
-    "onWriteTimeoutVerdict",
-    "onRequestAbortedVerdict",
-    "onErrorResponseVerdict",
-    "Hard-coded rules: before a network write",
-    "Hard-coded rules: re-preparing a statement",
-    "Hard-coded rules: a node that is bootstrapping",
-    "Hard-coded rules: errors that are always rethrown",
-    "Using multiple policies",
-)
-SECTIONS_OF_SMITHY = (
-    "Specification: RetryToken",
-    "Specification: acquire_initial_retry_token",
-    "Specification: refresh_retry_token_for_retry",
-    "Specification: record_success",
-    "Specification: backoff_strategy, max_attempts",
-    "Error Classification",
-    "Backoff Strategy",
-    "Example Usage",
-)
+SECTIONS_OF_0049 = """
+    (No) Reordering Guarantees; Best Effort Retry vs. Fail Fast; Client Dispatch; Network Time; Response Received;
+    Request Annotation; Retry Strategies; Accessible Context in the RetryStrategy; Best Effort; Fail Fast (Strict);
+    Fail Fast (Terminal Errors); RetryReason; Retry Orchestration; Controlled Backoff for Always Retry; Capping the
+    Retry Duration; KV Error Map Handling; Idempotent Operation List; Response Code Retry List, KV; Response Code
+    Retry List, Query and Analytics; Response Code Retry List, Search and View
+"""
+SECTIONS_OF_0013 = """
+    Control Flow; Negotiation; Getting the Error Map; Parsing the Error Map; Handling Error Attributes; Error
+    Attributes; Retry Intervals; Example Definition; Processing Order Example; Reserved Ranges
+"""
+SECTIONS_OF_CASSANDRA = """
+    Built-in retry policies; Behavior; onUnavailableVerdict; onReadTimeoutVerdict; onWriteTimeoutVerdict;
+    onRequestAbortedVerdict; onErrorResponseVerdict; Hard-coded rules: before a network write; Hard-coded rules:
+    re-preparing a statement; Hard-coded rules: a node that is bootstrapping; Hard-coded rules: errors that are
+    always rethrown; Using multiple policies
+"""
+SECTIONS_OF_SMITHY = """
+    Specification: RetryToken; Specification: acquire_initial_retry_token; Specification:
+    refresh_retry_token_for_retry; Specification: record_success; Specification: backoff_strategy, max_attempts;
+    Error Classification; Backoff Strategy; Example Usage
+"""
 
 
 @rows("row", ROWS)
 def test_sources_and_tests_of_a_row_exist(row: list[str]) -> None:
-    """Every source and every test of the row exists."""
-    _, sources, tests, _, _ = row
+    """Every source and test of a row exists; a row with sources has tests, and one without sources has a reason."""
+    _, sources, tests, _, deviation = row
 
+    assert named(tests) if named(sources) else deviation
     assert [] == [name for name in named(sources) if not exists(name, SOURCE_FOLDERS)]
     assert [] == [name for name in named(tests) if not exists(name, TEST_FOLDERS)]
 
@@ -124,15 +89,6 @@ def test_the_number_of_cases_is_correct() -> None:
     assert f"{count} cases" in PAGE.read_text(encoding="utf-8")
 
 
-@rows("row", ROWS)
-def test_a_row_has_tests_or_a_reason(row: list[str]) -> None:
-    """A row with sources has tests, and a row without sources has a reason."""
-    _, sources, tests, _, deviation = row
-
-    assert not named(sources) or named(tests)
-    assert named(sources) or deviation
-
-
 @pytest.mark.parametrize(
     ("heading", "sections"),
     [
@@ -142,8 +98,10 @@ def test_a_row_has_tests_or_a_reason(row: list[str]) -> None:
         ("The Smithy Python retry design", SECTIONS_OF_SMITHY),
     ],
 )
-def test_every_section_has_a_row(heading: str, sections: tuple[str, ...]) -> None:
+def test_every_section_has_a_row(heading: str, sections: str) -> None:
     """Each section of a source that states a rule has a row under the heading of the source."""
     (part,) = re.findall(rf"^## {heading}.*?(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
-    assert [] == [section for section in sections if f"\n| {section} |" not in part]
+    listed = [" ".join(section.split()) for section in sections.split(";")]
+
+    assert [] == [section for section in listed if f"\n| {section} |" not in part]

@@ -21,9 +21,8 @@ from triclinium import errors
 from triclinium_core import ClientMachine, ClientOptions, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.contract.couchbase import Action, Event, OperationAbandoned, OperationSubmitted
 from triclinium_core.contract.neutral import ClosedError, OpenStream, SendBytes, StreamId, TimePassed
-from triclinium_core.kv.operation.document_operations import Get, GetAndLock, Keyspace, Upsert
+from triclinium_core.kv.operation.document_operations import Get, Keyspace, Upsert
 from triclinium_core.kv.operation.results import GetResult, MutationResult
-from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest
 from triclinium_core.testing.driver_laws import OPERATION, ScriptedClusterMachine, on
 
 pytestmark = pytest.mark.native
@@ -118,33 +117,6 @@ def test_tls_is_refused(node: Mapping[str, Any]) -> None:
     assert "selectors_driver does not support TLS" in str(failed)
 
 
-def test_an_asynchronous_strategy_decides(node: Mapping[str, Any]) -> None:
-    """An asynchronous strategy that does not wait decides about a retry."""
-
-    class Never:
-        """Strategy that refuses."""
-
-        async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-            """Refuse."""
-            return RetryAction.no_retry()
-
-    with client_of(node, retry_strategy=Never()) as client:
-        client.perform(Upsert(DEFAULT, "locked", b"1", 0))
-        client.perform(GetAndLock(DEFAULT, "locked"))
-        [refused] = client.perform(Upsert(DEFAULT, "locked", b"2", 0))
-
-    assert isinstance(refused, errors.DocumentLockedException)
-
-
-def test_a_closed_client_raises() -> None:
-    """A closed client refuses operations."""
-    client = SelectorsClient(ScriptedClusterMachine())
-    client.close()
-    client.close()
-    with pytest.raises(ClosedError):
-        client.perform(Get(DEFAULT, "ada"))
-
-
 @pytest.fixture
 def peer() -> Iterator[socket.socket]:
     """Yield a listening socket."""
@@ -159,11 +131,11 @@ def opening(peer: socket.socket) -> ScriptedClusterMachine:
 
 
 def test_an_interrupted_write_is_not_repeated(peer: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Control-C after a write and before its record ends the client, and the operation fails with ClosedError."""
-    machine = opening(peer)
+    """Control-C after a write ends the client: the operation fails with ClosedError, and no byte is sent twice."""
+    machine, sent, received = opening(peer), random.Random(1).randbytes(20_000_000), bytearray()
     with SelectorsClient(machine) as client:
         accepted, _ = peer.accept()
-        machine.answer = on(OperationSubmitted, SendBytes(StreamId(1), bytes(20_000_000)))
+        machine.answer = on(OperationSubmitted, SendBytes(StreamId(1), sent))
         [token] = client.submit(OPERATION)
         flush = Stream.flush
 
@@ -174,14 +146,20 @@ def test_an_interrupted_write_is_not_repeated(peer: socket.socket, monkeypatch: 
         monkeypatch.setattr(Stream, "flush", interrupted)
 
         def read_on() -> None:
-            while accepted.recv(1_000_000):
+            while piece := accepted.recv(1_000_000):
+                received.extend(piece)
                 client.turn(0.0)
 
-        with accepted, pytest.raises(KeyboardInterrupt):
+        with accepted:
+            with pytest.raises(KeyboardInterrupt):
+                read_on()
+            monkeypatch.undo()
             read_on()
 
         assert client.is_ended
         assert isinstance(client.outcomes[token], ClosedError)
+        assert received
+        assert sent.startswith(received)
 
 
 def test_an_interrupted_connect_is_raised(peer: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,11 @@ import shlex
 from functools import cache
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
 
-from tests.docs.pages import DOCS, ROOT, blocks_of
+from tests.docs.pages import DOCS, ROOT, blocks_of, words_of_svg
 from triclinium._cli import main
 from triclinium._cli.simulate.scenario import capacity_of
 from triclinium._cli.simulate.scenario_file import read_scenario
@@ -22,7 +21,6 @@ PAGE = DOCS / "howto" / "choose_a_strategy.md"
 QUICKEST = 1
 """Index of the fastest command on the page."""
 AS_WIDE_AS_A_PIPE = {"COLUMNS": None}
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 @cache
@@ -31,12 +29,6 @@ def commands() -> list[tuple[list[str], str]]:
     blocks = [block for block in blocks_of(PAGE) if block.language in {"sh", "text"}]
     lines = [block.text.replace("\\\n", "") for block in blocks[::2]]
     return [(shlex.split(line), figures.text) for line, figures in zip(lines, blocks[1::2], strict=True)]
-
-
-def words_of(picture: Path) -> list[str]:
-    """Return the text in a plot: names, results, and the numbers along its axes."""
-    root = ET.fromstring(picture.read_bytes())  # noqa: S314  # trusted input
-    return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
 
 
 CASES: list[Any] = [
@@ -58,7 +50,7 @@ def test_commands_print_the_figures_of_the_page(number: int, tmp_path: Path) -> 
     assert figures in "".join(f"{line.rstrip()}\n" for line in result.output.splitlines())
     for theme in ("", "-dark"):
         shown = picture.with_stem(f"{picture.stem}{theme}")
-        assert words_of(drawn.with_name(shown.name)) == words_of(shown)
+        assert words_of_svg(drawn.with_name(shown.name).read_bytes()) == words_of_svg(shown.read_bytes())
         assert f"{{image}} pictures/{shown.name}\n" in PAGE.read_text(encoding="utf-8")
 
 

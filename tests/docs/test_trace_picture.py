@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree as ET
-
 import pytest
 
 from docs._ext.trace_picture import ALT_TEXT, PICTURE, THEMES, draw, record, words
-from tests.docs.pages import DOCS
+from tests.docs.pages import DOCS, words_of_svg
 
 pytestmark = pytest.mark.native
 
 PAGE = DOCS / "howto" / "trace_and_measure.md"
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def texts_of(svg: str) -> list[str]:
     """Return the text in a picture, without the times on its axis, which depend on the machine."""
-    texts = ["".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{SVG}text")]  # noqa: S314  # trusted input
-    return sorted(text.split(":")[0] for text in texts if not text.endswith(" ms") or ":" in text)
+    return sorted(text.split(":")[0] for text in words_of_svg(svg) if not text.endswith(" ms") or ":" in text)
 
 
 def test_the_picture_shows_real_spans() -> None:

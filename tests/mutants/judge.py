@@ -88,19 +88,8 @@ def judge(mutant: Mutant, seconds_max: float, *, shrink: bool) -> Finding:
 
 def run_tests(tree: Path, tests: Sequence[str], seconds_max: float, profile: str) -> Run:
     """Run tests with the sources in ``tree`` until the first failure or the time limit."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-n0",
-        "-m",
-        "",
-        "-p",
-        "no:cacheprovider",
-        f"--hypothesis-profile={profile}",
-    ]
+    options = f"-x -q -n0 -p no:cacheprovider --hypothesis-profile={profile}"
+    command = [sys.executable, "-m", "pytest", "-m", "", *options.split()]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(tree / "core"), str(tree / "trio_client")]),

@@ -10,7 +10,7 @@ from typing import TypeVar, assert_type
 import trio
 
 import triclinium
-from triclinium import errors
+from triclinium import bulk, errors, retries, scans, subdocument
 from triclinium.abc import ConnectedStream, Connector
 from triclinium_core.retry import smithy
 
@@ -24,24 +24,20 @@ class Person:
 class NeverRetry:
     """Strategy."""
 
-    def retry_after(
-        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
-    ) -> triclinium.retries.RetryAction:
+    def retry_after(self, request: retries.RetryRequest, reason: retries.RetryReason, /) -> retries.RetryAction:
         """Refuse the retry."""
         assert_type(request.retry_attempts, int)
         assert_type(request.client_context["tenant"], object)
-        return triclinium.retries.RetryAction.no_retry()
+        return retries.RetryAction.no_retry()
 
 
 class AskAService:
     """Asynchronous strategy, which may perform I/O."""
 
-    async def retry_after(
-        self, request: triclinium.retries.RetryRequest, reason: triclinium.retries.RetryReason, /
-    ) -> triclinium.retries.RetryAction:
+    async def retry_after(self, request: retries.RetryRequest, reason: retries.RetryReason, /) -> retries.RetryAction:
         """Retry after a second."""
         await trio.lowlevel.checkpoint()
-        return triclinium.retries.RetryAction.after(1.0)
+        return retries.RetryAction.after(1.0)
 
 
 class Tunnel:
@@ -117,68 +113,56 @@ async def writing(people: triclinium.Collection, cas: triclinium.Cas) -> None:
 
 async def parts(people: triclinium.Collection, cas: triclinium.Cas) -> None:
     """Pass specs of one kind, and read typed parts."""
-    found = await people.lookup_in(
-        "ada",
-        [
-            triclinium.subdocument.LookupInSpec.get("a"),
-            triclinium.subdocument.LookupInSpec.get(triclinium.subdocument.LookupInMacro.CAS, xattr=True),
-        ],
-    )
-    assert_type(found, triclinium.subdocument.LookupInResult)
+    cas_of = subdocument.LookupInSpec.get(subdocument.LookupInMacro.CAS, xattr=True)
+    found = await people.lookup_in("ada", [subdocument.LookupInSpec.get("a"), cas_of])
+    assert_type(found, subdocument.LookupInResult)
     assert_type(found.content_as(Person, 0), Person)
     assert_type(found.exists(1), bool)
     specs = [
-        triclinium.subdocument.MutateInSpec.upsert("a", 1, create_parents=True),
-        triclinium.subdocument.MutateInSpec.upsert("x", triclinium.subdocument.MutationMacro.CAS, xattr=True),
+        subdocument.MutateInSpec.upsert("a", 1, create_parents=True),
+        subdocument.MutateInSpec.upsert("x", subdocument.MutationMacro.CAS, xattr=True),
     ]
-    changed = await people.mutate_in(
-        "ada", specs, cas=cas, store_semantics=triclinium.subdocument.StoreSemantics.UPSERT
-    )
-    assert_type(changed, triclinium.subdocument.MutateInResult)
+    changed = await people.mutate_in("ada", specs, cas=cas, store_semantics=subdocument.StoreSemantics.UPSERT)
+    assert_type(changed, subdocument.MutateInResult)
     assert_type(changed.content_as(int, 0), int)
     assert_type(changed.mutation_token, triclinium.MutationToken | None)
     await people.lookup_in("ada", specs)  # type: ignore[arg-type]
-    await people.mutate_in("ada", [triclinium.subdocument.LookupInSpec.get("a")])  # type: ignore[list-item]
-    await people.lookup_in("ada", triclinium.subdocument.LookupInSpec.get("a"))  # type: ignore[arg-type]
+    await people.mutate_in("ada", [subdocument.LookupInSpec.get("a")])  # type: ignore[list-item]
+    await people.lookup_in("ada", subdocument.LookupInSpec.get("a"))  # type: ignore[arg-type]
 
 
 async def copies(people: triclinium.Collection) -> None:
     """Read replicas and scans in blocks, item by item."""
     assert_type(await people.get_any_replica("ada"), triclinium.GetReplicaResult)
-    assert_type(
-        await people.lookup_in_any_replica("ada", [triclinium.subdocument.LookupInSpec.get("a")]),
-        triclinium.subdocument.LookupInReplicaResult,
-    )
+    copied = await people.lookup_in_any_replica("ada", [subdocument.LookupInSpec.get("a")])
+    assert_type(copied, subdocument.LookupInReplicaResult)
     async with people.get_all_replicas("ada") as found:
         assert_type(found, triclinium.ReplicaResults[triclinium.GetReplicaResult])
         async for copy in found:
             assert_type((copy.content_as(Person), copy.is_replica), tuple[Person, bool])
-    async with people.lookup_in_all_replicas("ada", [triclinium.subdocument.LookupInSpec.get("a")]) as parts_found:
-        assert_type(await anext(parts_found), triclinium.subdocument.LookupInReplicaResult)
-    for scan_type in (
-        triclinium.scans.RangeScan("a", triclinium.scans.ScanTerm("b", exclusive=True)),
-        triclinium.scans.PrefixScan("a"),
-        triclinium.scans.SamplingScan(5, seed=1),
-    ):
+    async with people.lookup_in_all_replicas("ada", [subdocument.LookupInSpec.get("a")]) as parts_found:
+        assert_type(await anext(parts_found), subdocument.LookupInReplicaResult)
+    in_range = scans.RangeScan("a", scans.ScanTerm("b", exclusive=True))
+    for scan_type in (in_range, scans.PrefixScan("a"), scans.SamplingScan(5, seed=1)):
         async with people.scan(scan_type, ids_only=False, concurrency=4) as items:
-            assert_type(items, triclinium.scans.ScanResults)
+            assert_type(items, scans.ScanResults)
             async for item in items:
-                assert_type(item, triclinium.scans.ScanResult)
+                assert_type(item, scans.ScanResult)
                 assert_type((item.id, item.content_as(Person), item.expiry_time), tuple[str, Person, datetime | None])
     people.scan("a")  # type: ignore[arg-type]
-    people.scan(triclinium.scans.PrefixScan("a"), consistent_with=["token"])  # type: ignore[list-item]
+    people.scan(scans.PrefixScan("a"), consistent_with=["token"])  # type: ignore[list-item]
 
 
 async def many(people: triclinium.Collection, keys: AsyncIterator[str]) -> None:
     """Run bulk blocks, and use their outcomes and lists."""
     async with people.get_many(keys, concurrency=8, errors="collect") as reads:
-        assert_type(reads, triclinium.bulk.BulkReads[triclinium.GetResult])
+        assert_type(reads, bulk.BulkReads[triclinium.GetResult])
         async for key, outcome in reads:
             assert_type((key, outcome.error), tuple[str, Exception | None])
             assert_type(outcome.result().content_as(Person), Person)
     assert_type((reads.taken, reads.failed, reads.failed_count), tuple[int, tuple[str, ...], int])
     async with people.upsert_many({"ada": Person()}) as writes:
-        assert_type(writes, triclinium.bulk.BulkWrites[triclinium.MutationResult])
+        assert_type(writes, bulk.BulkWrites[triclinium.MutationResult])
         writes.stop()
     assert_type((writes.not_applied, writes.ambiguous), tuple[tuple[str, ...], tuple[str, ...]])
     try:
@@ -224,17 +208,15 @@ async def fetch_until(url: str) -> list[str]:
     return [url]
 
 
-def judge(error: Exception) -> bool | triclinium.retries.ErrorInfo:
+def judge(error: Exception) -> bool | retries.ErrorInfo:
     """Return an error info instead of a flag."""
-    return triclinium.retries.ErrorInfo(is_retry_safe=True, retry_after=1.0)
+    return retries.ErrorInfo(is_retry_safe=True, retry_after=1.0)
 
 
-def listen(report: triclinium.retries.RetryReport) -> None:
+def listen(report: retries.RetryReport) -> None:
     """Accept every kind of report."""
-    assert_type(
-        report, triclinium.retries.RetryScheduled | triclinium.retries.RetryGivenUp | triclinium.retries.RetrySucceeded
-    )
-    if isinstance(report, triclinium.retries.RetryScheduled):
+    assert_type(report, retries.RetryScheduled | retries.RetryGivenUp | retries.RetrySucceeded)
+    if isinstance(report, retries.RetryScheduled):
         assert_type((report.attempt, report.delay, report.error), tuple[int, float, Exception | None])
 
 
@@ -247,11 +229,11 @@ async def retrying_anything(quota: triclinium.AdaptiveRetryStrategy) -> None:
     async for attempt in triclinium.attempts(quota, on=judge, token_scope="u"):
         assert_type(attempt, triclinium.Attempt)
         with attempt:
-            attempt.retry(triclinium.retries.ErrorInfo(is_retry_safe=True))
+            attempt.retry(retries.ErrorInfo(is_retry_safe=True))
         async with attempt:
             assert_type(attempt.number, int)
     with triclinium.watching_retries(listen):
-        assert_type(triclinium.retries.attempts_of(OSError()), tuple[triclinium.retries.AttemptRecord, ...])
+        assert_type(retries.attempts_of(OSError()), tuple[retries.AttemptRecord, ...])
     await triclinium.retry(fetch, 1, strategy=quota)  # type: ignore[arg-type]
     assert_type(await triclinium.retry(fetch, "u", strategy=triclinium.BestEffortRetryStrategy()), bytes)
     await triclinium.retry(fetch, "u", strategy=quota, on=KeyboardInterrupt)  # type: ignore[arg-type]
@@ -305,7 +287,7 @@ async def acquiring(people: triclinium.Collection, limited: LimitedTokens) -> No
     delays(smithy.as_async(Tokens()))  # type: ignore[arg-type]
     await triclinium.retry(fetch, "u", strategy=Tokens())
     await people.get("ada", retry_strategy=Tokens())
-    with triclinium.retrying(triclinium.retries.TokenScope(Tokens(), "reports")):
+    with triclinium.retrying(retries.TokenScope(Tokens(), "reports")):
         await people.get("ada", retry_strategy=limited)
     await people.get("ada", retry_strategy=smithy.as_async(Tokens()))
     least: smithy.MinimalRetryStrategy = limited
