@@ -12,7 +12,7 @@ from triclinium._services.query import Queries
 from triclinium._services.search import Searches
 from triclinium._services.views import ViewQueries
 from triclinium_core.kv.operation.document_operations import Keyspace
-from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_name
+from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_bucket_name
 from triclinium_core.services.management.search_indexes import SearchScope
 from triclinium_core.services.statement.statement_request import QueryContext
 from triclinium_core.shown import total_repr
@@ -22,7 +22,7 @@ class Bucket(Watched, ViewQueries):
     """Bucket of the cluster. If the bucket does not exist, its operations fail."""
 
     def __init__(self, driver: ClusterDriver, name: str) -> None:
-        super().__init__(driver, check_name(name, "bucket"))
+        super().__init__(driver, check_bucket_name(name))
         self._name = name
         self._keyspace = Keyspace(name)
 

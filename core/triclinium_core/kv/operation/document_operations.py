@@ -38,7 +38,7 @@ class Keyspace(msgspec.Struct, frozen=True, cache_hash=True):
 
     def __post_init__(self) -> None:
         if self.bucket is not None:
-            validation.check_name(self.bucket, "bucket")
+            validation.check_bucket_name(self.bucket)
         validation.check_name(self.scope, "scope")
         validation.check_name(self.collection, "collection")
 

@@ -41,7 +41,7 @@ class Inquiry(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.bucket is not None:
-            validation.check_name(self.bucket, "bucket")
+            validation.check_bucket_name(self.bucket)
 
     @property
     def services(self) -> Sequence[Service]:

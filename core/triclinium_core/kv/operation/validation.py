@@ -40,19 +40,30 @@ _NAME = re.compile(r"[A-Za-z0-9_\-%]{1,251}")
 _BUCKET_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.\-%]{1,100}")
 
 
-def check_name(value: object, parameter: str) -> str:
-    """Return ``value`` if it is a valid name of a bucket, scope or collection.
+def check_bucket_name(value: object, parameter: str = "bucket") -> str:
+    """Return ``value`` if it is a valid name of a bucket.
 
     Raises:
         InvalidArgumentException: ``value`` is not a string, is empty, is too long or has invalid characters.
     """
+    rule = "1 to 100 characters from A-Z a-z 0-9 _ . - %, and neither '.' nor '..'"
+    return _check_name(value, parameter, _BUCKET_NAME, rule)
+
+
+def check_name(value: object, parameter: str) -> str:
+    """Return ``value`` if it is a valid name of a scope or collection.
+
+    Raises:
+        InvalidArgumentException: ``value`` is not a string, is empty, is too long or has invalid characters.
+    """
+    return _check_name(value, parameter, _NAME, "1 to 251 characters from A-Z a-z 0-9 _ - %")
+
+
+def _check_name(value: object, parameter: str, pattern: re.Pattern[str], rule: str) -> str:
     if not isinstance(value, str) or not value:
         raise errors.InvalidArgumentException(
             f"{parameter}={shown(value)} must be a string that is not empty", parameter=parameter
         )
-    pattern, rule = _NAME, "1 to 251 characters from A-Z a-z 0-9 _ - %"
-    if parameter == "bucket":
-        pattern, rule = _BUCKET_NAME, "1 to 100 characters from A-Z a-z 0-9 _ . - %, and neither '.' nor '..'"
     if not pattern.fullmatch(value):
         raise errors.InvalidArgumentException(f"{parameter}={_cut(value)} must be {rule}", parameter=parameter)
     return value

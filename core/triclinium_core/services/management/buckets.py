@@ -16,8 +16,8 @@ import msgspec
 from triclinium_core import checks
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.validation import REPLICAS_MAX, UINT64_MAX
-from triclinium_core.services.management.management_request import ManagementRequest, check_bucket_name, reading
+from triclinium_core.kv.operation.validation import REPLICAS_MAX, UINT64_MAX, check_bucket_name
+from triclinium_core.services.management.management_request import ManagementRequest, reading
 from triclinium_core.services.paths import path
 from triclinium_core.services.received import Members, body_members, in_one_step, kept_word, members_of, readable
 from triclinium_core.services.service_request import HttpResponse, Listing, ServiceResult, Steps, all_steps
@@ -324,7 +324,7 @@ class BucketRequest(ManagementRequest, frozen=True):
     bucket_name: str
 
     def __post_init__(self) -> None:
-        check_bucket_name(self.bucket_name)
+        check_bucket_name(self.bucket_name, "bucket_name")
 
     @property
     def target(self) -> str:

@@ -13,10 +13,8 @@ from urllib.parse import urlencode
 
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.retry.couchbase import Service, is_idempotent
 from triclinium_core.services import service_request
-from triclinium_core.services.paths import check_segment
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -76,16 +74,6 @@ def reading(what: str) -> Iterator[None]:
         yield
     except errors.InvalidArgumentException as error:
         raise service_request.MalformedAnswer(f"an invalid {what}: {error.message}") from error
-
-
-def check_bucket_name(value: object, parameter: str = "bucket_name") -> str:
-    """Return ``value`` if it is a valid name of a bucket.
-
-    Raises:
-        InvalidArgumentException: the value is not a valid name of a bucket.
-    """
-    check_segment(value, parameter)
-    return check_name(value, "bucket")
 
 
 def check_password(value: object, parameter: str) -> str:

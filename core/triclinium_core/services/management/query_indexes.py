@@ -16,11 +16,10 @@ import msgspec
 
 from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_integer, check_text
-from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_name
+from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_bucket_name, check_name
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.services import service_request
 from triclinium_core.services.json_values import encode_members
-from triclinium_core.services.management.management_request import check_bucket_name
 from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.services.query.result import metadata_of
 from triclinium_core.services.received import Members, as_text, decoded, in_one_step, kept_word, members_of, readable
@@ -81,7 +80,7 @@ class IndexKeyspace(msgspec.Struct, frozen=True):
     collection: str | None = None
 
     def __post_init__(self) -> None:
-        check_bucket_name(self.bucket)
+        check_bucket_name(self.bucket, "bucket_name")
         if self.scope is None and self.collection is None:
             return
         # RFC 0054 "CreateIndex": "If either `CollectionName` or `ScopeName` are set then both *must* be set."

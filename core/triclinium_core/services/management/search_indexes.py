@@ -17,12 +17,12 @@ import msgspec
 from triclinium_core import errors
 from triclinium_core.checks import check_text, check_type
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.validation import check_name
+from triclinium_core.kv.operation.validation import check_bucket_name, check_name
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.services import received
 from triclinium_core.services.json_values import encode_json
-from triclinium_core.services.management.management_request import ManagementRequest, check_bucket_name, reading
+from triclinium_core.services.management.management_request import ManagementRequest, reading
 from triclinium_core.services.paths import check_segment, path
 from triclinium_core.services.service_request import HttpRequest, HttpResponse, Listing, ServiceResult, Steps, all_steps
 from triclinium_core.shown import shown
@@ -192,7 +192,7 @@ class SearchScope(msgspec.Struct, frozen=True):
     scope_name: str
 
     def __post_init__(self) -> None:
-        check_bucket_name(self.bucket_name)
+        check_bucket_name(self.bucket_name, "bucket_name")
         check_name(self.scope_name, "scope_name")
 
 

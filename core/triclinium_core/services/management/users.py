@@ -16,7 +16,7 @@ import msgspec
 
 from triclinium_core import errors
 from triclinium_core.checks import check_choice, check_text, check_type
-from triclinium_core.kv.operation.validation import check_name
+from triclinium_core.kv.operation.validation import check_bucket_name, check_name
 from triclinium_core.services import received, service_request
 from triclinium_core.services.management.management_request import ManagementRequest, check_password, reading
 from triclinium_core.services.paths import check_segment, path
@@ -74,8 +74,9 @@ class Role:
                 )
         for part in ("bucket", "scope", "collection"):
             value = getattr(self, part)
-            if value is not None and not (part == "bucket" and value == ANY):
-                check_name(value, part)
+            if value is None or (part == "bucket" and value == ANY):
+                continue
+            (check_bucket_name if part == "bucket" else check_name)(value, part)
 
     def __str__(self) -> str:
         parts = [part for part in (self.bucket, self.scope, self.collection) if part is not None]

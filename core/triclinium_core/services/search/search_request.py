@@ -17,7 +17,7 @@ from triclinium_core.checks import check_flag, check_text, check_type
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
 from triclinium_core.kv.operation.results import MutationToken
-from triclinium_core.kv.operation.validation import check_name
+from triclinium_core.kv.operation.validation import check_bucket_name, check_name
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.json_values import encode_members
@@ -282,7 +282,7 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
         check_type(self.search, "search", SearchRequest)
         check_type(self.options, "options", SearchOptions)
         if self.bucket_name is not None or self.scope_name is not None:
-            check_name(self.bucket_name, "bucket")
+            check_bucket_name(self.bucket_name)
             check_name(self.scope_name, "scope")
 
     @total_repr

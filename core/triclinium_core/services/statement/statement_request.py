@@ -13,7 +13,7 @@ import msgspec
 from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_text, check_type
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.validation import check_name
+from triclinium_core.kv.operation.validation import check_bucket_name, check_name
 from triclinium_core.services.json_values import encode_members
 from triclinium_core.services.service_request import HttpRequest, IdentifiedRequest
 from triclinium_core.services.statement.go_durations import go_duration
@@ -44,7 +44,7 @@ class QueryContext(msgspec.Struct, frozen=True):
     scope: str
 
     def __post_init__(self) -> None:
-        check_name(self.bucket, "bucket")
+        check_bucket_name(self.bucket)
         check_name(self.scope, "scope")
 
     def written(self, identifier: Callable[[str], str]) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from triclinium_core.checks import check_choice, check_text, check_type
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.validation import check_name
+from triclinium_core.kv.operation.validation import check_bucket_name
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.paths import check_segment, path
 from triclinium_core.services.service_request import HttpRequest, HttpResponse, ServiceRequest
@@ -35,7 +35,7 @@ class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_text(self.client_context_id, "client_context_id", empty=True)
-        check_name(self.bucket_name, "bucket")
+        check_bucket_name(self.bucket_name)
         for name, value in (("design_document", self.design_document), ("view_name", self.view_name)):
             check_segment(value, name, printable=False)
         check_choice(self.namespace, "namespace", DesignDocumentNamespace)

@@ -8,7 +8,7 @@ from types import NoneType
 
 from triclinium_core import errors
 from triclinium_core.checks import check_integer, check_number, check_type
-from triclinium_core.kv.operation.validation import DEFAULT_NAME, REPLICAS_MAX, UINT32_MAX, check_name
+from triclinium_core.kv.operation.validation import DEFAULT_NAME, REPLICAS_MAX, UINT32_MAX, check_bucket_name
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.options import (
     OAUTHBEARER,
@@ -156,7 +156,7 @@ class FakeNodeOptions:
             # Refuse a lone string, which Python treats as a sequence of characters.
             check_type(buckets, parameter, tuple)
             for bucket in buckets:
-                check_name(bucket, "bucket")
+                check_bucket_name(bucket)
         _check_choice("vbuckets", (self.vbuckets,), VBUCKET_COUNTS)
         check_integer(self.replicas, "replicas", 0, REPLICAS_MAX)
         check_type(self.features, "features", frozenset)

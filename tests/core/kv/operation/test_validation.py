@@ -39,34 +39,34 @@ def refused(parameter: str, check: Callable[..., object], *arguments: object, **
     return str(caught.value)
 
 
+CheckName = Callable[[object, str], str]
 EVERYWHERE = (validation.DEFAULT_NAME, "_system", "a", "A-z_0%9")
 
 
 @rows(
-    ("parameter", "names", "invalid"),
+    ("check", "names", "invalid"),
     [
-        ("bucket", (*EVERYWHERE, "travel-sample", "a.b", "x" * 100), ("x" * 101,)),
-        ("scope", (*EVERYWHERE, "x" * 251), ("a.b",)),
-        ("collection", (*EVERYWHERE, "x" * 251), ("a.b",)),
+        (validation.check_bucket_name, (*EVERYWHERE, "travel-sample", "a.b", "x" * 100), ("x" * 101, ".", "..")),
+        (validation.check_name, (*EVERYWHERE, "x" * 251), ("a.b",)),
     ],
 )
-def test_names(parameter: str, names: tuple[str, ...], invalid: tuple[str, ...]) -> None:
+def test_names(check: CheckName, names: tuple[str, ...], invalid: tuple[str, ...]) -> None:
     """A name has letters, digits, underscores, dashes and percent signs: 251 at most. A bucket's name may also have
     dots, and has 100 at most.
     """
-    assert names == tuple(validation.check_name(name, parameter) for name in names)
+    assert names == tuple(check(name, "where") for name in names)
     for name in invalid:
-        refused(parameter, validation.check_name, name, parameter)
+        refused("where", check, name, "where")
 
 
-@rows("parameter", ["bucket", "scope", "collection"])
+@rows("check", [validation.check_bucket_name, validation.check_name])
 @rows(
     "name",
     ["", None, 5, 10**5000, b"travel", ["a"], "a b", "a/b", "ä", "a\n", "\0", "\ud800", "@no bucket@", "x" * 252],
 )
-def test_wrong_names(parameter: str, name: object) -> None:
-    """An invalid name raises an error with a short text."""
-    assert 250 > len(refused(parameter, validation.check_name, name, parameter))
+def test_wrong_names(check: CheckName, name: object) -> None:
+    """An invalid name raises an error with a short text, which names the parameter."""
+    assert 250 > len(refused("where", check, name, "where"))
 
 
 @pytest.mark.parametrize(("in_default_collection", "size_max"), [(True, 250), (False, 246)])

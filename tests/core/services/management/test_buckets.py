@@ -185,7 +185,7 @@ def test_invalid_settings(setting: str, values: tuple[object, ...]) -> None:
     """An invalid setting raises an error with its name when the settings are created."""
     for value in values:
         refused(setting, replace, MOST, **{setting: value})
-    refused("bucket", replace, MOST, name="a/b")
+    refused("name", replace, MOST, name="a/b")
 
 
 @rows("make", [buckets.CreateBucket, buckets.UpdateBucket])

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 
-from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_name
+from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_bucket_name
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
@@ -168,7 +168,7 @@ class FakeBuckets:
         collections = FakeCollections({DEFAULT_NAME: {DEFAULT_NAME: 0}}, on_drop=forget, lateness=self.lateness)
         self._created += 1
         created = FakeBucket(
-            check_name(name, "bucket"), with_defaults(settings), collections, self._created, self.lateness.now
+            check_bucket_name(name), with_defaults(settings), collections, self._created, self.lateness.now
         )
         collections.keep_history(created.keeps_history, of_default_collection=True)
         self._buckets[name] = created
