@@ -217,7 +217,7 @@ def test_survives_copying(error: Exception, copied: Callable[[Exception], Any]) 
     twin = copied(error)
 
     assert twin is not error
-    assert (type(error), error.args, vars(error)) == (type(twin), twin.args, vars(twin))
+    assert (type(error), (str(error),), vars(error)) == (type(twin), twin.args, vars(twin))
 
 
 def test_the_parameter_is_named_by_keyword_only() -> None:

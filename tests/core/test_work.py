@@ -199,7 +199,8 @@ def test_rows_behind_a_large_one() -> None:
 def parts_of(full: full_events.FullEvent) -> Iterator[tuple[int, list[Action]]]:
     """Handle an event that receives a list, and its continuations; yield the work and the actions of each."""
     machine, before = full.machine, full.machine.work
-    yield machine.work - before, full.handle()
+    actions = full.handle()
+    yield machine.work - before, actions
     while machine.wakeup <= full.simulation.now:
         before = machine.work
         actions = list(machine.handle(TimePassed(), full.simulation.now))

@@ -118,11 +118,14 @@ def test_a_manifest_drops_outdated_ids() -> None:
 
 
 def test_a_late_waiter_repeats_the_request() -> None:
-    """If a request has had no response for half a second, the next waiter repeats it."""
+    """If a request has had no response for half a second, the next waiter repeats it; an outdated id does not."""
     ids = CollectionIds(BUCKET)
     ids.wait(HOTEL, 1, 0.0)
     ids.wait(HOTEL, 2, 0.0)
-    ids.stop_waiting(HOTEL, 1)
+    ids.outdated(HOTEL)
+    # Only the first of these waits for the id. The others change nothing.
+    for waiter in (1, 1, 99):
+        ids.stop_waiting(HOTEL, waiter)
 
     assert [False, True, False] == [ids.wait(HOTEL, waiter, now) for waiter, now in ((3, 0.4), (4, 0.5), (5, 0.6))]
     assert [2, 3, 4, 5] == ids.found(HOTEL, 8)
@@ -157,6 +160,17 @@ def test_connection_lost() -> None:
     assert [] == ids.connection_lost()
     assert b"\x07" == ids.prefixes.get(named("known"))
     assert ids.wait(HOTEL, 4, 0.0)
+
+
+def test_another_connection_is_lost() -> None:
+    """A pending request is dropped only with the connection on which it was sent last."""
+    ids = CollectionIds(BUCKET)
+    ids.wait(HOTEL, 1, 0.0, "first")
+    ids.request_again(HOTEL, 0.5, "second")
+    ids.wait(AIRLINE, 2, 0.0, "first")
+
+    assert [2] == ids.connection_lost("first")
+    assert [1] == ids.connection_lost("second")
 
 
 class EveryWaitEnds(RuleBasedStateMachine):

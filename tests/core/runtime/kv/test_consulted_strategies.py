@@ -36,7 +36,7 @@ def test_strategy_that_is_broken(answer: object) -> None:
 
 
 def test_own_strategy_and_context() -> None:
-    """The strategy of an operation replaces that of the client, and receives the ``client_context``."""
+    """The strategy of an operation replaces that of the client; it gets the ``client_context`` and the elapsed time."""
     seen: list[couchbase.RetryRequest] = []
 
     class Curious:
@@ -50,6 +50,8 @@ def test_own_strategy_and_context() -> None:
 
     simulation = simulated.ready(options=simulated.client_options(retry_strategy=couchbase.FailFastRetryStrategy()))
     simulation.node.faults.always(Opcode.SET, faults.temporary_failure())
+    # The age is relative to the submission: the client has lived for a second.
+    simulation.live(1.0)
     simulation.failure(
         errors.InvalidArgumentException, simulated.upsert(), retry_strategy=Curious(), client_context={"robot": True}
     )
@@ -62,7 +64,7 @@ def test_own_strategy_and_context() -> None:
 
 
 def consulted() -> tuple[simulated.Recorded, neutral.Token]:
-    """Return a simulation with a write that waits for its asynchronous strategy."""
+    """Return a simulation with a write that waits for its asynchronous strategy, and the write's token."""
     return PHASES["consulting"](write)
 
 

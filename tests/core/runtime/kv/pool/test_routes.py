@@ -35,6 +35,17 @@ def move(routes: Routes, each: Connection, state: ConnectionState, failed_attemp
     routes.moved(each)
 
 
+def test_a_node_that_has_a_connection_keeps_it() -> None:
+    """If a node already has a connection, identifying a second one as this node changes nothing."""
+    routes, (first,) = routes_to(A)
+    second = connection("travel")
+    routes.add(("travel", None), second)
+    routes.identify(second, A)
+
+    assert routes.get(("travel", A)) is first
+    assert routes.get(("travel", None)) is second
+
+
 def test_nodes_that_left_the_map() -> None:
     """Connections of a bucket to removed nodes and unidentified seeds are dropped; those of other buckets stay."""
     routes, (kept, gone) = routes_to(A, B)
