@@ -132,7 +132,7 @@ def roles_of_a_user() -> FullEvent:
 
 
 def further(full: FullEvent) -> FullEvent:
-    """Return the event with the second part of a list, after the first was read."""
+    """Return the event that reads the second part of a list, after the first was read."""
     full.handle()
     assert full.machine.wakeup <= full.simulation.now
     return FullEvent(full.simulation, TimePassed())

@@ -1,4 +1,4 @@
-"""Tables whose rows one test iterates, because pytest takes longer to set up a case than the case takes."""
+"""Tables whose rows one test iterates over, because pytest takes longer to set up a case than the case takes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tell(failures: list[BaseException], count: int) -> None:
 
 
 def rows(names: str | Sequence[str], table: Iterable[Any]) -> Callable[[Test], Test]:
-    """Let a test, synchronous or not, iterate a table, like ``pytest.mark.parametrize`` but as one test.
+    """Let a test, synchronous or not, iterate over a table, like ``pytest.mark.parametrize`` but as one test.
 
     All rows are run, and failed ones are named. Rows share the fixtures of the test, so a test that changes one needs
     separate cases.

@@ -37,13 +37,13 @@ RELEASED: Mapping[str, str] = {
     "CompleteOperation.result": "MachineDriver._handle, for which alone it exists",
     "transcoder": "ClusterDriver.perform, which deletes the operation before it waits",
 }
-"""Fields that may hold a task or a user object, and the functions that release it. Operations have ``transcoder``."""
+"""Fields that may hold a task or a user object, and the functions that release them. Operations have ``transcoder``."""
 EXPECTED_MIN = 30
 """Minimum number of untracked types; with fewer the search is broken."""
 
 
 def modules(package: str) -> Iterator[str]:
-    """Return the names of all modules of a package, except programs and adapters of optional packages."""
+    """Yield the names of all modules of a package, except programs and adapters of optional packages."""
     for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
         if not module.name.endswith("__main__") and ".adapters." not in module.name:
             yield module.name

@@ -149,7 +149,7 @@ def statuses_left_to_the_map() -> str:
 
 
 def attribute_errors() -> str:
-    """Return a table of the exceptions of unknown statuses, by the first matching attribute of the status's entry."""
+    """Return a table of the exceptions for unknown statuses, by the first matching attribute of the status's entry."""
     return markdown(
         ("attribute", "raises"),
         (

@@ -132,7 +132,7 @@ class Newsfragments(SphinxDirective):
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Register the directives and the transforms."""
+    """Register the directives, the transforms and the event handlers."""
     app.add_directive("generated", Generated)
     app.add_directive("state-table", StateTable)
     app.add_directive("state-diagram", StateDiagram)

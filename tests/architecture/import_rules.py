@@ -1,4 +1,4 @@
-"""Rules for imports and uses: each takes sources and data and returns findings, one per line.
+"""Rules for imports and uses. Each takes parsed sources and returns findings of one line each.
 
 They check the text, including imports under TYPE_CHECKING; ``import_guard.py`` checks the imports at run time.
 """
@@ -27,7 +27,7 @@ def refused_imports(
 def refused_uses(
     sources: Sequence[SourceFile], refused: Mapping[str, str], excused: Mapping[tuple[str, str], str]
 ) -> list[str]:
-    """Find uses of refused names, such as those of the clock, the terminal or the disk, under any alias."""
+    """Find uses of refused names, such as those of the clock or the disk, under any alias, except excused ones."""
     return [
         f"{source.path}:{line}: uses {name} ({refused[name]})"
         for source in sources

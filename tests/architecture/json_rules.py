@@ -46,7 +46,7 @@ def _is_checked(call: ast.Call) -> bool:
 
 
 def _aliases(source: SourceFile) -> Iterator[tuple[int, str]]:
-    """Yield the lines that import a decoding function or the decoder by its own name, with the full name."""
+    """Yield lines and names of imports that could hide a call of a decoder, and of uses of ``json.JSONDecoder``."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.ImportFrom):
             names = (f"{node.module}.{alias.name}" for alias in node.names)
@@ -62,7 +62,7 @@ def _aliases(source: SourceFile) -> Iterator[tuple[int, str]]:
 
 
 def _decoding(tree: ast.Module) -> Iterator[ast.Call]:
-    """Yield the calls that decode JSON: of functions, of methods of a decoder, and of such a method by another name."""
+    """Yield the calls that decode JSON: those of functions, of a decoder's methods, and of a method by another name."""
     decoders = {name for node in ast.walk(tree) for name in _decoder_names(node)}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):

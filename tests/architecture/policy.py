@@ -64,7 +64,7 @@ REFUSED_IN_CORE: Mapping[str, str] = {
     "trio": "an event loop",
     "uuid": "randomness and the clock",
 }
-"""Modules that the core must not import, each with the kind of I/O that it offers."""
+"""Modules that the core must not import, each with the reason."""
 
 MAY_IMPORT: Mapping[tuple[str, str], str] = {
     ("triclinium_core.lazy_names", "importlib"): "loads names on first use; the rules see the imports of type checkers",
@@ -97,15 +97,19 @@ MAY_USE: Mapping[tuple[str, str], str] = {
 }
 """Intended uses of refused names: the reason, by using module and name."""
 
+PROGRAMS: Mapping[str, str] = {
+    "triclinium_core.testing.simulation.__main__": "a command: it has a clock, a terminal and processes, and no rule",
+}
+"""Modules of the core that are run and never imported, and may use the environment, with the reason."""
+
+# -- The core checks the nesting of JSON before it decodes the text.
+
 MAY_DECODE: Mapping[tuple[str, str], str] = {
     ("triclinium_core.services.received", "decoded"): "reads the parts of a text that was checked as a whole",
 }
 """Functions that decode JSON without a check of its nesting: the reason, by module and function."""
 
-PROGRAMS: Mapping[str, str] = {
-    "triclinium_core.testing.simulation.__main__": "a command: it has a clock, a terminal and processes, and no rule",
-}
-"""Modules of the core that are run and never imported, and may use the environment, with the reason."""
+# -- Independence of packages: imports, words and attributes.
 
 
 def _of_core(names: str) -> Sequence[str]:
@@ -237,7 +241,7 @@ STRANGERS: Sequence[tuple[str, str]] = (
 WRITTEN_BY_THEMSELVES: Sequence[str] = ("triclinium_core.runtime.kv.connection.connection.Connection",)
 """Classes whose attributes other modules must not write. Other modules call methods instead."""
 
-# -- The C module is imported by one module only.
+# -- One module imports the C module, and only tests select the implementation.
 
 C_MODULE = "triclinium_c"
 C_MODULE_DOOR = "triclinium_core._speedups"
@@ -272,8 +276,8 @@ DRIVER_MAY_NAME = frozenset(
 )
 """Names of ``triclinium_core.retry`` that the trio client may import.
 
-They are those in signatures and user choices, and the machine of ``retry`` and related functions, which the client
-executes like ``ClientMachine``.
+They are those in signatures and user choices, some that convert, check or classify values, and the machine of ``retry``
+and related functions, which the client executes like ``ClientMachine``.
 """
 
 DECIDES: Sequence[str] = ("triclinium_core.explain", "triclinium_core.retry")
@@ -301,7 +305,7 @@ IMPORTS_OF_HOSTS: Mapping[str, Sequence[str]] = {
     ),
     "hosts.component.build": (),
 }
-"""Permitted imports of hosts besides the standard library. A host imports nothing of the trio client."""
+"""Permitted imports of hosts besides the standard library. A host imports nothing from the trio client."""
 
 # -- Dependencies of distributions.
 

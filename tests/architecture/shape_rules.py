@@ -1,4 +1,4 @@
-"""Rules for the shape of files: each takes sources and data and returns findings, one per line."""
+"""Rules for the shape of files. Each takes parsed sources and returns findings of one line each."""
 
 from __future__ import annotations
 

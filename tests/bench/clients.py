@@ -237,7 +237,7 @@ def turns_of(clients: Mapping[str, Client], job: Job, *, tasks: int, operations:
 
 
 def on_trio(open_client: Open) -> Callable[[Job, int, int], Turn]:
-    """Return the turn of a trio client."""
+    """Return a function that returns the turn of a trio client."""
 
     async def at_once(operate: Operate, tasks: int, each: int) -> None:
         async with trio.open_nursery() as nursery:
@@ -248,7 +248,7 @@ def on_trio(open_client: Open) -> Callable[[Job, int, int], Turn]:
 
 
 def on_asyncio(open_client: Open) -> Callable[[Job, int, int], Turn]:
-    """Return the turn of an asyncio client."""
+    """Return a function that returns the turn of an asyncio client."""
 
     async def at_once(operate: Operate, tasks: int, each: int) -> None:
         await asyncio.gather(*(_work(operate, each, number) for number in range(tasks)))
@@ -276,7 +276,7 @@ async def _work(operate: Operate, each: int, number: int) -> None:
 
 
 def in_threads(open_client: OpenBlocking) -> Callable[[Job, int, int], Turn]:
-    """Return the turn of a blocking client, with one thread per task."""
+    """Return a function that returns the turn of a blocking client, with one thread per task."""
 
     def turn(job: Job, tasks: int, operations: int) -> Turn:
         def main() -> Mapping[str, float]:

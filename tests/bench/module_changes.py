@@ -34,7 +34,7 @@ class Changes:
 
 
 async def changes_of(call: Callable[[], Awaitable[object]]) -> int:
-    """Return the changes of one call."""
+    """Return the number of changes during one call."""
     changes = Changes()
     with profiled(changes.note):
         await call()
@@ -42,7 +42,7 @@ async def changes_of(call: Callable[[], Awaitable[object]]) -> int:
 
 
 async def module_changes() -> dict[str, float]:
-    """Return the medians of a get, an upsert with one retry, and a query with one row, on open connections."""
+    """Return the medians for a get, an upsert with one retry, and a query with one row, on open connections."""
     counts: dict[str, list[int]] = {"get": [], "upsert with one retry": [], "query": []}
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         documents = cluster.bucket("default").default_collection()

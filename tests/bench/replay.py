@@ -62,7 +62,7 @@ class Rehearsal:
         self._begin = self._operations = 0
 
     def do(self, operations: Sequence[Operation], at_once: int) -> None:
-        """Perform all operations, ``at_once`` of them at a time, which are submitted together like in the driver."""
+        """Perform all operations in groups of ``at_once``. Each group is submitted together, as in the driver."""
         for first in range(0, len(operations), at_once):
             together = operations[first : first + at_once]
             if len(together) == 1:

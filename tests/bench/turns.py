@@ -57,7 +57,7 @@ class Spread(msgspec.Struct, frozen=True):
 class Row(msgspec.Struct, frozen=True):
     """Figure of one contender, or of several that took turns.
 
-    ``costs`` are by contender; ``ratios`` are those of all other contenders to the first. ``missing`` are the
+    ``costs`` are keyed by contender; ``ratios`` are those of all other contenders to the first. ``missing`` are the
     contenders that are not installed.
     """
 

@@ -72,7 +72,7 @@ async def _weight(count: int, work: Callable[[int], Awaitable[object]]) -> float
 
 @asynccontextmanager
 async def _silent_clients(count: int) -> AsyncIterator[list[Callable[[], Awaitable[object]]]]:
-    """Yield a get of each of many clients, each with its own connection."""
+    """Yield a list with a get of each of ``count`` clients, each with its own connection."""
     if count == 0:
         yield []
         return

@@ -145,7 +145,7 @@ def boom_in_steps(*args: object) -> Iterator[int]:
 
 
 def begin() -> Asking:
-    """Return a client that has not started, and whose node has a response of each service."""
+    """Return a simulation that has not started, whose node has a response for each service that returns rows."""
     simulation = Asking()
     row = {"id": "a", "index": "hotels", "key": None, "value": 1}
     for service, (said, _) in ASKED.items():
@@ -154,7 +154,7 @@ def begin() -> Asking:
 
 
 def outcome(simulation: Asking, token: Token) -> object:
-    """Run until an operation or request completes, at most for ``SLOW_SECONDS``, and return its result or error."""
+    """Run until an operation or request completes, for at most ``SLOW_SECONDS``, and return its result or error."""
     simulation.run(SLOW_SECONDS)
     return simulation.errors.get(token) or {**simulation.results, **simulation.answers}[token]
 

@@ -19,7 +19,7 @@ from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 
 OPTIONAL = {"triclinium_core.adapters.cassandra_driver", "triclinium_core.adapters.smithy_core"}
-"""Modules of packages that need not be installed for the tests."""
+"""Modules that import packages which need not be installed."""
 
 
 def described() -> Iterator[type[object]]:

@@ -33,11 +33,11 @@ from triclinium_core.tools.vectors import questions
 from triclinium_core.transcoding.transcoder import JsonTranscoder
 
 HOSTILE = 60_000
-"""Number of levels that ends Python in WebAssembly if a decoder receives them."""
+"""Number of levels that crashes Python in WebAssembly if a decoder receives them."""
 
 
 def nested(levels: int) -> bytes:
-    """Return arrays in one another, with text around them that looks like more brackets."""
+    """Return nested arrays around a string with more brackets."""
     return b"[" * levels + rb'"]]\"[[' + b"[" * LEVELS_MAX + b'"' + b"]" * levels
 
 

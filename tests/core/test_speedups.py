@@ -56,7 +56,7 @@ def _same_choice_afterwards() -> Iterator[None]:
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[HeaderScanner]:
-    """Install the stand-in as the C module, and return its scanner."""
+    """Install the stand-in as the C module, and return its scanner class."""
     module = ModuleType("triclinium_c")
     scanner = type("OneHeaderScanner", (HeaderScanner,), {})
     vars(module).update(HeaderScanner=scanner, MalformedHeader=MalformedHeader)

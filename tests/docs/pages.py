@@ -36,7 +36,7 @@ def blocks_of(page: Path) -> Iterator[Block]:
 
 
 class Decision(NamedTuple):
-    """One decision of the page of decisions."""
+    """One decision on the page of decisions."""
 
     number: str
     title: str
@@ -95,7 +95,7 @@ def object_at(path: str) -> object:
 
 
 def exit_statuses() -> list[tuple[str, list[str], str]]:
-    """Return each command of the table of exit statuses, its cells, and its example of bad input."""
+    """Return each command in the table of exit statuses, its cells, and its example of bad input."""
     table = [row for row in rows_of(DOCS / "reference" / "cli.md") if len(row) == 4][1:]
     return [
         (row[0].strip("`"), row, example) for row in table for example in re.findall(r"`(triclinium [^`]+)`", row[3])

@@ -1,4 +1,4 @@
-"""Diagrams of two failing writes, played in virtual time and drawn for the first page.
+"""Diagrams of two writes with a fault, played in virtual time and drawn for the first page.
 
 ``uv run python -m tests.docs.retried_write`` writes the picture for light and dark mode.
 """

@@ -1,4 +1,4 @@
-"""Asyncio driver of the how-to. The test file next to the driver checks the laws; these tests check the rest."""
+"""Asyncio driver from the how-to. The test file next to the driver checks the laws; these tests check the rest."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def client_of(
 
 
 def in_asyncio(test: Callable[..., Coroutine[object, None, None]]) -> Callable[..., None]:
-    """Run a test in an event loop of asyncio, for a limited time."""
+    """Run a test in an asyncio event loop, for a limited time."""
 
     @wraps(test)
     def run(**fixtures: object) -> None:
@@ -110,7 +110,7 @@ async def test_large_values_over_tls(node: Mapping[str, str], authority: trustme
 
 
 async def write_locked(client: AsyncioClient, key: str, strategy: object) -> object:
-    """Write a document that is locked, with a strategy that decides about the retry."""
+    """Store and lock a document, then write it with a strategy that decides about the retry."""
     await client.perform(Upsert(TRAVEL, key, b"1", 0))
     await client.perform(GetAndLock(TRAVEL, key))
     variable.set("of the caller")
@@ -226,7 +226,7 @@ STATEMENT = QueryRequest(statement="SELECT 1")
 
 
 def rows_for(event: Event) -> Sequence[Action]:
-    """Return two rows for a request."""
+    """Return two rows for a request, and no action for another event."""
     return [RowsReceived(event.token, [b"1", b"2"])] if isinstance(event, RequestSubmitted) else ()
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.native
 
 
 class Source:
-    """Source that counts its loads. Each takes ``seconds``, and the next ones fail."""
+    """Source that counts its loads. Each takes ``seconds``, and the next ``failures`` fail."""
 
     def __init__(self) -> None:
         self.seconds = 1.0

@@ -1,4 +1,4 @@
-"""The table of exit statuses covers every command, and its examples of bad input are true."""
+"""The table of exit statuses covers every command, and its examples of bad input exit with 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every program in the documentation runs and prints the output on its page."""
+"""Programs in the documentation run and print the output on their pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture in the README shows the client's actual behaviour."""
+"""The README: its pictures show the client's actual behaviour, its links exist, and its commands work."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ VERDICT = "all as RFC 0049 demands"
 
 
 def run_in(folder: Path, *words: str) -> str:
-    """Return the last output of a command, without its duration."""
+    """Return the output of a command, without the duration at its end."""
     # Remove the variables of the test run, which a reader's environment does not have.
     environment = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "PYTHONPATH"}}
     run = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)

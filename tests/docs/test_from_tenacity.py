@@ -1,4 +1,4 @@
-"""The page for users of tenacity or stamina has every public name of both, and nothing that triclinium lacks."""
+"""The page for users of tenacity or stamina has every public name of both, and names nothing that triclinium lacks."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
 
 
 def result_of(client: BlockingKernelClient, cell: str) -> Ran:
-    """Run a cell."""
+    """Run a cell, and return its result."""
     printed: list[str] = []
     errors: list[str] = []
 

@@ -77,7 +77,7 @@ def found(path: str) -> object:
 
 
 def names_there(source: str) -> Iterator[str]:
-    """Yield the names of the first column in the section of a source; a member also without its interface."""
+    """Yield the names in the first column of the section of a source; a member also without its interface."""
     (section,) = re.findall(rf"^## {source}.*?(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     for line in section.splitlines():
         for name in code_of(line.split("|")[1]) if line.startswith("| ") else []:

@@ -97,7 +97,7 @@ RUN = [code for row in ROWS if row.section == LINES for code in row.ours]
 
 
 def member(owner: object, name: str) -> object:
-    """Return an attribute: of a property an instance of its type, of a field the annotation.
+    """Return an attribute: for a property, an instance of its type; for a field, the annotation.
 
     Raises:
         LookupError: the object has no such attribute.

@@ -17,7 +17,7 @@ READMES = sorted([*ROOT.glob("*.md"), *ROOT.glob("[!.]*/README.md")])
 
 
 def prose_of(page: Path) -> Iterator[str]:
-    """Yield the lines that can be wrapped: no tables, titles or fenced blocks."""
+    """Yield the lines that can be wrapped: no tables, titles, or indented or fenced blocks."""
     is_fenced = False
     for line in page.read_text(encoding="utf-8").splitlines():
         is_fenced ^= line.startswith("```")

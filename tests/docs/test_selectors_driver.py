@@ -1,4 +1,4 @@
-"""Driver without an event loop of the how-to. The test file next to the driver checks the laws; these check the rest."""
+"""The how-to's driver without an event loop. The test file next to the driver checks the laws; these check the rest."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.native
 
 DEFAULT = Keyspace("default")
 SECONDS_MAX = 30.0
-"""Seconds for which a test waits for a node at most."""
+"""Maximum time in seconds that a test waits for a node."""
 
 
 @pytest.fixture(scope="module")

@@ -34,11 +34,11 @@ compopt() { echo "$*"; }
 "$(complete -p triclinium | sed 's/.*-F \\([^ ]*\\).*/\\1/')" triclinium "${@: -1}"
 printf '%s\\n' "${COMPREPLY[@]}"
 """
-"""Program of bash that completes the last argument as the Tab key does."""
+"""Bash program that completes the last argument as the Tab key does."""
 
 
 def bash(program: str, *arguments: str, home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a program of bash with the command in its PATH."""
+    """Run a bash program with ``triclinium`` in its PATH."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {"PATH": path, "HOME": str(home), **variables}
     command = ["bash", "--norc", "--noprofile", "-c", program, "bash", *arguments]
@@ -47,7 +47,7 @@ def bash(program: str, *arguments: str, home: Path, **variables: str) -> subproc
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a home folder in which all commands of the page were run."""
+    """Return a home folder in which all commands on the page were run."""
     home = tmp_path_factory.mktemp("home")
     for block in blocks_of(PAGE):
         assert block.language == "bash"

@@ -73,7 +73,7 @@ async def served(bucket: str = BUCKET, seconds_per_request: float = 1.0) -> Asyn
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition that has no event, at most ten seconds."""
+    """Wait for a condition that has no event, for at most ten seconds."""
     with trio.fail_after(10):
         while not condition():  # noqa: ASYNC110 - there is no event to wait for
             await trio.sleep(0.001)

@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz --target node --inputs 10000000``: play a target on random, seeded inputs, for any time."""
+"""``python -m tests.fuzz --target node --inputs 10000000``: play a target on random, seeded inputs."""
 
 from __future__ import annotations
 

@@ -326,7 +326,7 @@ class Node:
 
 
 class Client:
-    """Client of one node, without real time and sockets."""
+    """Client of one node, without real time or sockets."""
 
     def __init__(self, node: Node) -> None:
         options = ClientOptions(

@@ -174,7 +174,7 @@ class FuzzScene:
 
 
 def bootstrapping() -> FuzzScene:
-    """Return a client that has sent its first burst, with operations that wait for the connection."""
+    """Return a scene whose client has sent its first burst, with operations that wait for the connection."""
     options = ClientOptions(
         connection_string=f"couchbase://127.0.0.1?kv_timeout={DEADLINE}s&kv_scan_timeout={DEADLINE}s",
         authenticator=AUTHENTICATOR,
@@ -188,14 +188,14 @@ def bootstrapping() -> FuzzScene:
 
 
 def ready() -> FuzzScene:
-    """Return a client whose connection is ready and whose operations are in flight."""
+    """Return a scene whose client has a ready connection and operations in flight."""
     scene = bootstrapping()
     sent = scene.machine.handle(BytesReceived(scene.stream, BOOTSTRAP_REPLIES), 0.0)
     return FuzzScene(scene.machine, scene.stream, OPERATION_REPLIES, [*scene.ordered, *sent])
 
 
 def bare() -> FuzzScene:
-    """Return a client of a plain memcached with operations in flight."""
+    """Return a scene whose client of a plain memcached server has operations in flight."""
     machine = ClientMachine(
         ClientOptions(connection_string=f"memcached://127.0.0.1?kv_timeout={DEADLINE}s&kv_scan_timeout={DEADLINE}s"),
         rng=MIDPOINT,

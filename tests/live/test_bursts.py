@@ -1,4 +1,4 @@
-"""Bursts of operations on a node in a separate process, of which no queued operation may be lost or fail."""
+"""Bursts of operations on a node in a separate process, in which no queued operation may be lost or fail."""
 
 from __future__ import annotations
 

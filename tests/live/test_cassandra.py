@@ -35,7 +35,7 @@ UNAVAILABLE = [
 def asked_about_unavailable(
     level: ConsistencyLevel, required: int, retry_count: int, verdict: RetryVerdict
 ) -> Question:
-    """Return the arguments of a policy's call if only one replica is alive."""
+    """Return the call and the decision of a policy when only one replica is alive."""
     arguments = {"consistency": level, "required": required, "alive": 1, "retry_count": retry_count}
     return Question("on_unavailable", arguments, verdict)
 

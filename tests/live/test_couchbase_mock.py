@@ -243,7 +243,7 @@ async def test_a_writer_waits_for_the_lock(cluster: triclinium.Cluster, store: t
     assert {triclinium.retries.RetryReason.KV_LOCKED} == cluster.statistics().retries_by_reason.keys()
 
 
-# -- Sizes and concurrency.
+# -- Compression and concurrency.
 
 
 @pytest.mark.parametrize("mode", ["disabled", "off", "passive"])

@@ -104,7 +104,7 @@ async def client_of(
         yield cluster, store
 
 
-# -- Statuses, for which the client behaves as `triclinium explain` describes.
+# -- Statuses.
 
 
 def explained(
@@ -272,7 +272,7 @@ async def test_late_and_lost_responses(safety_net: None, couchbase_mock: Couchba
 
 
 def ready_connections(cluster: Cluster) -> set[str]:
-    """Return the nodes with a ready connection."""
+    """Return the nodes with a ready connection of a bucket."""
     return {found.node for found in cluster.statistics().connections if found.bucket and found.state == "READY"}
 
 

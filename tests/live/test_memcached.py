@@ -176,7 +176,7 @@ async def test_concurrent_counting_misses_no_number(store: triclinium.Collection
     assert list(range(1, 101)) == sorted(seen)
 
 
-# -- Unsupported features.
+# -- Unsupported features, and a wrong scheme.
 
 
 NOT_AVAILABLE: dict[str, Callable[[triclinium.Collection], Awaitable[object]]] = {

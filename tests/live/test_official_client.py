@@ -123,7 +123,7 @@ def test_concatenation(official: LineProcess, key: str) -> None:
     assert {"bytes": "000102ff"} == ask(do="get", **{"as": "binary"})["result"]["content"]
 
 
-# -- Both clients in turns.
+# -- Both clients on the same documents.
 
 
 class Stored(NamedTuple):
@@ -193,6 +193,9 @@ async def test_both_clients_use_the_same_counters(official: LineProcess, ours: C
     official.ask(do="remove", key=key)
     with pytest.raises(errors.DocumentNotFoundException):
         await ours.binary.increment(key)
+
+
+# -- The printed program.
 
 
 async def test_the_printed_program_runs(couchbase_package: None, safety_net: None) -> None:

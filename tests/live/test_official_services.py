@@ -1,4 +1,4 @@
-"""The official client with the services of ``triclinium serve``: queries, and management."""
+"""The official client with the services of ``triclinium serve``: queries, management, searches, views, and pings."""
 
 from __future__ import annotations
 

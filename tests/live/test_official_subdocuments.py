@@ -173,7 +173,7 @@ def test_attributes_and_macros(official: LineProcess, key: str) -> None:
     assert {"json", "xattr"} == set(document["datatype"])
 
 
-# -- Both clients in turns.
+# -- Both clients on the same documents.
 
 
 async def test_parts_are_exchanged(official: LineProcess, ours: Collection, key: str) -> None:

@@ -20,7 +20,7 @@ from tests.mutants.mutant import ROOT, SOURCES, Mutant
 PROPERTIES = ("tests/properties/test_kv_machine.py",)
 SECONDS_MAX = 300.0
 """Seconds after which a run counts as failed.
-On an idle core, a run with the unchanged sources takes a quarter of it.
+On an idle core, a run with the unchanged sources takes a quarter of that.
 """
 
 HANGS = "(time is up)"

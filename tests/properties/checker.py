@@ -63,7 +63,7 @@ class Checker:
         """Set the node to observe."""
         self._excuses = Excuses(FakeNodes.around(node), self._model, self._ledger, BREAKER)
 
-    # Calls and results of the callers.
+    # Calls, their results, and recorded violations.
 
     @property
     def model(self) -> Model:
@@ -100,7 +100,7 @@ class Checker:
         if self.violations:
             raise self.violations[0]
 
-    # Observations of the node.
+    # Events at the node.
 
     def opened(self, connection: int) -> None:
         """Record an opened connection."""
@@ -146,7 +146,7 @@ class Checker:
         """Record that a connection has failed."""
         self._excuses.lost(self.model.instant(), NODE)
 
-    # Excuses.
+    # State of the client.
 
     @property
     def is_healthy(self) -> bool:

@@ -139,7 +139,7 @@ def look_up(step: PathStep, document: Any) -> Any:
 
 
 def changed(step: PathStep, document: Any) -> Any:
-    """Return the document that one mutation spec makes of ``document``."""
+    """Return ``document`` as one mutation spec changes it."""
     match step.do:
         case "insert" | "upsert":
             return stored(step, document)

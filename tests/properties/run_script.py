@@ -133,7 +133,7 @@ class ScriptRunner:
                 outside.start_soon(self._call_from_outside, call)
             await trio.sleep(0.5)
 
-    # Exits from the client's block.
+    # Exit from the client's block, and calls from outside.
 
     async def _leave(self, scope: trio.CancelScope) -> None:
         match self._script.leaves_by:
@@ -167,7 +167,7 @@ class ScriptRunner:
             self._checker.abandoned(submissions[0], ambiguous=True)
             self._note("closed", submissions[0])
 
-    # Execution of each kind of step.
+    # Execution of steps.
 
     async def _take(self, step: scripts.ScriptStep) -> None:
         match step:

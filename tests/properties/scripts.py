@@ -34,7 +34,7 @@ STRATEGY_NAMES = tuple({**RETRY_STRATEGIES, **OWN_STRATEGIES})
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
-    """One operation, and the time limit of its caller."""
+    """One operation, its retry strategy, and the time limit of its caller."""
 
     template: OperationTemplate
     strategy: str = "default"

@@ -24,7 +24,7 @@ class Sample(NamedTuple):
 
 
 def drawn(commit: str, files: Sequence[Path] | None = None) -> Iterator[Sample]:
-    """Yield ten sentences of each part, with the kinds in turn.
+    """Yield ten sentences from each part, with the kinds in turn.
 
     Args:
         commit: full hash of a commit, as the seed.

@@ -37,7 +37,7 @@ def updated(tape: bytes) -> bytes:
 
 
 def text_of(tape: bytes) -> str:
-    """Return the calls on a tape, and their digests, each entry on a line of its own."""
+    """Return the calls on a tape, and their digests, with one entry on each line."""
     return "".join(f"{text}\n" for text in _texts(tape))
 
 

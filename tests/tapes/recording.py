@@ -1,4 +1,4 @@
-"""Recording of the golden tapes: each scenario of the demo, with a node and a client of its own."""
+"""Recording of the golden tapes: each scenario of the demo, with a separate node and client."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ async def live(
     use: Call,
     moments: Moments,
 ) -> Life:
-    """Return the result of a call to two nodes that ``moments`` may cancel; ``use`` makes later calls."""
+    """Return the ending of a call to two nodes that ``moments`` may cancel, and the state after calls of ``use``."""
     tracer = RecordingTracer()
     async with open_fake_cluster(options=options, nodes=2) as fake, fake.open_client(tracer=tracer) as cluster:
         async with trio.open_nursery() as nursery:

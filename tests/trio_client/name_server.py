@@ -21,7 +21,7 @@ DATAGRAM_SIZE_MAX = 4096
 
 @dataclass
 class NameServer:
-    """Server for queries for SRV records over UDP.
+    """Server that answers queries for SRV records over UDP.
 
     Args:
         records: host and port of each record by name, without the final dot; any other name does not exist.

@@ -17,7 +17,7 @@ Way = Callable[..., Awaitable[Any]]
 
 
 class Flaky:
-    """Callable that records its times, takes some seconds, and raises its errors one by one or returns its arguments."""
+    """Callable that records its times, takes ``seconds``, and raises its errors one by one or returns its arguments."""
 
     def __init__(self, *errors: BaseException, seconds: float = 0.0) -> None:
         self.errors = list(errors)

@@ -61,7 +61,7 @@ Record = Callable[[str, object], None]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Public coroutine: its call, its result, and its effect on the node."""
+    """Public coroutine: its call, the type of its result, and the key of its document."""
 
     name: str
     call: Call
@@ -221,7 +221,7 @@ class Life:
 
 
 async def live(situation: Situation, operation: Operation, moments: Moments) -> Life:
-    """Return the result of an operation that ``moments`` may cancel."""
+    """Return the ending of an operation that ``moments`` may cancel, and the state afterwards."""
     tracer = RecordingTracer()
     arguments: ClientArguments = {**situation.arguments, "tracer": tracer}
     async with (
@@ -267,7 +267,7 @@ async def use(collection: Collection) -> None:
 
 
 def aftermath(fake: FakeCluster, cluster: Cluster, moments: Moments) -> Aftermath:
-    """Return the state of the client."""
+    """Return the state of client and node."""
     statistics = cluster.statistics()
     return Aftermath(
         tasks=moments.tasks,
@@ -422,7 +422,7 @@ def test_a_block_lists_each_of_its_calls(record_property: Record) -> None:
         assert runs.undisturbed[3] == left
 
 
-# -- Opening and leaving.
+# -- Opening, running and closing a client.
 
 
 async def open_and_leave(moments: Moments) -> tuple[Ending, bool, Mapping[str, int]]:

@@ -1,4 +1,4 @@
-"""Cancellation of pings and waits for readiness at every moment, after which the client has the same state."""
+"""Cancellation of pings, waits and lists of scopes at every moment, after which the client has the same state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OPTIONS = FakeNodeOptions(
 
 
 def slow(fake: FakeCluster, nursery: trio.Nursery) -> None:
-    """Delay all responses of a node that a ping or a wait needs."""
+    """Delay a node's responses to SASL_AUTH and NOOP, which pings and waits need."""
     fake.nodes[1].faults.always(Opcode.SASL_AUTH, delay(0.25))
     fake.nodes[1].faults.always(Opcode.NOOP, delay(0.25))
 

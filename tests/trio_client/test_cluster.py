@@ -1,4 +1,4 @@
-"""Opening and leaving a cluster: the check of the arguments, and the end of the connections."""
+"""Opening and leaving a cluster: arguments, the end of the connections, and operations that need no bucket."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNREACHABLE = doubles.connector_that_raises(ConnectionRefusedError())
 TLS = "couchbases://10.0.0.5"
 
 
-# -- Leaving the block.
+# -- Entering and leaving the block.
 
 
 async def test_entering_and_leaving_are_checkpoints() -> None:
@@ -77,7 +77,7 @@ async def test_closing_is_protected_from_keyboard_interrupt() -> None:
     assert all(protected)
 
 
-# -- The cluster.
+# -- NOOPs and statistics.
 
 
 async def test_a_noop_needs_no_bucket() -> None:
@@ -98,7 +98,7 @@ async def test_statistics_outlive_the_cluster() -> None:
     assert 42 == cluster.statistics().open_operations
 
 
-# -- Public functions.
+# -- ``open_cluster`` and ``run_cluster``.
 
 
 async def test_opening_does_not_wait() -> None:

@@ -495,7 +495,7 @@ def raised(subject: object) -> list[str]:
 
 
 def documented() -> Iterator[tuple[str, str]]:
-    """Return each public call of the package with each class in its docstring, except those that users implement."""
+    """Yield each public call with each class in its "Raises" section, except calls that users implement."""
     for name, public in PUBLIC.items():
         if name in triclinium.abc.__all__:
             continue

@@ -24,9 +24,6 @@ class Person(msgspec.Struct):
     tags: list[str] = []
 
 
-# -- Documents.
-
-
 async def test_the_first_program(autojump_clock: MockClock) -> None:
     """The README's program stores a document and reads it."""
     async with open_fake_cluster(options=OPTIONS) as fake:

@@ -31,7 +31,23 @@ from triclinium_core.runtime.kv.connection.sasl import PLAIN_ONLY
 from triclinium_core.runtime.kv.pool.connection_texts import CONSOLE_PORT
 from triclinium_core.testing import delay, drop_response, hang_up, hang_up_after_applying, status, temporary_failure
 
-# -- Time limits of the caller.
+
+async def test_an_undecodable_response(autojump_clock: MockClock) -> None:
+    """A response that cannot be decoded fails its own operation and no concurrent write."""
+    async with open_pair() as (fake, _, people):
+        await people.upsert("ada", 1)
+        fake.node.faults.next(Opcode.GET, status(Status.SUCCESS, b"\xff" * 40, Datatype.SNAPPY))
+        async with trio.open_nursery() as nursery:
+            for number in range(20):
+                nursery.start_soon(people.upsert, f"k{number}", number)
+            with pytest.raises(DecodingFailureException):
+                await people.get("ada")
+
+        assert 1 == (await people.get("ada")).content
+        assert 2 == len({command.connection for command in fake.node.command_log})
+
+
+# -- Timeouts.
 
 
 async def test_a_scope_cancels_a_call(autojump_clock: MockClock) -> None:
@@ -48,21 +64,6 @@ async def test_a_scope_cancels_a_call(autojump_clock: MockClock) -> None:
         assert 0.05 == given_up_at
         assert "hello" == (await people.get("banner")).content
         assert (1, 0) == (cluster.statistics().orphans, cluster.statistics().in_flight)
-        assert 2 == len({command.connection for command in fake.node.command_log})
-
-
-async def test_an_undecodable_response(autojump_clock: MockClock) -> None:
-    """A response that cannot be decoded fails its own operation and no concurrent write."""
-    async with open_pair() as (fake, _, people):
-        await people.upsert("ada", 1)
-        fake.node.faults.next(Opcode.GET, status(Status.SUCCESS, b"\xff" * 40, Datatype.SNAPPY))
-        async with trio.open_nursery() as nursery:
-            for number in range(20):
-                nursery.start_soon(people.upsert, f"k{number}", number)
-            with pytest.raises(DecodingFailureException):
-                await people.get("ada")
-
-        assert 1 == (await people.get("ada")).content
         assert 2 == len({command.connection for command in fake.node.command_log})
 
 
@@ -156,6 +157,35 @@ async def test_a_timeout_names_the_connection_problem(
     assert "travel" == context.bucket
 
 
+@pytest.mark.parametrize(
+    ("call", "error", "opcode"),
+    [
+        (lambda people: people.upsert("ada", 1), AmbiguousTimeoutException, Opcode.SET),
+        (lambda people: people.get("ada"), UnambiguousTimeoutException, Opcode.GET),
+    ],
+)
+async def test_the_default_timeout(
+    autojump_clock: MockClock,
+    call: Callable[[triclinium.Collection], Awaitable[object]],
+    error: type[Exception],
+    opcode: Opcode,
+) -> None:
+    """Without a scope, the client's timeout ends a call with the SDK's exception, which is not a trio.TooSlowError."""
+    async with open_pair(timeouts=triclinium.TimeoutOptions(kv=1.5)) as (fake, _, people):
+        await people.exists("ada")
+        fake.node.faults.next(opcode, drop_response())
+        with pytest.raises(error) as caught:
+            await call(people)
+
+    assert 1.5 == trio.current_time()
+    assert isinstance(caught.value, CouchbaseException)
+    assert not isinstance(caught.value, trio.TooSlowError)
+    assert ("ada", 1.5) == (caught.value.context.key, caught.value.context.timeout)
+
+
+# -- Connections.
+
+
 async def answer_with_an_alert(stream: trio.abc.Stream) -> None:
     """Respond like a server that expects TLS."""
     await stream.receive_some()
@@ -240,35 +270,6 @@ async def test_nodes_that_offer_only_plain(
 
     assert warnings == len(warnings_of(caplog, PLAIN_ONLY))
     assert [True] * 2 * warnings == [PLAIN_ONLY in text for text in errors]
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "opcode"),
-    [
-        (lambda people: people.upsert("ada", 1), AmbiguousTimeoutException, Opcode.SET),
-        (lambda people: people.get("ada"), UnambiguousTimeoutException, Opcode.GET),
-    ],
-)
-async def test_the_default_timeout(
-    autojump_clock: MockClock,
-    call: Callable[[triclinium.Collection], Awaitable[object]],
-    error: type[Exception],
-    opcode: Opcode,
-) -> None:
-    """Without a scope, the client's timeout ends a call with the SDK's exception, which is not a trio.TooSlowError."""
-    async with open_pair(timeouts=triclinium.TimeoutOptions(kv=1.5)) as (fake, _, people):
-        await people.exists("ada")
-        fake.node.faults.next(opcode, drop_response())
-        with pytest.raises(error) as caught:
-            await call(people)
-
-    assert 1.5 == trio.current_time()
-    assert isinstance(caught.value, CouchbaseException)
-    assert not isinstance(caught.value, trio.TooSlowError)
-    assert ("ada", 1.5) == (caught.value.context.key, caught.value.context.timeout)
-
-
-# -- Connections.
 
 
 async def test_a_lost_connection_retries_reads_only(autojump_clock: MockClock) -> None:

@@ -52,7 +52,7 @@ def trusting(authority: trustme.CA) -> ssl.SSLContext:
 
 @pytest.fixture
 def of_ada(authority: trustme.CA, tmp_path: Path) -> triclinium.CertificateAuthenticator:
-    """Return the certificate of a user."""
+    """Return an authenticator with the certificate of a user."""
     return certificate(authority, ADA, tmp_path / "ada.pem")
 
 

@@ -51,7 +51,7 @@ class Authority:
         demands: bool = False,
         newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED,
     ) -> ssl.SSLContext:
-        """Return a context for nodes, by default with a valid certificate and without requiring one of clients."""
+        """Return a context for nodes, by default with a valid certificate and without requiring one from clients."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.maximum_version = newest
         certificate = (issuer or self.known).issue_cert(*(names or (ADDRESS,)), not_after=not_after)

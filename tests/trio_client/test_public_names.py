@@ -1,4 +1,4 @@
-"""Names that ``import triclinium`` provides, and the modules that it loads."""
+"""Names that ``import triclinium`` provides, the modules that it loads, and the reprs of public objects."""
 
 from __future__ import annotations
 

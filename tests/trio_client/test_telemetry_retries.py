@@ -51,7 +51,7 @@ async def get_ada(pair: Pair) -> None:
 
 
 async def scan_all(pair: Pair) -> None:
-    """Scan one vbucket after the other."""
+    """Read the first item of a scan, with one vbucket at a time."""
     async with pair.people.scan(triclinium.scans.PrefixScan("a"), concurrency=1) as found:
         await anext(found)
 

@@ -8,7 +8,7 @@ from email.parser import Parser
 from pathlib import Path
 
 LINK = re.compile(r"\]\(([^)\s]*)|^\[[^]]+\]: *(\S+)|(?:src|srcset|href)=\"([^\"]*)", re.MULTILINE)
-"""Target of a link or picture, in Markdown or HTML."""
+"""Pattern of the target of a link or picture, in Markdown or HTML."""
 PLACEHOLDER = re.compile(r"git\+URL|`URL`")
 
 
@@ -27,7 +27,7 @@ def description_of(wheel: Path) -> str:
 
 
 def faults_of(description: str) -> list[str]:
-    """Return faults for readers without the repository: relative links, placeholders of its address, and no text."""
+    """Return faults for readers without the repository: relative links, placeholders for its address, and no text."""
     targets = [next(filter(None, match.groups()), "") for match in LINK.finditer(description)]
     return [
         *(f"relative link {target!r}" for target in targets if not target.startswith(("https://", "#"))),

@@ -135,7 +135,7 @@ class Host(couchbase.ClientDriver[neutral.Token, Stream]):
         elif not isinstance(outcome, neutral.ClosedError):
             self._complete(waiter, "error", to_js(described(outcome)))
 
-    # -- Streams and time.
+    # -- Streams, DNS, time and the log.
 
     def connected(self, number: neutral.StreamId, *names: object) -> None:
         """Report that a stream is open. ``names`` are the addresses and ports of both ends."""

@@ -267,7 +267,7 @@ class KVStateMachine(RuleBasedStateMachine):
         take: Callable[..., None] = getattr(self, step.name)
         take(**step.arguments)
 
-    # Steps of callers.
+    # Start, and steps of callers and strategies.
 
     @initialize(step=beginnings())
     def start(self, step: Step) -> None:
@@ -336,7 +336,7 @@ class KVStateMachine(RuleBasedStateMachine):
         """Set whether cancelled token strategies still finish their calls or stay silent."""
         self.simulation.consultations.finishes_late = finishes_late
 
-    # Steps of the network.
+    # Steps of the network and the node.
 
     def move(self, position: int, size: int | None) -> None:
         """Complete a connect, or deliver bytes of one stream in one direction."""
@@ -376,6 +376,20 @@ class KVStateMachine(RuleBasedStateMachine):
         """Let time pass while everything moves."""
         self.simulation.flow_for(seconds)
 
+    def _moves(self) -> list[Callable[[int | None], None]]:
+        """Return the possible next steps of the network, for each stream and direction."""
+        simulation = self.simulation
+        moves: list[Callable[[int | None], None]] = []
+        for stream, link in simulation.links.items():
+            if not link.is_open:
+                moves.append(partial(_open, simulation, stream))
+                continue
+            if link.outgoing:
+                moves.append(partial(simulation.hand_over, stream))
+            if (link.incoming or link.is_hung_up) and not link.is_paused:
+                moves.append(partial(simulation.deliver, stream))
+        return moves
+
     # Liveness.
 
     def recover(self, is_busy: bool) -> None:
@@ -401,20 +415,6 @@ class KVStateMachine(RuleBasedStateMachine):
             if keep is not None and self._tapes is not None and sys.exc_info()[0] is not None:
                 for tape in self._tapes.contents():
                     keep(type(self).__name__, tape)
-
-    def _moves(self) -> list[Callable[[int | None], None]]:
-        """Return the possible next steps of the network, for each stream and direction."""
-        simulation = self.simulation
-        moves: list[Callable[[int | None], None]] = []
-        for stream, link in simulation.links.items():
-            if not link.is_open:
-                moves.append(partial(_open, simulation, stream))
-                continue
-            if link.outgoing:
-                moves.append(partial(simulation.hand_over, stream))
-            if (link.incoming or link.is_hung_up) and not link.is_paused:
-                moves.append(partial(simulation.deliver, stream))
-        return moves
 
 
 class TokenStateMachine(KVStateMachine):

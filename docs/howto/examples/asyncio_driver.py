@@ -146,7 +146,7 @@ class AsyncioClient(couchbase.ClientDriver[Waiter, "Stream"]):
         for task in self._tasks:
             task.cancel()
 
-    # -- For the machine.
+    # -- Methods that the base class calls.
 
     def handle(self, event: couchbase.Event) -> None:
         """Handle one event in the context of the client."""
@@ -233,7 +233,7 @@ class Stream(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # -- Callbacks of asyncio.
+    # -- Methods that asyncio calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Report that the stream is open."""

@@ -30,10 +30,10 @@ class Budgeted:
 
 
 class NoRetryForRobots(BestEffortRetryStrategy):
-    """Best-effort strategy that does not retry requests of robots."""
+    """Best-effort strategy that does not retry requests from robots."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return no retry for a request of a robot, otherwise the action of the best-effort strategy."""
+        """Return no retry for a request from a robot, otherwise the action of the best-effort strategy."""
         if request.client_context.get("is_robot"):
             return RetryAction.no_retry()
         return super().retry_after(request, reason)

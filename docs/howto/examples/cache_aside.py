@@ -24,7 +24,7 @@ SECONDS_TO_POLL = 0.02
 SECONDS_FOR_THE_CLUSTER = 0.25
 """Limit of one access to the cluster. After it, the value comes from the source."""
 LOADS_AT_ONCE = 4
-"""Concurrent loads of one process, which protect the source while the cluster fails."""
+"""Maximum number of concurrent loads in one process, which protects the source while the cluster fails."""
 
 logger = logging.getLogger("cache")
 

@@ -76,7 +76,7 @@ async def add(cache: Collection, key: str, value: str) -> bool:
 
 
 async def append_word(cache: Collection, key: str, word: str) -> None:
-    """Change a value with ``gets`` and ``cas``, until no other writer was faster."""
+    """Append a word to a value with ``gets`` and ``cas``, and try again while another writer is faster."""
     while True:
         found = await cache.get(key, transcoder=SHARED)  # gets(…)
         try:

@@ -25,7 +25,7 @@ def documents() -> Iterator[tuple[str, dict[str, int]]]:
 
 
 async def load(numbers: Collection) -> list[str]:
-    """Write all documents and show the progress. Return the keys that were not acknowledged."""
+    """Write all documents and show the progress. Return the keys whose writes were not acknowledged."""
     lost: list[str] = []
     with Progress(disable=not sys.stdout.isatty()) as progress:
         bar = progress.add_task("Loading", total=COUNT)

@@ -30,7 +30,7 @@ class Printer:
 
 
 async def as_a_loop() -> None:
-    """Retry the content of a block."""
+    """Retry a block."""
     printer = Printer(failures=2)
     async for attempt in triclinium.attempts(quota, on=ConnectionError):
         with attempt:

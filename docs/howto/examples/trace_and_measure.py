@@ -32,7 +32,7 @@ async def main() -> None:
 
 
 def show(spans: Sequence[ReadableSpan], parent: int | None = None, depth: int = 0) -> None:
-    """Print the children of a span, with their attributes."""
+    """Print the descendants of a span, with their attributes and events."""
     for span in sorted(spans, key=lambda span: span.start_time or 0):
         if (span.parent.span_id if span.parent is not None else None) != parent:
             continue

@@ -13,7 +13,7 @@ from triclinium.testing import FakeCluster, open_fake_cluster
 
 
 async def report(cluster: Cluster) -> None:
-    """Ping the bucket, and print the result of each key-value connection."""
+    """Ping the bucket, and print the result of each key-value connection and the state of all connections together."""
     result = await cluster.bucket("travel").ping()
     for endpoint in result.endpoints[triclinium.Service.KV]:
         what_is_wrong = f" ({endpoint.error})" if endpoint.error else ""

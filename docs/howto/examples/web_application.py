@@ -1,4 +1,4 @@
-"""Web application on hypercorn's trio worker: one cluster, health, a time limit for each request, spans, shutdown.
+"""Web application on hypercorn's trio worker: one cluster, health, a time limit for each request, spans and shutdown.
 
 The program serves the cluster of ``TRICLINIUM_CONNECTION_STRING``. Without that variable, it tries the application on a
 cluster in memory.
@@ -60,7 +60,7 @@ RESPONSES: Mapping[type[CouchbaseException], tuple[int, str]] = {
     RequestCanceledException: (504, IN_DOUBT),
     DurabilityAmbiguousException: (504, IN_DOUBT),
 }
-"""Status and text of each exception that a request may end in. Any other one is a defect: status 500."""
+"""Status and text for each exception with which a request may end. Any other one is a defect: status 500."""
 
 # -- Endpoints.
 
@@ -95,7 +95,7 @@ async def ready(request: Request) -> Response:
     return JSONResponse({"cluster": state.value}, 503 if state is ClusterState.OFFLINE else 200)
 
 
-# -- Around each request.
+# -- Middleware.
 
 
 class Limited:
@@ -223,7 +223,7 @@ app = application(open_configured_client, trace.get_tracer("notes"))
 """The application, also for ``hypercorn --worker-class trio web_application:app``."""
 
 
-# -- A trial without a cluster.
+# -- A trial with a fake cluster.
 
 
 async def try_it(http: httpx.AsyncClient, fake: FakeCluster) -> None:

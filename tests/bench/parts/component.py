@@ -28,7 +28,7 @@ MB, COMPRESSED = "MB", "MB with gzip"
 
 
 def rows(effort: Effort) -> Iterator[Row]:
-    """Measure. Build the component and the hosts before; a contender whose tools are missing has no figures."""
+    """Build the component and the hosts, and measure; a contender whose tools are missing has no figures."""
     build: Turn | None = None
     try:
         component = preparing.component()

@@ -18,7 +18,7 @@ from triclinium_core.kv.operation.results import GetResult
 
 SIZE = 100
 TASKS: Mapping[int, int] = {1: 2_000, 64: 20_480}
-"""Number of gets in flight, and the number of gets of a turn."""
+"""Number of gets in flight, and the number of gets in a turn."""
 EVERYWHERE = Keyspace(None)
 BYTES = RawBinaryTranscoder()
 

@@ -15,7 +15,7 @@ from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 BURSTS = (1, 4, 16, 256)
 """Number of frames that arrive in one piece."""
 FRAMES = 4_096
-"""Total number of frames for any burst."""
+"""Total number of frames in a turn, for bursts of any size."""
 VALUE = b'{"born":1815,"name":"Ada Lovelace","tags":["poet","engine"]}'
 HEADER = struct.Struct(">BBHBBHIIQ")
 

@@ -1,4 +1,4 @@
-"""Cost of tapes: gets of 256 tasks without a tape, with a ring, and with a file that has every operation."""
+"""Cost of tapes: gets of 256 tasks without a tape, and with each kind of tape."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def play_in_driver(
     idempotent: bool = True,
     level: ConsistencyLevel = QUORUM,
 ) -> Run:
-    """Run a request in the driver; each node sends the responses of its list, and rows afterwards."""
+    """Run a request in the driver; each node sends the responses in its list, and rows afterwards."""
 
     def script(asked: Asked) -> Answer:
         earlier = sum(other.node == asked.node for other in nodes.asked) - 1

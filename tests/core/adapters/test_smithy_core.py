@@ -1,4 +1,4 @@
-"""Our strategies in smithy-core, whose resolver accepts them and whose pipeline retries by their decisions.
+"""Our strategies in smithy-core, whose resolver accepts them and whose pipeline retries as they decide.
 
 smithy-core needs Python 3.12; ``tests/environment.py`` leaves these tests out on an older one.
 """
@@ -24,7 +24,7 @@ CAPACITY = 500
 
 
 def standard(*, max_attempts: int = 3, quota_capacity: int = CAPACITY) -> smithy.StandardRetryStrategy:
-    """Return a strategy without jitter, with delays of 0.05 s, 0.1 s, 0.2 s …"""
+    """Return a strategy without jitter, with delays of 0.05 s, 0.1 s …, or of 1 s, 2 s … after throttling."""
     rng = random.Random(7)
     return smithy.StandardRetryStrategy(
         rng=rng,

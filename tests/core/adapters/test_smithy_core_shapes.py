@@ -110,7 +110,7 @@ def now(coroutine: Coroutine[object, None, T]) -> T:
 
 
 def standard(*, quota_capacity: int = 500) -> StandardRetryStrategy:
-    """Return a strategy of three attempts."""
+    """Return a strategy that permits three attempts."""
     return StandardRetryStrategy(rng=random.Random(7), quota_capacity=quota_capacity)
 
 

@@ -176,6 +176,9 @@ def test_wrong_parts(parameter: str, options: Any, rng: Any) -> None:
     refused(parameter, ClientMachine, options, rng=rng)
 
 
+# Errors and random numbers.
+
+
 def test_local_addresses_in_errors() -> None:
     """The context of an error has the local address of the stream, even after a retry."""
     bare = Bare(open_stream=False)

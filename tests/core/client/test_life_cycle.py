@@ -49,7 +49,7 @@ def _collector_is_off() -> Iterator[None]:
 def open_operation(
     holder: Holder, keyspace: Keyspace = TRAVEL, *, opcode: Opcode | None, fault: Fault | None
 ) -> object:
-    """Return a client with an open operation; its strategy and its ``client_context`` are the holder.
+    """Return a client with an open operation, whose strategy is the holder and whose ``client_context`` contains it.
 
     Args:
         opcode: opcode that the fault affects; None for the operation itself.
@@ -68,7 +68,7 @@ def open_operation(
 
 
 def open_request(holder: Holder, answer: FakeAnswer) -> object:
-    """Return a client with an open query; its strategy and its ``client_context`` are the holder."""
+    """Return a client with an open query, whose strategy is the holder and whose ``client_context`` contains it."""
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, answer)
     simulation.run()
@@ -87,7 +87,7 @@ OPEN: dict[str, Callable[[Holder], object]] = {
     "request, retry": lambda holder: open_request(holder, STALE),
     "request, answer": lambda holder: open_request(holder, SLOW),
 }
-"""Functions that return a client with an open operation or request, by the event that keeps it open."""
+"""Functions that return a client with an open operation or request, by what keeps it open."""
 
 
 def drop(make: Callable[[Holder], object]) -> Callable[[], object]:

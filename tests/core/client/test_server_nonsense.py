@@ -47,7 +47,10 @@ makes: Sequence[Make] = (read, write)
 
 
 def settles_everything(simulation: simulated.Recorded) -> None:
-    """Let the deadlines pass, and check that each operation completed once and that all actions are documented."""
+    """Let the deadlines pass, and check that each operation completed once and that all actions are documented.
+
+    The client must then connect again and serve an operation.
+    """
     simulation.node.faults.clear()
     simulation.live(simulated.TIMEOUT)
     assert 0 == simulation.open_operations

@@ -31,11 +31,11 @@ class Recorded:
 
 
 class RecordedSimulation(Simulation):
-    """Simulation of one client, with its recorder, that has opened its connections.
+    """Simulation of one client with a recorder; the client has opened its connections.
 
     Args:
         recorder: default: one that keeps all facts.
-        node: default: a node with one bucket and only key-value.
+        node: default: a node with one bucket and only the key-value service.
     """
 
     def __init__(self, recorder: DecisionRecorder | None = None, node: FakeNode | FakeNodes | None = None) -> None:

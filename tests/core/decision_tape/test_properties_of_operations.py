@@ -25,7 +25,7 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.testing.simulation.history import play
 
 SEEDS = (3, 21, 23, 37)
-"""Seeds of histories with all kinds of steps, with a schedule of an error map, and with rows that are lost in part."""
+"""Seeds of histories with all kinds of steps, with a schedule from an error map, and with partly lost rows."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Reading of tapes, also of damaged ones."""
+"""Reading of tapes, including damaged ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ READY = b'{"type":"connection","at":1.0,"stream":1,"event":"ready"}\n'
 
 @cache
 def recorded_lines() -> tuple[bytes, ...]:
-    """Return the lines of the tape of a simulated history."""
+    """Return the lines of the first client's tape in a simulated history."""
     clients = Recorded(300)
     play(3, make_machine=clients.make_machine)
     return tuple(tape_of(*clients.made[0]).splitlines(keepends=True))
@@ -122,7 +122,7 @@ VALUES = (
 
 
 def edited(data: st.DataObject, line: bytes) -> bytes:
-    """Return a line in which one value, at any depth, is another value."""
+    """Return a line in which one value, at any depth, is replaced."""
     document = json.loads(line)
     inner = document
     while True:

@@ -1,4 +1,4 @@
-"""Facts that a recorder keeps of a client."""
+"""Facts that a recorder keeps about a client."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from triclinium_core.testing import hang_up, temporary_failure
 
 
 def retried(retry_strategy: strategy.AnyRetryStrategy | None = None) -> lines.Operation:
-    """Return a recorded write that met a full node, a lost connection and a success."""
+    """Return a recorded write. The node responds with a temporary failure, and to a retry by closing the connection."""
     simulation = RecordedSimulation()
     simulation.node.faults.next(Opcode.SET, temporary_failure())
     simulation.node.faults.next(Opcode.SET, hang_up())

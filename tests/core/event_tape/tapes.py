@@ -19,13 +19,13 @@ PLANTED = "planted-in-a-document"
 
 
 class Fickle:
-    """Strategy of a user: it draws from the random source of the request, raises, and refuses, in turns."""
+    """Strategy of a user: it draws from the random source of the request, raises, and refuses, in turn."""
 
     def __init__(self) -> None:
         self.asked: list[RetryRequest] = []
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return a random delay, raise an exception, or return no retry, in turns."""
+        """Return a random delay, raise an exception, or return no retry, in turn."""
         self.asked.append(request)
         match len(self.asked) % 3:
             case 0:
@@ -36,12 +36,12 @@ class Fickle:
 
 
 def growing(retry_attempts: int, rng: Random, /) -> float:
-    """Return the delay of a backoff of a user."""
+    """Return a delay, as a user's backoff does."""
     return 0.02 * (retry_attempts + rng.random())
 
 
 def small_tape(strategy: AnyRetryStrategy | None = None) -> Sequence[bytes]:
-    """Return the lines of a short client: writes, reads, a query, user code, a lost stream, and an abandoned read."""
+    """Return the lines of a short tape: writes, reads, a query, user code, a lost stream, and an abandoned read."""
     tapes = Tapes()
     nodes = FakeNodes()
     nodes.script.answer("SELECT 1", FakeAnswer(rows=[{"value": PLANTED}, 2]))

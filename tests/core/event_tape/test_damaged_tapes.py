@@ -1,4 +1,4 @@
-"""Damaged tapes: every one gives an error that names a line, or a difference, and never another exception."""
+"""Damaged tapes: each raises an error that names a line, or is replayed, and never raises another exception."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _json(value: object) -> bytes:
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """Return a tape with one to three defects."""
+    """Return a tape with up to three random changes."""
     tape = list(TAPE)
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(tape) - 1))

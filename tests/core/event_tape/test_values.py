@@ -117,7 +117,7 @@ OF_CLASS: dict[str, dict[str, object]] = {
     "UpsertSearchIndex": {"index": search_indexes.SearchIndex(name="i", source_name="b", params={"mapping": {}})},
     "ViewRequest": {"options": ViewOptions(keys=["a", 1], limit=3)},
 }
-"""Fields of one class that differ from ``FIELDS`` or that are optional."""
+"""Fields that differ from ``FIELDS`` or that are optional, by class."""
 
 
 def _subclasses(base: type) -> Iterator[Any]:

@@ -42,7 +42,7 @@ TAKERS: tuple[tuple[set[DeciderKind], Callable[[Any], object]], ...] = (
         lambda given: CouchbaseCase(service=Service.KV, operation="get", happened=KvAnswer(0), strategy=given),
     ),
 )
-"""Functions that accept a strategy, with the kinds that each accepts; requests to a cluster accept two kinds."""
+"""Functions that accept a strategy, each with the kinds that it accepts."""
 
 
 @pytest.mark.parametrize(("taker", "given"), [*product(TAKERS, GIVEN)])

@@ -61,7 +61,7 @@ READS: Sequence[tuple[ServiceRequest, Bodies]] = (
     (of_query.QUERY, query_responses),
     (AnalyticsRequest(statement="SELECT 1"), query_responses),
 )
-"""Requests, each with bodies that resemble its response."""
+"""Requests, each with a function that returns bodies similar to its response."""
 
 
 @rows("request", [request for request, _ in READS])

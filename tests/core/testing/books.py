@@ -31,7 +31,7 @@ BUSY = RetryReason.KV_TEMPORARY_FAILURE
 
 
 def logged(opcode: int, fault: CommandFault | None, opaque: int = 1) -> LoggedCommand:
-    """Return a command on the stream, as a node logs it that does not apply it."""
+    """Return a command on the stream, as logged by a node that does not apply it."""
     return LoggedCommand(
         connection=STREAM,
         opcode=opcode,

@@ -29,7 +29,7 @@ SETTLED = (couchbase.CompleteOperation, couchbase.FailOperation)
 
 
 class DistortedMachine(ClientMachine):
-    """Client machine with distorted actions. Its timers may be always due, and it may report ambiguity as False."""
+    """Client machine with distorted actions. Its timers may always be due, and it may report ambiguity as False."""
 
     def __init__(self, options: ClientOptions, distort: Distort | None) -> None:
         super().__init__(options, rng=MIDPOINT)
@@ -121,7 +121,7 @@ def fails_instead(error: errors.CouchbaseException) -> Distort:
 
 
 def always_finds(data: bytes) -> Distort:
-    """Return a defect that replaces each success with a document with this content."""
+    """Return a defect that replaces each successful result with a document that has this content."""
     result = GetResult(Cas(1), 0, data, JSON_TRANSCODER)
     return replaces(couchbase.CompleteOperation, make=lambda action: couchbase.CompleteOperation(action.token, result))
 

@@ -16,7 +16,7 @@ from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, Sen
 
 
 def basic(credentials: str) -> str:
-    """Return the authorization header with a user, a colon and the user's password."""
+    """Return the authorization header for credentials in the form ``user:password``."""
     return "Basic " + base64.b64encode(credentials.encode()).decode()
 
 

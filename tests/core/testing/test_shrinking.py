@@ -47,11 +47,11 @@ class Visiting(KVStateMachine):
 
 
 class Appending(KVStateMachine):
-    """A state machine whose law the first append breaks that finds a document."""
+    """A state machine with a law that is broken by the first append to an existing document."""
 
     @invariant()
     def documents_have_one_part(self) -> None:
-        """Check that no document has two values."""
+        """Check that each document has exactly one value."""
         found = [self.document(Place(keyspace, "ada")) for keyspace in self.keyspaces]
         assert all(document is None or document.value.count(b"<") == 1 for document in found)
 

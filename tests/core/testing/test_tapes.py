@@ -70,7 +70,7 @@ class Hasty(TokenStateMachine):
 
     @invariant()
     def one_read(self) -> None:
-        """Check that there is one read."""
+        """Check that there is at most one read."""
         assert self.reads < 2
 
 

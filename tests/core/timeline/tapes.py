@@ -20,7 +20,7 @@ CLAUSE = "RFC 0049 Response Code Retry List: KV: Temporary Failure 0x86"
 
 
 def operation(token: int = 1, began: float = 10.0, took: float | None = 0.5, **facts: Any) -> lines.Operation:
-    """Return an operation with one attempt, which took so many seconds; None for an open operation."""
+    """Return an operation with one attempt, which took ``took`` seconds; None for an open operation."""
     given = {
         "name": "upsert",
         "service": Service.KV,
@@ -35,7 +35,7 @@ def operation(token: int = 1, began: float = 10.0, took: float | None = 0.5, **f
 
 
 def retried_steps(began: float, delays: Sequence[float], node: str = NODE) -> tuple[lines.Step, ...]:
-    """Return attempts that the node refuses temporarily, each with a delay before the next one."""
+    """Return attempts that the node refuses temporarily, each with its delay, and a last one without a response."""
     steps: list[lines.Step] = []
     at = began
     for number, delay in enumerate(delays):
@@ -71,7 +71,7 @@ def read(tape: bytes) -> list[lines.Fact]:
     return [fact for _, fact in TapeReader([tape])]
 
 
-# -- Any tape.
+# -- Arbitrary tapes.
 
 
 def drawn(kind: Any) -> st.SearchStrategy[Any]:

@@ -33,7 +33,7 @@ def only(*facts: lines.Fact, selection: Selection = ALL) -> Timeline:
 
 
 def token_of(timeline: Timeline) -> int:
-    """Return the token of an operation."""
+    """Return the token of a timeline's operation."""
     return int(timeline.title.rpartition(" ")[2])
 
 
@@ -152,7 +152,7 @@ def test_many_simultaneous_ends_stay_bounded() -> None:
     assert (0, 0) == (token_of(first), len(list(facts)))
 
 
-# -- Selections.
+# -- Selections and memory.
 
 
 @rows(
@@ -271,7 +271,7 @@ def test_summary_limits_the_exception_classes() -> None:
     assert (50, True) == (summary.counts["exceptions"]["others"], summary.missing.startswith("3 facts"))
 
 
-# -- Any tape.
+# -- Arbitrary tapes.
 
 
 @given(tapes())

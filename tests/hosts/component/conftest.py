@@ -27,7 +27,7 @@ def rust_build(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]
 
 @pytest.fixture(scope="session")
 def component(rust_build: object) -> Path:
-    """Return the path of the component. The build of the host in Rust starts before."""
+    """Return the path of the component. The build of the host in Rust starts first."""
     return preparing.component()
 
 
@@ -59,6 +59,6 @@ def rust_host(machine_code: Path, rust_build: subprocess.Popen[str] | None) -> A
 
 @pytest.fixture(params=["python_host", "node_host"])
 def host(request: pytest.FixtureRequest) -> Arguments:
-    """Return the command of each host that carries out all calls."""
+    """Return the command of each host that carries out all calls, in turn."""
     command: Arguments = request.getfixturevalue(request.param)
     return command

@@ -64,7 +64,7 @@ def test_machines_decide_as_natively(host: Arguments) -> None:
 
 
 def growth(host: Arguments, count: int, *, closes: bool) -> float:
-    """Return by how many MB a host grows that opens so many machines, and closes each of them with ``closes``."""
+    """Return the growth in MB of a host that opens ``count`` machines, and with ``closes`` also closes each of them."""
     calls = [
         call
         for number in range(1, count + 1)

@@ -110,7 +110,7 @@ def ending(outcome: object) -> str:
 
 
 async def ending_of(outcomes: AsyncIterator[object]) -> str:
-    """Return the endings of a request: of each row, and of the exception if it fails then."""
+    """Return the endings of a request: one for each row or result, and one for the exception if the request fails."""
     found = list[str]()
     try:
         async for outcome in outcomes:
@@ -154,7 +154,7 @@ def through_asyncio(server: Server, steps: Sequence[Step]) -> Sequence[str]:
 
 
 def through_selectors(server: Server, steps: Sequence[Step]) -> Sequence[str]:
-    """Perform the steps, without queries, one after another with the driver without an event loop."""
+    """Perform the steps except queries, one after another, with the driver without an event loop."""
     operations = [step.request(server.keyspace) for step in steps]
     with SelectorsClient(server.machine()) as client:
         return [ending(*client.perform(each)) for each in operations if isinstance(each, Operation)]

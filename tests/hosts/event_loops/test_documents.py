@@ -21,7 +21,7 @@ LARGE = bytes(range(256)) * 4096
 
 
 def story(key: str) -> tuple[list[Step], list[str]]:
-    """Return the operations of a life of a document, and their endings."""
+    """Return the operations in the life of a document, and their endings."""
     return [
         Step("remove", key),
         Step("insert", key, b"one"),

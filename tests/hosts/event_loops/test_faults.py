@@ -36,7 +36,7 @@ FAULTS: Mapping[str, str] = {
     "set: drop_response always": "AmbiguousTimeoutException after []",
     "set: not_my_vbucket x2": "done",
 }
-"""Faults of a write ("set") or a read, and its ending."""
+"""Faults of a read, a write ("set") or a connection, each with the ending of the operation."""
 
 QUERY_FAULTS: Mapping[str, TimeoutOptions] = {
     "query: http_status(503) x2": PATIENT,

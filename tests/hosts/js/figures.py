@@ -28,7 +28,7 @@ from tests.hosts.folders import HOSTS
 from tests.hosts.js.conftest import installed
 
 GETS: Mapping[int, int] = {1: 2_000, 64: 20_480}
-"""Number of gets in flight, and the number of gets of a turn."""
+"""Number of gets in flight, and the number of gets in a turn."""
 START = "s to import the package and open a cluster"
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.native
 
 
 def collect(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run the program in ``settings`` as its environment variables."""
+    """Run the program, with ``settings`` as its only environment variables if there are any."""
     command = [sys.executable, str(HOSTS / "js" / "assets.py"), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=settings or None)
 

@@ -42,7 +42,7 @@ OUTCOMES: list[Any] = [
 
 @pytest.fixture(params=["memcached", "fake nodes", "CouchbaseMock"])
 def server(request: pytest.FixtureRequest) -> Iterator[Mapping[str, Any]]:
-    """Yield the address and the credentials of each kind of server."""
+    """Yield the address of each kind of server in turn, with credentials if it needs them."""
     if request.param == "memcached":
         yield {"connection_string": request.getfixturevalue("memcached").connection_string}
     elif request.param == "fake nodes":

@@ -44,7 +44,7 @@ Case = Mapping[str, object]
 
 
 def statuses() -> Iterator[Case]:
-    """Yield the recorded decisions on a status of one operation that need no error map."""
+    """Yield a case for each recorded decision about a status of a tested operation that needs no error map."""
     for line in map(json.loads, DECISIONS.read_text(encoding="utf-8").splitlines()):
         if line["ask"] == "reason" and line.keys() == PLAIN and line["service"] == "kv" and line["op"] in OPERATIONS:
             status = int(line["status"], 16)
@@ -67,7 +67,7 @@ def losses(read: str, writes: Sequence[str], faults: Mapping[str, tuple[str | No
 
 
 def cases(*, full: bool) -> list[Case]:
-    """Return the cases of the decisions, and those of lost connections and of the query service."""
+    """Return the cases of decisions, lost connections and the query service; without ``full``, only some of each."""
     lost, queries = losses("get", ("insert", "remove"), STREAM_FAULTS), losses("readonly", ("query",), SERVICE_FAULTS)
     # The steps of the short form reach reads and writes, and both kinds of queries.
     steps = (1, 1, 1) if full else (4, 2, 3)

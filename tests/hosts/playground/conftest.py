@@ -30,7 +30,7 @@ def playwright() -> Path:
 
 @pytest.fixture(scope="session")
 def bare_pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the page of the playground as the project's pages look, without Pyodide."""
+    """Return a folder with the page of the playground, built like the project's pages, without Pyodide."""
     sources, pages = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("bare")
     shutil.copy(ROOT / "docs" / "playground.md", sources)
     (sources / "index.md").write_text("# Pages\n\n```{toctree}\nplayground\n```\n", encoding="utf-8")
@@ -60,19 +60,19 @@ def served(folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def address(pages: Path) -> Iterator[str]:
-    """Return the address of the playground."""
+    """Yield the address of the playground."""
     yield from served(pages)
 
 
 @pytest.fixture(scope="session")
 def bare_address(bare_pages: Path) -> Iterator[str]:
-    """Return the address of a playground without Pyodide."""
+    """Yield the address of a playground without Pyodide."""
     yield from served(bare_pages)
 
 
 @pytest.fixture(scope="session")
 def chromium(node: str, playwright: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineProcess]:
-    """Return the process that drives Chromium."""
+    """Yield the process that drives Chromium."""
     program = shutil.which("chromium") or missing("chromium", "install Debian's package chromium")
     profile = tmp_path_factory.mktemp("profile")
     with LineProcess([node, str(HERE / "chromium" / "browser.mjs"), str(playwright), program, str(profile)]) as process:

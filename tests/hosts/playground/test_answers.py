@@ -37,7 +37,7 @@ strategy = Stubborn()
 
 
 class Form(HTMLParser):
-    """Choices in the forms of the page: the values of check boxes by name, and of options."""
+    """Choices in the forms of the page: check boxes by name, the checked ones, and numbers by name."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

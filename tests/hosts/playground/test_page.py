@@ -32,7 +32,7 @@ RECORDED = story("upsert", "temporary_failure x3")
 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Browser]:
-    """Return a browser with the playground, whose console must stay free of errors."""
+    """Yield a browser with the playground, whose console must stay free of errors."""
     browser.open(address)
     yield browser
     assert [] == browser.problems()
@@ -233,7 +233,7 @@ CONTRAST = """(() => {
   const curves = [...document.querySelectorAll(".fleet path")].map((each) => [each.className.baseVal, ratio(getComputedStyle(each).fill), 3]);
   return [...found, ...curves].filter(([, ratio, least]) => ratio < least);
 })()"""
-"""Texts and curves without enough contrast to the page, with their contrast and the minimum (WCAG 2.1, level AA)."""
+"""Expression for the texts and curves with too little contrast, with the minimum of each (WCAG 2.1, level AA)."""
 
 
 def test_page_fits_every_screen(page: Browser) -> None:

@@ -1,10 +1,10 @@
 """Run the official Python client's own tests against ``triclinium serve``: ``python -m tests.live.official_suite``.
 
-The checkout is a clone of couchbase/couchbase-python-client. Each of its test files runs against nodes of its own, by
-a released client in a virtual environment of its own; nothing of the checkout is changed.
+The checkout is a clone of couchbase/couchbase-python-client. Each of its test files runs against new nodes, with a
+released client in a separate virtual environment; nothing in the checkout is changed.
 
 Exit status: 0 if every failure is explained by a row of docs/reference/not_supported.md, 1 if one is not, 2 for invalid
-arguments, such as a folder that is no checkout.
+arguments, such as a folder that is not a checkout.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ REASON_SIZE_MAX = 400
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Replace the address in the configuration of the client's tests by the address of the served nodes."""
+    """Replace the address in the configuration of the client's tests with the address of the served nodes."""
     settings: Any = importlib.import_module("tests.couchbase_config")
     settings.CONFIG_FILE = os.environ["OFFICIAL_SUITE_CONFIG"]
     # The configuration of these tests has no setting for the key-value port.

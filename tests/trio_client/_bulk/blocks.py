@@ -14,7 +14,7 @@ SLOW = 1.0
 
 
 def pairs(count: int) -> list[tuple[str, int]]:
-    """Return keys with values."""
+    """Return ``count`` pairs of a key and a value."""
     return [(f"k{number}", number) for number in range(count)]
 
 
@@ -24,7 +24,7 @@ def keys(count: int) -> list[str]:
 
 
 def stored(pair: Pair) -> list[str]:
-    """Return the keys of ``pairs`` whose documents exist, in order."""
+    """Return those of the first 300 keys whose documents exist, in order."""
     documents = pair.fake.nodes.documents
     return [key for key in keys(300) if documents.get("travel", key) is not None]
 

@@ -104,7 +104,7 @@ class Run:
     outcomes: list[tuple[str, Any]] = field(default_factory=list)
     """Outcomes that the body took."""
     most: int = 0
-    """Maximum number of items that were given, and whose outcome the body had not taken."""
+    """Maximum number of given items whose outcomes the body had not taken."""
     is_body_over: bool = False
     leaving: BaseException | None = None
 

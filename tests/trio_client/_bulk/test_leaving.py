@@ -19,7 +19,7 @@ from tests.trio_client.pair import open_pair
 from triclinium import errors, fail_after
 from triclinium.testing import Opcode, delay, temporary_failure
 
-# -- Leaving by an exception or a cancellation.
+# -- Exceptions and cancellation.
 
 
 @rows(
@@ -259,6 +259,20 @@ def test_control_c_at_every_line() -> None:
     assert number > 20
 
 
+async def test_control_c_in_a_source() -> None:
+    """Control-C interrupts a synchronous source that does not yield, and leaves the block as KeyboardInterrupt."""
+
+    def blocking() -> Iterator[tuple[str, int]]:
+        yield "a", 1
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the source continued after Control-C")
+
+    async with open_pair() as pair:
+        with pytest.raises(KeyboardInterrupt):
+            async with pair.people.upsert_many(blocking()):
+                await trio.sleep_forever()
+
+
 # -- Cancellation at every moment.
 
 
@@ -341,17 +355,3 @@ async def test_a_source_that_waits_for_the_body(autojump_clock: MockClock) -> No
                 send.close()
 
     assert 8 == outcomes.taken
-
-
-async def test_control_c_in_a_source() -> None:
-    """Control-C interrupts a synchronous source that does not yield, and leaves the block as KeyboardInterrupt."""
-
-    def blocking() -> Iterator[tuple[str, int]]:
-        yield "a", 1
-        signal.raise_signal(signal.SIGINT)
-        raise AssertionError("the source continued after Control-C")
-
-    async with open_pair() as pair:
-        with pytest.raises(KeyboardInterrupt):
-            async with pair.people.upsert_many(blocking()):
-                await trio.sleep_forever()

@@ -17,7 +17,7 @@ from triclinium import Collection, errors
 from triclinium._bulk.outcomes import OUTCOMES_AT_ONCE
 from triclinium.testing import Opcode, delay, open_fake_cluster
 
-# -- Shape.
+# -- Entering and using the block.
 
 
 async def test_the_call_returns_the_block_itself(autojump_clock: MockClock) -> None:
@@ -80,7 +80,7 @@ async def test_a_cancelled_entry_takes_nothing(autojump_clock: MockClock) -> Non
         assert [] == sent(pair)
 
 
-# -- Leaving normally.
+# -- Leaving without an exception, and ``stop``.
 
 
 async def test_a_body_that_never_iterates(autojump_clock: MockClock) -> None:
@@ -191,7 +191,7 @@ async def test_a_shielded_source_is_left(autojump_clock: MockClock) -> None:
         assert 3 == cancelled.taken
 
 
-# -- Failures that the body did not look at.
+# -- Used and unused failures.
 
 
 class Used:
@@ -274,7 +274,7 @@ async def test_collected_failures_are_not_raised(autojump_clock: MockClock) -> N
     assert () == removed.ambiguous
 
 
-# -- Checkpoints, and several tasks.
+# -- Checkpoints, several tasks, and a closed cluster.
 
 
 class Passes(trio.abc.Instrument):

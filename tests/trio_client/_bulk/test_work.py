@@ -1,4 +1,4 @@
-"""Operations of a bulk block: their number at the same time, their order by key, and their source."""
+"""Operations of a bulk block: their number and order, their source, and their failures, timeouts and telemetry."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def value_of(pair: Pair, key: str) -> bytes | None:
     return None if document is None else document.value
 
 
-# -- Number of operations at the same time.
+# -- Concurrency, and the order of outcomes.
 
 
 class Watched:
-    """Source that records how many of its items have no taken outcome."""
+    """Source that records the maximum number of its items whose outcomes were not taken."""
 
     def __init__(self, count: int) -> None:
         self.taken = 0
@@ -99,7 +99,7 @@ async def test_outcomes_come_in_order_of_completion(autojump_clock: MockClock) -
     assert ["", "fast", "slow"] == order
 
 
-# -- Order by key.
+# -- Items with equal keys.
 
 
 async def test_the_last_value_of_a_key_wins(autojump_clock: MockClock) -> None:
@@ -166,7 +166,7 @@ async def test_operations_that_end_during_submission() -> None:
     assert 11 == len(machine.submitted)
 
 
-# -- Sources.
+# -- Sources and their items.
 
 
 async def asynchronously(items: Iterable[Any]) -> AsyncGenerator[Any, None]:
@@ -178,7 +178,7 @@ async def asynchronously(items: Iterable[Any]) -> AsyncGenerator[Any, None]:
 
 
 class Both:
-    """Source of "a" and "b" that can be iterated in both ways."""
+    """Source of "a" and "b" with both kinds of iteration, of which the synchronous one fails."""
 
     def __iter__(self) -> Iterator[str]:
         raise AssertionError
@@ -188,7 +188,7 @@ class Both:
 
 
 class WithoutMapping(NamedTuple):
-    """Pair with names."""
+    """Pair whose fields have names."""
 
     key: str
     value: int
@@ -291,7 +291,7 @@ class OnlyNumbers(JsonTranscoder):
     """Transcoder of a user, which refuses texts with its own exception."""
 
     def encode(self, value: object, /) -> Any:
-        """Encode a number."""
+        """Encode any value except a text."""
         if isinstance(value, str):
             raise KeyError(value)
         return super().encode(value)
@@ -310,7 +310,7 @@ async def test_values_that_are_refused(autojump_clock: MockClock) -> None:
         assert [b"b"] == sent(pair)
 
 
-# -- Each item is one operation.
+# -- Operations of the items.
 
 
 async def test_submissions_enter_the_driver_together() -> None:

@@ -1,4 +1,4 @@
-"""The ``triclinium`` command: its help, its version, and errors for wrong input."""
+"""The ``triclinium`` command: its help, its version, its imports, and errors for wrong input."""
 
 from __future__ import annotations
 

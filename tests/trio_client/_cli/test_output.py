@@ -1,4 +1,4 @@
-"""Lost output, and exceptions that leave the asynchronous part of a command."""
+"""Lost and unencodable output, closed standard streams, and the ends of the asynchronous part of a command."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ async def test_strategy_and_context_are_submitted(returns: type[Done | Acknowled
     assert [{"is_robot": True}, {"is_robot": True}, None] == [each.client_context for each in submitted]
 
 
-# -- Checkpoints.
+# -- Checkpoints, cancellation, and wrong arguments and results.
 
 
 async def test_an_operation_settled_immediately_is_a_checkpoint() -> None:
@@ -221,9 +221,6 @@ async def test_a_wrong_argument_among_other_operations(autojump_clock: MockClock
         assert 0 == cluster.statistics().open_operations
 
 
-# -- Cancellation.
-
-
 async def test_a_cancelled_operation_is_abandoned_once() -> None:
     """The machine receives OperationAbandoned once, a late result is dropped, and other operations continue."""
     machine = ScriptedClusterMachine()
@@ -242,7 +239,7 @@ async def test_a_cancelled_operation_is_abandoned_once() -> None:
     assert couchbase.OperationAbandoned(bob) not in machine.events
 
 
-# -- Streams.
+# -- Streams and actions.
 
 
 async def test_streams_are_opened_written_and_read() -> None:

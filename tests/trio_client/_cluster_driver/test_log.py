@@ -1,4 +1,4 @@
-"""Log records of retries, refusals and connections."""
+"""Log records of retries, refusals, connections, timeouts and telemetry, and the marks of user data in them."""
 
 from __future__ import annotations
 

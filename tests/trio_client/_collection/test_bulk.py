@@ -24,7 +24,7 @@ MAJORITY = triclinium.DurabilityLevel.MAJORITY
 
 
 def stored(pair: Pair) -> Mapping[str, bytes]:
-    """Return the documents "ada", "bob" and "carol" that exist."""
+    """Return the values of those of the documents "ada", "bob" and "carol" that exist."""
     found = {key: pair.fake.nodes.documents.get("travel", key) for key in ("ada", "bob", "carol")}
     return {key: document.value for key, document in found.items() if document is not None}
 

@@ -49,7 +49,7 @@ class Copies(NamedTuple):
 
 @asynccontextmanager
 async def open_copies(*, value: bytes | None = b"1") -> AsyncIterator[Copies]:
-    """Yield a cluster that stores one document, or none for None, and a client that has the cluster map."""
+    """Yield a cluster with one document, or without any for ``value=None``, and a client that has the cluster map."""
     with trio.fail_after(PATIENCE):
         async with (
             open_fake_cluster(nodes=3, options=OPTIONS) as fake,

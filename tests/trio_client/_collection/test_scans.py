@@ -30,7 +30,7 @@ OPTIONS = FakeNodeOptions(
 STORED = {f"k{number:03}": number for number in range(600)}
 ALL = RangeScan()
 EARLY = [key for key in (f"k{number}" for number in range(2000)) if vbucket_of(key.encode(), 128) < 2][:8]
-"""Documents of the vbuckets that are scanned first."""
+"""Keys of documents in the vbuckets that are scanned first."""
 
 
 class Scanned(NamedTuple):
@@ -124,7 +124,7 @@ async def test_a_scan_waits_for_required_mutations(autojump_clock: MockClock) ->
         assert Status.VBUCKET_UUID_NOT_EQUAL == caught.value.context.status
 
 
-# -- Changes during a scan.
+# -- Changes and failures during a scan.
 
 
 async def test_the_map_changes_during_a_scan(autojump_clock: MockClock) -> None:
@@ -225,6 +225,25 @@ async def test_a_strategys_error_is_constructed_once(autojump_clock: MockClock) 
     assert isinstance(raised.__cause__, KeyError)
 
 
+async def test_a_vbucket_without_a_new_map_is_retried(autojump_clock: MockClock) -> None:
+    """If a vbucket has moved and the new map has not arrived, the scan retries until it does."""
+    async with open_scanned(50) as cluster, trio.open_nursery() as nursery:
+        for node in cluster.fake.nodes:
+            node.faults.always(Opcode.RANGE_SCAN_CONTINUE, not_my_vbucket(with_config=False))
+
+        @nursery.start_soon
+        async def clear() -> None:
+            await trio.sleep(1.0)
+            for node in cluster.fake.nodes:
+                node.faults.clear()
+
+        assert 50 == len(contents(await scanned(cluster.people, concurrency=4)))
+        assert trio.current_time() > 1.0
+
+
+# -- Pages.
+
+
 async def test_page_limits_set_the_number_of_requests(autojump_clock: MockClock) -> None:
     """With a limit of one item or one byte per page, each document takes a request; with the limit 0, far fewer do."""
     async with open_scanned(60, nodes=1) as cluster:
@@ -245,22 +264,6 @@ async def test_page_limits_set_the_number_of_requests(autojump_clock: MockClock)
         assert asked[3] <= asked[2]
 
 
-async def test_a_vbucket_without_a_new_map_is_retried(autojump_clock: MockClock) -> None:
-    """If a vbucket has moved and the new map has not arrived, the scan retries until it does."""
-    async with open_scanned(50) as cluster, trio.open_nursery() as nursery:
-        for node in cluster.fake.nodes:
-            node.faults.always(Opcode.RANGE_SCAN_CONTINUE, not_my_vbucket(with_config=False))
-
-        @nursery.start_soon
-        async def clear() -> None:
-            await trio.sleep(1.0)
-            for node in cluster.fake.nodes:
-                node.faults.clear()
-
-        assert 50 == len(contents(await scanned(cluster.people, concurrency=4)))
-        assert trio.current_time() > 1.0
-
-
 @pytest.mark.parametrize("page_size", [2, 50])
 async def test_each_scanned_vbucket_prefetches_one_page(autojump_clock: MockClock, page_size: int) -> None:
     """The client prefetches exactly one page for each vbucket being scanned, whether or not a reader waits."""
@@ -272,6 +275,9 @@ async def test_each_scanned_vbucket_prefetches_one_page(autojump_clock: MockCloc
 
         # The nodes sent a page to the reader, and four pages ahead.
         assert 4 + 1 == cluster.asked(Opcode.RANGE_SCAN_CONTINUE)
+
+
+# -- Cancellation, closing and several readers.
 
 
 async def test_leaving_the_block_cancels_open_scans(autojump_clock: MockClock) -> None:

@@ -1,4 +1,4 @@
-"""``openssl s_server``, which requests new keys and new handshakes by command."""
+"""``openssl s_server``, which requests new keys and new handshakes on command."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, in
 
 
 class Names(trio.abc.HostnameResolver):
-    """Resolver that returns the same addresses for every name, or raises without addresses."""
+    """Resolver that returns the same addresses for every name, or raises if it has none."""
 
     def __init__(self, *addresses: tuple[str, int]) -> None:
         self.addresses = addresses
@@ -288,6 +288,9 @@ def test_a_custom_connector_reads_no_files() -> None:
     assert "authenticator" == caught.value.parameter
 
 
+# -- Verification of nodes.
+
+
 @pytest.mark.parametrize(
     ("attributes", "is_verified"),
     [
@@ -314,9 +317,6 @@ def test_connectors_without_a_tls_attribute() -> None:
     """A connector with the default context, and a connector without ``tls_is_verified``, count as verifying."""
     assert verifies_tls(Tunnel())
     assert verifies_tls(TcpConnector())
-
-
-# -- Host names and trust.
 
 
 @asynccontextmanager

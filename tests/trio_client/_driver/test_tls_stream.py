@@ -283,7 +283,7 @@ async def test_a_reset_connection_fails_both_directions() -> None:
     assert all(isinstance(error.value.__cause__, ConnectionError) for error in (caught, also_caught))
 
 
-# -- Sending.
+# -- Sending, replies and checkpoints.
 
 
 @VERSIONS
@@ -428,7 +428,7 @@ async def test_every_call_is_a_checkpoint() -> None:
             await stream.aclose()
 
 
-# -- Closing.
+# -- Closing and cancellation.
 
 
 async def test_closing_twice() -> None:

@@ -1,4 +1,4 @@
-"""Task that waits for its operation."""
+"""Delivery of outcomes to waiters, and the count of old tokens that end during an alarm."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ async def create_without_a_response(fake: FakeCluster, cluster: Cluster) -> None
 
 
 async def build_without_an_answer(fake: FakeCluster, cluster: Cluster) -> None:
-    """Build indexes on a service that does not respond."""
+    """Build indexes on a service that responds to no request after the first."""
     hotels = cluster.bucket("default").scope("inventory").collection("hotel").query_indexes()
     await hotels.create_index("by_city", ["city"], deferred=True)
     fake.node.faults.next(Service.QUERY, delay(FIRST))

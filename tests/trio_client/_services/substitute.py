@@ -41,7 +41,7 @@ class Instead:
 
 @asynccontextmanager
 async def client_of(serve: Serve, service: Service, *, waits: bool = False) -> AsyncIterator[Cluster]:
-    """Yield a client with one connection to a service, which ``serve`` provides. Fail after a minute."""
+    """Yield a client with at most one connection to a service, which ``serve`` provides. Fail after a minute."""
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery, open_tcp_cluster() as fake:
             (listener,) = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))

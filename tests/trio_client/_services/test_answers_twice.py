@@ -268,7 +268,7 @@ async def test_a_repeated_response_in_every_piece_size(call: Call, autojump_cloc
 
 
 def script(answer: Callable[..., None], call: Call, name: str, *, twice: bool) -> None:
-    """Script the fake's response to a call with its name."""
+    """Script the fake's response to ``call`` with this name."""
     fault = answer_twice() if twice else None
     if call is search:
         answer(name, FakeAnswer(rows=[{"index": "i", "id": name, "score": 1.0}], fault=fault), service=Service.SEARCH)

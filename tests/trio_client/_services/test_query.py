@@ -1,4 +1,4 @@
-"""Queries of a cluster of fake nodes: requests, rows, and the requests that a client leaves early."""
+"""Queries to a cluster of fake nodes: requests, rows, and the requests that a client leaves early."""
 
 from __future__ import annotations
 

@@ -400,7 +400,7 @@ NAMES = ["sEcReTBucket7391", "sEcReTScope7391", "sEcReTCollection7391"]
 
 
 def forms_of(secret: str) -> set[bytes]:
-    """Return a secret raw, in both cases of hex, and in base64 at each of the three positions, without its ends."""
+    """Return a secret raw, in hex of both cases, and in base64 at each of the three positions, without its ends."""
     raw = secret.encode()
     shifted = {base64.b64encode(b"x" * shift + raw)[4 : -4 - shift] for shift in range(3)}
     return {raw, raw.hex().encode(), raw.hex().upper().encode(), *shifted}

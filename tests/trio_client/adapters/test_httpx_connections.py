@@ -25,7 +25,7 @@ SECONDS_MAX = 20
 """Seconds after which a test counts as hanging."""
 
 A_WHILE = (("retry-after", "10"),)
-"""Delay that is longer than a test takes, and shorter than its limit."""
+"""Header with a delay that is longer than a test takes, and shorter than its limit."""
 
 
 def at_once() -> StandardRetryStrategy:
@@ -45,7 +45,7 @@ OpenClient = Callable[..., AbstractAsyncContextManager[Any]]
 
 @pytest.fixture
 def client_with_one_connection(httpx: ModuleType) -> OpenClient:
-    """Open a client with one connection and a short pool timeout, so that a leaked connection shows immediately."""
+    """Return a function that opens a client with one connection and a short pool timeout, so that a leak shows soon."""
     adapter = importlib.import_module(f"triclinium.adapters.{httpx.__name__}")
 
     @asynccontextmanager

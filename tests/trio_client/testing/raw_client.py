@@ -1,4 +1,4 @@
-"""Client of a fake cluster that sends single frames, without a bootstrap."""
+"""Client of a fake cluster that sends single frames, and bootstraps only on request."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class BulkWork(Generic[R]):
         while not self.room:
             await self.reader.park()
 
-    # -- Items.
+    # -- Items and their outcomes.
 
     def _take(self, given: Iterable[object]) -> bool:
         """Submit the operations of the given items, and return whether there were any."""

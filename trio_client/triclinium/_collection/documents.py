@@ -285,7 +285,7 @@ class DocumentOperations(CollectionBase):
             MutationResult, Remove, retry_strategy, parent_span, self._keyspace, key, cas, durability=durability
         )
 
-    # -- Operations of one document. The calls above and the bulk calls use them.
+    # -- Operations on one document. The calls above and the bulk calls use them.
 
     def _insert(
         self,

@@ -300,7 +300,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         """Fail the submissions of a refused event. Raise the error if it is not a caller's mistake."""
         raise error
 
-    # -- Endings.
+    # -- Outcomes, and the end of the driver.
 
     def _settle(self, token: Token, result: R | None, error: Exception | None) -> Waiter[Q, R] | None:
         """Resume the task that waits for a token with its outcome, and return its waiter; None if no task waits."""

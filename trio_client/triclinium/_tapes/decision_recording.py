@@ -103,7 +103,7 @@ class DecisionRecording(Recording):
         check_type(key, "key", str)
         return super().pseudonym(key) if self._recorder.pseudonym is None else self._recorder.pseudonym(key)
 
-    # -- A ring.
+    # -- The ring.
 
     async def save(self, path: Path, *, is_automatic: bool = False) -> None:
         """Write the ring and the open operations to a file. A checkpoint.

@@ -167,7 +167,7 @@ class Driver(ABC, Generic[E, A, W, S]):
         }
         """Function that executes each type of action; a protocol adds its own."""
 
-    # -- I/O, which a subclass performs.
+    # -- Alarm and tasks, which a subclass implements.
 
     def set_alarm(self, time: float) -> None:
         """Let the alarm ring at ``time``: exhaust ``pass_time`` then. Nothing to do if the subclass reads ``wakeup``."""
@@ -199,7 +199,7 @@ class Driver(ABC, Generic[E, A, W, S]):
     def abandoned(self, token: Token) -> E:
         """Return the event that reports that a caller stopped waiting."""
 
-    # -- Callers.
+    # -- Callers, and closing.
 
     def wait(self, waiters: Mapping[Token, W], event: E) -> None:
         """Feed an event of callers: a submission, or one that requests more. They then wait for ``wake``.

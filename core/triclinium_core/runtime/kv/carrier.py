@@ -111,7 +111,7 @@ class KeyValueCarrier:
         self._slow_after = gathering.thresholds[Service.KV] if gathering.thresholds is not None else math.inf
         """Seconds from which an operation counts as slow; ``inf`` if slow operations are not logged."""
 
-    # -- Submission.
+    # -- Submission and dispatch.
 
     def submit(self, submissions: Iterable[couchbase.OperationSubmitted], now: float) -> None:
         """Submit operations.
@@ -170,7 +170,7 @@ class KeyValueCarrier:
             self._dispatcher.released(token)
             self._lifecycle.dispatch(self._open[token], now)
 
-    # -- Responses.
+    # -- Responses and failures.
 
     def answered(
         self,

@@ -58,7 +58,7 @@ class Lifecycle:
         self.retries_by_reason: Counter[couchbase.RetryReason] = Counter()
         """Number of retries whose delay is over, by reason, also of settled operations, but not of the client's own."""
 
-    # -- The first attempt.
+    # -- Start and dispatch.
 
     def begin(self, live: Live[Any], now: float) -> None:
         """Dispatch the first attempt of an operation, or first request a permit from its token strategy."""
@@ -105,7 +105,7 @@ class Lifecycle:
         else:
             self.feed(live, undispatched, now)
 
-    # -- Events between the attempts.
+    # -- Decisions, delays and deadlines.
 
     def strategy_decided(self, event: neutral.StrategyDecided, now: float) -> None:
         """Apply the decision of an asynchronous strategy. Ignore an unknown token."""
@@ -158,7 +158,7 @@ class Lifecycle:
         if debtor is not None:
             carrier.blame(debtor, now)
 
-    # -- Orders of the retry machine.
+    # -- The retry machine and its orders.
 
     def machine_of(self, live: Live[Any]) -> couchbase.RetryMachine:
         """Return the retry machine of an operation. A new machine records the facts of the current attempt."""

@@ -328,7 +328,7 @@ class HttpCarrier:
             live.stage = Stage.WAITING
             self._lifecycle.dispatch(live, now)
 
-    # -- Failures: the node violates the protocol, the stream is lost, the deadline passes.
+    # -- Failures: protocol violations, lost streams, timers of streams.
 
     def _break(
         self,
@@ -536,7 +536,7 @@ class HttpCarrier:
         reason = self._dispatcher.reason_of_waiting(live)
         return context if reason is None else replace(context, retry_reasons=context.retry_reasons | {str(reason)})
 
-    # -- Queries and changes by the client machine.
+    # -- The client's own requests, and new credentials.
 
     def withdraw(self, token: int, now: float) -> None:
         """Abandon a request of the client itself. Ignore an unknown token."""

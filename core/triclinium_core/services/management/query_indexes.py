@@ -231,7 +231,7 @@ def _index(found: Members) -> QueryIndex:
     )
 
 
-# -- The statements. Each function raises InvalidArgumentException for invalid arguments.
+# -- Statements and requests. Invalid names and options raise InvalidArgumentException.
 
 
 def all_indexes(keyspace: IndexKeyspace) -> GetAllIndexes:

@@ -352,7 +352,7 @@ def _check_written_back(value: User | Group, parameter: str) -> None:
         )
 
 
-# -- Users.
+# -- Users and roles.
 
 
 class GetAllUsers(ManagementRequest, frozen=True):

@@ -176,7 +176,7 @@ class Excuses:
         """Return whether the client has received part of a frame."""
         return bool(self._received[stream])
 
-    # Checks for an excuse.
+    # Checks for excuses.
 
     def check_end(self, stream: int, reason: str) -> None:
         """Raise ``Violation`` if a stream ends without an excuse."""

@@ -116,7 +116,7 @@ class LoanBook:
     def __getitem__(self, request: int) -> Loan:
         return self._loans[request]
 
-    # Calls of strategies.
+    # Calls to strategies.
 
     def begin(self, token_scope: str | None) -> Loan:
         """Return the loan of a request that acquires its first token."""
@@ -164,7 +164,7 @@ class LoanBook:
         """Record a breach, unless one is recorded already."""
         self._broken = self._broken or law
 
-    # Actions of clients.
+    # Actions of clients and callers.
 
     def submitted(self, requests: Sequence[int]) -> None:
         """Record the submitted requests with synchronous strategies, in the order in which a client processes them."""

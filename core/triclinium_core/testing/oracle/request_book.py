@@ -215,7 +215,7 @@ class RequestBook:
         if not is_as_drawn and not was_held_back and not self._is_excused(asked, error, troubled_at):
             raise Violation(f"{asked} failed without a cause: {type(error).__name__}: {error}")
 
-    # Actions of nodes.
+    # Events of nodes and streams, and checks.
 
     def logged(self, entry: LoggedRequest) -> None:
         """Record a request at a node, and the fault that struck it."""

@@ -106,7 +106,7 @@ class Chaos:
             self._simulation.note(f"-- {what}")
         self._simulation.look_around()
 
-    # Changes to the map.
+    # Changes to the map and to collections.
 
     def _changed(self, kind: str, what: str) -> str:
         self._changes[kind] += 1

@@ -22,7 +22,7 @@ def diagnostics(simulation: Recorded, report_id: str = "i") -> DiagnosticsResult
 
 
 def endpoints(simulation: Recorded) -> tuple[EndpointDiagnostics, ...]:
-    """Return the current diagnostics of each connection."""
+    """Return the current diagnostics of each key-value connection."""
     return diagnostics(simulation).endpoints[Service.KV]
 
 

@@ -41,12 +41,12 @@ def ping(simulation: Recorded, bucket: str | None = "travel") -> Token:
 
 
 def seeded() -> Recorded:
-    """Return a client of three nodes whose connection string lists all of them."""
+    """Return a simulation of a client whose connection string lists all three nodes."""
     return Recorded(RecordedCluster().nodes, client_options(SEEDS))
 
 
 def noops(simulation: Recorded) -> list[tuple[StreamId, Frame]]:
-    """Return each NOOP that the client has sent."""
+    """Return each NOOP that the client has sent, with its stream."""
     return [
         (stream, frame)
         for stream, frames in simulation.requests.items()
@@ -122,7 +122,7 @@ def test_a_late_response() -> None:
 
 
 def probes(simulation: Recorded) -> list[tuple[type[ReportDispatch | ReportAnswer], Token, StreamId]]:
-    """Return the reports about probes, oldest first."""
+    """Return the type, token and stream of each report about a probe, oldest first."""
     reported = [action for action in simulation.actions if isinstance(action, ReportDispatch | ReportAnswer)]
     return [(type(report), report.token, report.stream) for report in reported]
 

@@ -35,7 +35,7 @@ from triclinium_core.testing.fakes.services import faults
 
 QUERY = (Service.QUERY,)
 EVERYTHING = ThresholdLoggingTracer(query_threshold=0, views_threshold=0, management_threshold=0)
-"""Tracer with a threshold of 0 for these services, so each request counts as slow."""
+"""Tracer with a threshold of 0 for query, views and management, so that each of their requests counts as slow."""
 ONE_SECOND = TimeoutOptions(query=1.0, views=1.0, management=1.0)
 
 
@@ -60,7 +60,7 @@ def ping_query(simulation: Asking) -> EndpointPingReport:
 
 
 def started(nodes: int = 1, **options: Any) -> Asking:
-    """Return a client that knows the cluster and has sent nothing over HTTP."""
+    """Return a simulation whose client knows the cluster and has sent nothing over HTTP."""
     simulation = Asking(nodes, **options)
     simulation.inquire(WaitUntilReady(None, service_types=(Service.KV,)))
     simulation.run()

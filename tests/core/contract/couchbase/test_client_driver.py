@@ -31,7 +31,7 @@ APP = PasswordAuthenticator("app", "secret")
 
 
 class MemoryDriver(couchbase.ClientDriver[list[object], neutral.DrivenStream]):
-    """Driver without streams, whose callers wait with a list."""
+    """Driver without streams, in which a list stands for a waiting caller."""
 
     def __init__(self, machine: couchbase.DrivenClient) -> None:
         self.report = MemoryLog()

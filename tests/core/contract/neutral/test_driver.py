@@ -83,7 +83,7 @@ class MemoryLog:
 
 
 class MemoryDriver(neutral.Driver[ToyEvent, object, list[object], MemoryStream]):
-    """Driver whose callers wait with a list."""
+    """Driver in which a list stands for a waiting caller."""
 
     def __init__(self, machine: Machine) -> None:
         self.report = MemoryLog()
@@ -108,13 +108,13 @@ class MemoryDriver(neutral.Driver[ToyEvent, object, list[object], MemoryStream])
 
 @pytest.fixture
 def machine() -> Machine:
-    """Return a machine that has started."""
+    """Return a scripted machine that returns no actions."""
     return ScriptedMachine()
 
 
 @pytest.fixture
 def driver(machine: Machine) -> MemoryDriver:
-    """Return a driver with one stream, and forget the events of its start."""
+    """Return a driver with one open stream, whose machine returns no more actions."""
     made = MemoryDriver(machine)
     machine.answer = on(neutral.TimePassed, neutral.OpenStream(STREAM, "node", 11210, tls=False))
     made.feed(neutral.TimePassed())

@@ -293,7 +293,7 @@ def test_most_vbuckets() -> None:
 
 
 def large_node(number: int) -> dict[str, object]:
-    """Return a node with all services, in the default and in another network."""
+    """Return a node with 26 services, in the default network and in another one."""
     services = {f"{'s' * 10}{service}": 65_535 for service in range(26)}
     host = f"{'n' * 40}{number}.example"
     external = {"hostname": host, "ports": services}
@@ -366,7 +366,7 @@ json_values = st.recursive(
 
 @st.composite
 def almost_configs(draw: st.DrawFn) -> bytes:
-    """Return a config in which one or two fields have arbitrary values."""
+    """Return a config in which one or two fields, and up to two of its vbucket map, have arbitrary values."""
     names = draw(st.lists(st.sampled_from([*BUCKET]), min_size=1, max_size=2))
     inner = draw(st.dictionaries(st.sampled_from([*BUCKET["vBucketServerMap"]]), json_values, max_size=2))
     fields = {name: draw(json_values) for name in names}

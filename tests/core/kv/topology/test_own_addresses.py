@@ -1,4 +1,4 @@
-"""Addresses of nodes in the default network, by the addresses that the client uses."""
+"""Addresses of nodes in the default network, looked up by the addresses that the client uses."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ ELEMENTS = bytes.fromhex("04") + b"ab" + bytes.fromhex("12 02 00") + bytes.fromh
 
 @pytest.fixture
 def no_inflation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the function that allocates memory, so that a call of it raises."""
+    """Remove the function that allocates memory, so that calling it raises."""
     monkeypatch.delattr(cramjam.snappy, "decompress_raw")
 
 

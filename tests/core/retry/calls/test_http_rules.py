@@ -1,4 +1,4 @@
-"""Rules for retries of HTTP requests: the tables of the RFCs, and invalid headers."""
+"""Rules for retries of HTTP requests: the tables of the RFCs, custom rules, and ``Retry-After`` headers."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ Row = tuple[Callable[[PageFailure], bool], Callable[[PageFailure], Answer] | str
 
 
 def downgrade(failure: PageFailure) -> Answer:
-    """Return a retry at the consistency level that fits the number of replicas that responded."""
+    """Return a retry at the consistency level that fits the number of replicas, or RETHROW if no level fits."""
     if failure.replicas >= 3:
         return "RETRY_SAME", "THREE"
     if failure.replicas == 2:
@@ -162,7 +162,7 @@ SMALL: Mapping[str, Mapping[str, Sequence[object]]] = {
     "request_aborted": {"error": ABORTS},
     "error_response": {"error": ANSWERS},
 }
-"""Fields of each event, with all names and the small counts."""
+"""Values of the fields of each event, except ``retry_count``: all names and small counts."""
 
 
 def every_failure(event: str) -> Iterator[PageFailure]:

@@ -1,4 +1,4 @@
-"""Policies for tests: a base, a policy that returns or raises one object, and one that fails the test if it is called."""
+"""Policies for tests: a base, a policy that returns or raises one object, and one that must not be called."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ class Always(UniformPolicy):
 
 
 def never_asked() -> Always:
-    """Return a policy whose methods all fail the test."""
+    """Return a policy whose methods all raise AssertionError."""
     return Always(AssertionError("the policy must not be called"))

@@ -1,4 +1,4 @@
-"""Cassandra errors: copies, pickles, and texts that count nodes."""
+"""Cassandra errors: their copies, pickles and texts."""
 
 from __future__ import annotations
 

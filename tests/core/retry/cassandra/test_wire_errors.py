@@ -1,4 +1,4 @@
-"""Conversion of an ERROR frame to an exception that has all information of the frame."""
+"""Conversion of an ERROR frame to an exception that has all information in the frame."""
 
 from __future__ import annotations
 

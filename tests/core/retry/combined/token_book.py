@@ -20,7 +20,7 @@ class BookedToken:
 
 @dataclass(eq=False)
 class TokenBook:
-    """Token strategy that permits ``retries`` retries, each after ``delay`` seconds; success of a retry restores it."""
+    """Token strategy that permits ``retries`` retries, each after ``delay`` seconds; its success restores it."""
 
     retries: int = 1_000_000
     delay: float = 0.01
@@ -79,7 +79,7 @@ class TokenBook:
 
 
 class AwaitedBook:
-    """Asynchronous form of a token book, which awaits ``think`` in each call."""
+    """Asynchronous form of a token book, which awaits ``think`` in each asynchronous method."""
 
     def __init__(self, book: TokenBook, think: Callable[[], Awaitable[object]]) -> None:
         self._book = book

@@ -1,4 +1,4 @@
-"""Requests, strategies and random sources that the tests of retries share."""
+"""Requests, strategies, events and machines that the tests of retries share."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def annotation(
     operation: str | None = None,
     client_context: Mapping[str, object] | None = None,
 ) -> couchbase.RequestAnnotation:
-    """Return a request for the document ``airline_10``."""
+    """Return the annotation of a request for the document ``airline_10``."""
     return couchbase.RequestAnnotation(
         operation=operation if operation is not None else ("get" if idempotent else "upsert"),
         idempotent=idempotent,
@@ -141,7 +141,7 @@ def answer(status: int, node: str | None = NODE) -> couchbase.ResponseReceived:
 def hear(
     machine: couchbase.RetryMachine, event: couchbase.RequestEvent, now: float = 100.0
 ) -> list[couchbase.RequestAction]:
-    """Pass one event to the machine, by default at its submission time. Return the actions of the machine."""
+    """Pass one event to the machine, by default at 100 s. Return the actions of the machine."""
     return list(machine.handle(event, now))
 
 

@@ -1,4 +1,4 @@
-"""Deadline of a request: the request ends with a timeout, which is ambiguous if the request may have been applied."""
+"""Deadline, delays and error context of a request, and failures that are not retried."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def scheduled(strategy: str, interval: int, after: int, duration: int, **more: o
 
 
 def store() -> couchbase.ErrorMapStore:
-    """Return the error map of a node: schedules of RFC 0013, a short one, none, and one with an unknown algorithm."""
+    """Return a store with one map: schedules of RFC 0013, a short one, none, and one with an unknown algorithm."""
     return map_store(
         {
             CONSTANT: scheduled("constant", 25, 10, 1500),

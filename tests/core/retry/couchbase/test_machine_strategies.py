@@ -1,4 +1,4 @@
-"""Strategies of all kinds in the machine: hostile, broken and asynchronous strategies."""
+"""Strategies in the machine, including hostile, broken and asynchronous ones."""
 
 from __future__ import annotations
 

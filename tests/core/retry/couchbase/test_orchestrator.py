@@ -26,7 +26,7 @@ each_kind = rows("idempotent", [True, False])
 
 
 def decide(request: RetryRequest, reason: RetryReason, strategy: RetryStrategy) -> Verdict:
-    """Return the decision of the machine, which calls the strategy only if the rules leave the decision to it."""
+    """Return the verdict. The strategy is called only if the rules leave the decision to it."""
     verdict = decide_without_strategy(request, reason)
     return verdict if verdict is not None else judge(request, reason, strategy.retry_after(request, reason))
 

@@ -281,7 +281,7 @@ def test_a_machine_is_freed() -> None:
         gc.enable()
 
 
-# -- Responses: the tables and the node's error map select the error class.
+# -- The node's error map.
 
 
 def test_the_error_map_of_the_node_decides() -> None:
@@ -330,6 +330,9 @@ def test_an_entry_without_a_retry_attribute() -> None:
     assert errors.AuthenticationFailureException is type(error)
     assert ("NEWS", "Something new.") == (error.context.status_name, error.context.status_text)
     assert [] == strategy.asked
+
+
+# -- Error contexts, and connections that are closed.
 
 
 def test_a_failed_dispatch_is_safe() -> None:

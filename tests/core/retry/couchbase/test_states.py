@@ -70,7 +70,7 @@ PAIRS = list(itertools.product(couchbase.RetryState, EVENTS))
 def machine_in(
     state: couchbase.RetryState, strategy: couchbase.AnyRetryStrategy, *, idempotent: bool
 ) -> couchbase.RetryMachine:
-    """Return a machine that has got to ``state`` through events at ``START``."""
+    """Return a machine that has reached ``state`` through events at ``START``."""
     request = annotation(strategy, idempotent=idempotent, timeout=DEADLINE - START)
     if state is S.EXPIRING:
         request = annotation(strategy, idempotent=idempotent, timeout=0.0005)

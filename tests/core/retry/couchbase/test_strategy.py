@@ -40,7 +40,7 @@ def test_the_terminal_errors_are_those_of_the_rfc() -> None:
 
 
 def constant(retry_attempts: int, rng: Random, /) -> float:
-    """Return 70 ms plus one second per attempt."""
+    """Return 70 ms plus one second per earlier retry."""
     return 0.07 + retry_attempts
 
 

@@ -1,4 +1,4 @@
-"""Random sources and errors that the tests of Smithy's strategies share."""
+"""Random source, errors and helpers that the tests of Smithy's strategies share."""
 
 from __future__ import annotations
 

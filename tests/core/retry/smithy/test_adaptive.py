@@ -1,4 +1,4 @@
-"""Adaptive strategy: the standard strategy, which also limits the rate of all sends after the service has throttled."""
+"""Adaptive strategy: a standard strategy that also limits the rate of all sends once the service has throttled."""
 
 from __future__ import annotations
 

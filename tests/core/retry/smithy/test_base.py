@@ -1,4 +1,4 @@
-"""Cases in which no retry is possible, and values that are no errors."""
+"""Cases in which no retry is possible, and values that are not exceptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classification of errors: three attributes are enough, and only interrupts from attributes propagate."""
+"""Classification of errors: three attributes are enough, and only interrupts that attributes raise propagate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers that several tests of the key-value carrier share."""
+"""Constants that several tests of the key-value carrier share."""
 
 from __future__ import annotations
 

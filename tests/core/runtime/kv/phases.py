@@ -1,4 +1,4 @@
-"""Phases of an operation, with a function for each that brings an operation into it."""
+"""Phases of an operation, each with a function that brings an operation into it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Patient:
 
 
 class Endless:
-    """Strategy whose delay is longer than any deadline."""
+    """Strategy whose delay is longer than the deadlines of the tests."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
         """Return a delay of one hour."""

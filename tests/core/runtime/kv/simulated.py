@@ -67,7 +67,7 @@ def machine(connection_string: str = ADDRESS, **options: Any) -> ClientMachine:
 
 
 def node_options(**options: Any) -> FakeNodeOptions:
-    """Return options of a node with one bucket and only key-value, whose small map is parsed quickly."""
+    """Return options of a node with one bucket and only key-value, whose small error map is parsed quickly."""
     defaults: Mapping[str, Any] = {
         "buckets": ("travel",),
         "collections": COLLECTIONS,

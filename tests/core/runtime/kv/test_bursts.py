@@ -24,7 +24,7 @@ ROOM = 20
 
 @pytest.fixture(autouse=True)
 def small_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lower the limit of requests in flight on a connection."""
+    """Lower the maximum number of requests in flight on a connection."""
     monkeypatch.setattr("triclinium_core.runtime.kv.connection.in_flight.REQUESTS_MAX", ROOM)
 
 

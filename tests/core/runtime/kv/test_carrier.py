@@ -1,4 +1,4 @@
-"""Life cycle of operations: each ends exactly once, by its deadline, as its phase allows."""
+"""Life cycle of operations: their responses, retries and deadlines, and the reports about them."""
 
 from __future__ import annotations
 
@@ -105,21 +105,6 @@ def test_every_operation() -> None:
     assert 0 == simulation.now
 
 
-def test_feature_that_is_missing_after_a_retry() -> None:
-    """If the next connection lacks a feature, an operation that needs it fails; the error includes earlier retries."""
-    simulation = simulated.ready()
-    simulation.node.faults.next(Opcode.SET, faults.temporary_failure())
-    token = simulation.submit(simulated.upsert(preserve_expiry=True))
-    simulation.flow()
-    simulation.node.faults.next(Opcode.HELLO, faults.status(couchbase.Status.SUCCESS, b"\x00\x07\x00\x12"))
-    simulation.lose(TWO)
-    simulation.live(1.0)
-    error = simulation.error(errors.FeatureNotAvailableException, token)
-
-    assert error.context.retry_attempts > 0
-    assert "KV_TEMPORARY_FAILURE" in error.context.retry_reasons
-
-
 # Responses.
 
 
@@ -170,7 +155,7 @@ NONSENSE: Mapping[str, Callable[[Frame], bytes]] = {
     "status": lambda request: simulated.respond(request, couchbase.Status.RANGE_SCAN_MORE),
     "path": lambda request: simulated.respond(request, couchbase.Status.SUBDOC_MULTI_PATH_FAILURE, value=b"no path"),
 }
-"""Functions that return a frame whose header is valid and whose content is not."""
+"""Functions that return a frame with correct lengths and invalid content."""
 
 
 @given(
@@ -379,6 +364,21 @@ def test_write_is_never_applied_twice(fault: Any) -> None:
 
     assert 1 == len(simulation.commands(Opcode.INCREMENT))
     assert "it may have been applied" in str(error)
+
+
+def test_feature_that_is_missing_after_a_retry() -> None:
+    """If the next connection lacks a feature, an operation that needs it fails; the error includes earlier retries."""
+    simulation = simulated.ready()
+    simulation.node.faults.next(Opcode.SET, faults.temporary_failure())
+    token = simulation.submit(simulated.upsert(preserve_expiry=True))
+    simulation.flow()
+    simulation.node.faults.next(Opcode.HELLO, faults.status(couchbase.Status.SUCCESS, b"\x00\x07\x00\x12"))
+    simulation.lose(TWO)
+    simulation.live(1.0)
+    error = simulation.error(errors.FeatureNotAvailableException, token)
+
+    assert error.context.retry_attempts > 0
+    assert "KV_TEMPORARY_FAILURE" in error.context.retry_reasons
 
 
 # Limits.

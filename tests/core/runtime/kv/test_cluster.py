@@ -43,13 +43,13 @@ def nodes_of(count: int, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURE
 
 
 class RecordedCluster(simulated.Recorded):
-    """Client of several nodes whose connection string names only the first."""
+    """Simulation of several nodes, of which the connection string names only the first."""
 
     def __init__(self, count: int = 3, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES) -> None:
         super().__init__(nodes_of(count, features), simulated.client_options(simulated.ADDRESS))
 
     def write(self, keys: Iterable[str] = KEYS, keyspace: Keyspace = simulated.TRAVEL) -> None:
-        """Write documents, and check that all of them succeed."""
+        """Write documents, and check that all writes succeed."""
         tokens = [self.submit(simulated.upsert(key, keyspace)) for key in keys]
         self.run()
         assert set(tokens) <= set(self.results)
@@ -65,7 +65,7 @@ class RecordedCluster(simulated.Recorded):
 
 
 def written(count: int = 3, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES) -> RecordedCluster:
-    """Return a client that has written all documents, so that it is connected to all nodes."""
+    """Return a simulation whose client has written all documents, so that it is connected to all nodes."""
     simulation = RecordedCluster(count, features)
     simulation.write()
     return simulation
@@ -130,7 +130,7 @@ def stream_to(simulation: RecordedCluster, place: int) -> StreamId:
 
 
 def leaving(key: str) -> tuple[RecordedCluster, StreamId, Token]:
-    """Return a client with a write in flight to a node that has left the map and has not responded."""
+    """Return a simulation with a write in flight to a node that has left the map, the stream and the write's token."""
     simulation = written()
     stream = stream_to(simulation, owner_of(simulation, key))
     token = simulation.submit(simulated.upsert(key))

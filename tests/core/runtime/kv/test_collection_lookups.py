@@ -45,7 +45,7 @@ def wire_keys(simulation: Recorded, opcode: Opcode) -> list[bytes]:
     ]
 
 
-# Prefixes.
+# Prefixes, and servers without collections.
 
 
 def test_no_prefix_without_collections() -> None:
@@ -94,7 +94,7 @@ def test_large_ids_take_more_bytes() -> None:
     assert [b"\xff\xff\xff\xff\x0f" + b"k" * 246] == wire_keys(simulation, Opcode.SET)
 
 
-# Requests.
+# Requests for ids and manifests, and dropped collections.
 
 
 def test_one_request_for_many_operations() -> None:
@@ -106,6 +106,17 @@ def test_one_request_for_many_operations() -> None:
     assert [b"inventory.hotel"] == questions(simulation)
     assert set(tokens) <= set(simulation.results)
     assert [b"\x08" + key.encode() for key in "abcde"] == wire_keys(simulation, Opcode.SET)
+
+
+def test_abandoned_waiters_cause_one_request() -> None:
+    """While an id request is pending, operations that are submitted and abandoned cause no other request."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, delay(0.3))
+    for position in range(100):
+        simulation.abandon(simulation.submit(upsert(f"k{position}", HOTELS)))
+    simulation.flow()
+
+    assert 1 == len(questions(simulation))
 
 
 def test_each_bucket_has_its_own_ids() -> None:
@@ -349,6 +360,20 @@ def test_status_that_closes_the_connection(code: int, words: str) -> None:
     assert [True] == [words in reason for reason in simulation.closings()]
 
 
+@pytest.mark.parametrize("code", [Status.NOT_MY_VBUCKET, Status.LOCKED, Status.SYNC_WRITE_IN_PROGRESS])
+def test_statuses_of_documents_fail_a_lookup(code: Status) -> None:
+    """If an id request gets a status that applies only to documents, the operation fails without a retry."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, status(code))
+    token = simulation.finish(upsert("ada", HOTELS))
+
+    assert [] == simulation.retries
+    assert isinstance(simulation.errors[token], errors.CouchbaseException)
+
+
+# Invalid, repeated, missing and late responses.
+
+
 @pytest.mark.parametrize(
     ("answer", "extras"),
     [(0, b""), (0, bytes(11)), (0, bytes(13)), (0xA6, bytes(12)), (0xCD, b"")],
@@ -438,28 +463,6 @@ def test_lost_question_at_any_time(start: float) -> None:
     token = simulation.finish(upsert("ada", HOTELS))
 
     assert token in simulation.results
-
-
-@pytest.mark.parametrize("code", [Status.NOT_MY_VBUCKET, Status.LOCKED, Status.SYNC_WRITE_IN_PROGRESS])
-def test_statuses_of_documents_fail_a_lookup(code: Status) -> None:
-    """If an id request gets a status that applies only to documents, the operation fails without a retry."""
-    simulation = ready()
-    simulation.node.faults.next(ASK, status(code))
-    token = simulation.finish(upsert("ada", HOTELS))
-
-    assert [] == simulation.retries
-    assert isinstance(simulation.errors[token], errors.CouchbaseException)
-
-
-def test_abandoned_waiters_cause_one_request() -> None:
-    """While an id request is pending, operations that are submitted and abandoned cause no other request."""
-    simulation = ready()
-    simulation.node.faults.next(ASK, delay(0.3))
-    for position in range(100):
-        simulation.abandon(simulation.submit(upsert(f"k{position}", HOTELS)))
-    simulation.flow()
-
-    assert 1 == len(questions(simulation))
 
 
 def test_late_answer() -> None:

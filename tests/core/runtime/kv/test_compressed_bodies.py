@@ -1,4 +1,4 @@
-"""Feature Snappy Everywhere: the client inflates the body of any response before it reads the body.
+"""Feature Snappy Everywhere: the client inflates the body of any response before it reads it.
 
 Source: kv_engine ``docs/BinaryProtocol.md``, HELLO feature ``SnappyEverywhere`` (0x13).
 """

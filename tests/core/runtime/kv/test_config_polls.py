@@ -31,7 +31,7 @@ def questions(simulation: Recorded) -> list[bytes]:
 
 
 def polled(interval: float, features: frozenset[HelloFeature] = MUTE) -> Recorded:
-    """Return a ready client whose node does not announce configs, so that the client polls it."""
+    """Return a ready simulation whose node does not announce configs, so that the client polls it."""
     options = client_options(timeouts=TimeoutOptions(config_poll_interval=interval))
     return ready(options=options, features=features)
 

@@ -20,7 +20,7 @@ REFRESHING = (couchbase.Status.NOT_MY_VBUCKET, 0x7F0C)
 
 
 def refreshing() -> simulated.Recorded:
-    """Return a client whose strategy retries after each of these statuses."""
+    """Return a simulation whose client retries after each of these statuses."""
     return simulated.ready(
         error_map=MAP, options=simulated.client_options(retry_strategy=couchbase.BestEffortRetryStrategy())
     )

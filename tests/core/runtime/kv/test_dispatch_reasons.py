@@ -35,7 +35,7 @@ def test_node_not_available() -> None:
 
 
 class Encrypted(RecordedCluster):
-    """Client that connects with TLS to three nodes; the second one has no TLS port."""
+    """Simulation of three nodes to which the client connects with TLS; the second one has no TLS port."""
 
     def __init__(self) -> None:
         nodes = FakeNodes(node_options(port=11210, tls_port=11207), nodes=3)

@@ -18,7 +18,7 @@ from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 FORGED = (COUNTER_MAX, COUNTER_MAX)
 INTERVAL = TimeoutOptions().config_poll_interval
 OLD = MUTE - {HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION}
-"""Features of a node that the client polls and that sends its config with each response."""
+"""Features of a node that the client polls and that sends its config in response to each poll."""
 
 
 def forged(servers: list[str], holders: list[list[int]]) -> bytes:

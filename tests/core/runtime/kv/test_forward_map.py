@@ -11,7 +11,7 @@ from triclinium_core.testing.fakes.faults import not_my_vbucket
 
 
 def rebalancing() -> tuple[RecordedCluster, str]:
-    """Return a client that knows of a move of all vbuckets from one node to the other, and a key of the old node."""
+    """Return a simulation whose client knows of a move of all vbuckets to the other node, and a key of the old node."""
     simulation = written(2, MUTE)
     key = next(key for key in KEYS if owner_of(simulation, key) == 0)
     simulation.nodes.announce_move(simulation.nodes.vbuckets_of(0), to=1)

@@ -1,4 +1,4 @@
-"""Maximum cost of one response, in calls: documents that reach all limits.
+"""Maximum cost of one response, in calls: the largest documents, and salted passwords.
 
 A call takes about half a microsecond; the size limits also bound the time of single C calls.
 """
@@ -102,7 +102,7 @@ class Salting(Recorded):
     salted = 0
 
     def feed(self, event: Event) -> list[Action]:
-        """Feed an event; if it has received bytes, count the salted passwords that it computes."""
+        """Feed an event; if it brings bytes, count the salted passwords that the client computes."""
         with counted() as calls:
             actions = super().feed(event)
         self.salted += calls["_salted_password"] if isinstance(event, BytesReceived) else 0

@@ -27,7 +27,7 @@ SLACK = 1.3
 
 
 def config(nodes: int, revision: int) -> bytes:
-    """Return the config of a bucket of which only the first node exists."""
+    """Return the config of a bucket with this many nodes, of which only the first exists."""
     servers = ["127.0.0.1:11210", *(f"n{number}.example:11210" for number in range(1, nodes))]
     entries = [
         {"hostname": server.split(":")[0], "services": {"kv": 11210}, "thisNode": not number}
@@ -40,7 +40,7 @@ def config(nodes: int, revision: int) -> bytes:
 
 
 class Large:
-    """Client of a large cluster, whose actions are recorded but not carried out."""
+    """Client of a large cluster, with a record of the streams that it opens."""
 
     def __init__(self) -> None:
         self._simulation: Recorded = ready()

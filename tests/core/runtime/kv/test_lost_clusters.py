@@ -20,7 +20,7 @@ SEED = "seed.example"
 
 
 class Moving(Recorded):
-    """Client of three nodes with three spare nodes; its seeds are the first node and an alias."""
+    """Simulation of three nodes with three spare nodes; the seeds are the first node and an alias."""
 
     def __init__(self, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES) -> None:
         self.lead: int | None = 0

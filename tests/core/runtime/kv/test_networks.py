@@ -18,7 +18,7 @@ OUTSIDE = f"couchbase://{EXTERNAL}:31210"
 
 
 class Forwarded(Recorded):
-    """Client of two nodes that also have external addresses."""
+    """Simulation of two nodes that also have external addresses."""
 
     def __init__(self, connection_string: str, **options: Any) -> None:
         nodes = FakeNodes(node_options(alternate_addresses={"external": (EXTERNAL, 31210)}), nodes=2)

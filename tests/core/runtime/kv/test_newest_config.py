@@ -62,7 +62,7 @@ each_source = rows("bring", SOURCES)
 
 
 def client(bring: Callable[[Recorded, bytes], None]) -> Recorded:
-    """Return a client that knows a config of version ``KNOWN``, and that polls its node if ``bring`` needs this."""
+    """Return a simulation whose client knows a config of version ``KNOWN``, and polls if ``bring`` needs this."""
     features = MUTE if bring is by_poll else IMPLEMENTED_FEATURES
     simulation = ready(features=features - {HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION})
     by_refusal(simulation, config_of(simulation, KNOWN))

@@ -18,7 +18,7 @@ from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 
 class Replicated(RecordedCluster):
-    """Client of three nodes with two replicas of each vbucket."""
+    """Simulation of three nodes, by default with two replicas of each vbucket."""
 
     def __init__(self, replicas: int = 2) -> None:
         Recorded.__init__(self, nodes_of(3, replicas=replicas), client_options(ADDRESS))
@@ -43,7 +43,7 @@ class Replicated(RecordedCluster):
 
 @pytest.fixture
 def simulation() -> Replicated:
-    """Return a client that has written the document."""
+    """Return a simulation whose client has written the document."""
     simulation = Replicated()
     simulation.write(["ada"])
     return simulation

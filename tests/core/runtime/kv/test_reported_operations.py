@@ -1,4 +1,4 @@
-"""Telemetry of operations: the durations of all, the slow ones, and the orphans."""
+"""Telemetry of operations: durations, slow operations, traced attempts and orphans."""
 
 from __future__ import annotations
 

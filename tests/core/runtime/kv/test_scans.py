@@ -246,7 +246,7 @@ def test_an_answer_of_another_kind_between_parts() -> None:
     assert ["a", "b"] == [item.id for item in page.items]
 
 
-# Scans that the client must close.
+# Abandoned and late scans, and unreadable pages.
 
 
 def test_an_abandoned_opening_is_cancelled() -> None:

@@ -34,12 +34,12 @@ async def nothing() -> None:
 
 @coroutine
 def moment() -> Generator[None, None, None]:
-    """Suspend once, as a function does that waits."""
+    """Suspend once, as a function that waits does."""
     yield
 
 
 def ready(strategy: AnyRetryStrategy) -> Recorded:
-    """Return a client with this strategy after a first write."""
+    """Return a simulation with this strategy after a first write."""
     simulation = Recorded(options=client_options(retry_strategy=strategy))
     simulation.result(upsert())
     return simulation

@@ -27,7 +27,7 @@ MEMCACHED = json.dumps(
 
 
 def two_seeds() -> Recorded:
-    """Return a client with two seeds, of which the first is not a Couchbase node."""
+    """Return a simulation with two seeds, of which the first is not a Couchbase node."""
     nodes = FakeNodes(node_options(), nodes=[("a.example", 1), ("b.example", 2)])
     nodes.remove_node(0)
     nodes[0].faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))

@@ -39,7 +39,7 @@ def asked(request: HttpRequest = QUESTION) -> HttpConnection:
 
 
 def pieces(data: bytes, size: int) -> list[bytes]:
-    """Return ``data`` cut into pieces of equal size."""
+    """Return ``data`` in pieces of ``size`` bytes; the last may be shorter."""
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 

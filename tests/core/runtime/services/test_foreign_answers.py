@@ -75,10 +75,10 @@ PAIRS: Sequence[Pair] = [
 
 
 class Twice(Asking):
-    """Client that submits the second request of a pair as soon as the first has completed.
+    """Simulation in which the second request of a pair is submitted as soon as the first has completed.
 
     Args:
-        size: maximum number of bytes that its driver reads at a time.
+        size: maximum number of bytes that the driver reads at a time.
     """
 
     def __init__(self, pair: Pair, size: int) -> None:

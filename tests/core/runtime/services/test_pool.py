@@ -1,4 +1,4 @@
-"""Endpoints of services: the warning about credentials over plain HTTP, their choice, and removed nodes."""
+"""Endpoints of services: their choice, removed nodes, and the warning about credentials over plain HTTP."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ STATEMENT = "SELECT COUNT(*) AS n FROM people"
 
 
 def members(remaining: float = math.inf, **options: Any) -> dict[str, object]:
-    """Return the members that these options give to the body of a query request."""
+    """Return the members of the body of an analytics request with these options."""
     sent = AnalyticsRequest(statement=STATEMENT, **options).encode(remaining)
     decoded: dict[str, object] = msgspec.json.decode(sent.body)
     return decoded

@@ -58,7 +58,7 @@ CUTS = st.lists(st.integers(0, 2000), max_size=20)
 
 
 def written(value: object, spaces: Iterator[str], spelling: str, *, ascii_only: bool) -> str:
-    """Return a value as JSON, with whitespace at every possible position."""
+    """Return a value as JSON, with the next of ``spaces`` at every position that permits whitespace."""
 
     def text_of(part: object, key: str | None = None) -> str:
         match part:

@@ -93,7 +93,7 @@ def test_statements(request: query_indexes.IndexStatement, statement: str, param
 
 
 def about(names: list[str]) -> list[query_indexes.IndexStatement]:
-    """Return a statement of each kind that has these names of indexes and fields."""
+    """Return a statement of each kind that names indexes, with these names of indexes and fields."""
     return [
         query_indexes.create_index(HOTELS, names[0], names),
         query_indexes.create_primary_index(BUCKET, index_name=names[0]),

@@ -53,7 +53,7 @@ def several(rule: Rule) -> Rule:
 
 
 def is_query(value: object) -> bool:
-    """Return whether the service accepts the value as a query, with all nested queries."""
+    """Return whether the service accepts the value, including all nested queries, as a query."""
     if not isinstance(value, dict):
         return False
     for kind, members in KINDS.items():
@@ -112,7 +112,7 @@ def is_range(value: Mapping[str, object]) -> bool:
 
 
 def is_boolean(value: Mapping[str, object]) -> bool:
-    """Return whether the value has conjuncts for ``must``, and disjuncts for ``should`` and ``must_not``."""
+    """Return whether the value has at least one of ``must`` (conjuncts), ``should`` and ``must_not`` (disjuncts)."""
     kinds = {"must": "conjuncts", "should": "disjuncts", "must_not": "disjuncts"}
     parts = {name: part for name, part in value.items() if name != "boost"}
     return bool(parts) and all(

@@ -27,7 +27,7 @@ class WritesTheLastFirst(AsyncioClient):
 
 
 class KeepsItsAlarm(AsyncioClient):
-    """Driver that does not move an alarm which is set and not yet due."""
+    """Driver that does not move an alarm that is set and not yet due."""
 
     def set_alarm(self, time: float) -> None:
         if self._alarm is None or self._alarm.when() <= self.loop.time():
@@ -46,7 +46,7 @@ class WritesInTheCallersTask(AsyncioClient):
 
 
 class SilentlyCalledOff(AsyncioClient):
-    """Driver that does not report the end of a stream whose connect was cancelled."""
+    """Driver that does not report the end of a stream whose connection attempt was cancelled."""
 
     def lose(self, number: neutral.StreamId, cause: neutral.LossCause, text: str = "") -> None:
         stream = self.streams.get(number)
@@ -263,8 +263,8 @@ _BREACHES: Mapping[type[AsyncioClient], str] = {
     NeverResumes: "a_pause_loses_nothing",
     SendsWithoutLooking: "nothing_is_sent_while_something_waits",
 }
-"""Name of the law that each broken driver breaks."""
+"""Broken drivers, each with the name of the one law that it breaks."""
 
 _LAW_OF = {law.__name__: law for law in LAWS}
 BROKEN: Mapping[type[AsyncioClient], Law] = {driver: _LAW_OF[name] for driver, name in _BREACHES.items()}
-"""Law that each broken driver breaks."""
+"""Broken drivers, each with the one law that it breaks."""

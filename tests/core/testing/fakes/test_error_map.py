@@ -24,7 +24,7 @@ CODES_BY_ATTRIBUTE = {
     Attribute.SUCCESS: {0x00, 0xA5, 0xA6, 0xA7, 0xCD},
     Attribute.AUTO_RETRY: {0x7FF0, 0x7FF1, 0x7FF2},
 }
-"""Attributes that affect decisions, from the protocol's documentation."""
+"""Statuses by attribute that affects decisions: those in the protocol's documentation, and three invented ones."""
 
 
 @rows(("attribute", "codes"), CODES_BY_ATTRIBUTE.items())

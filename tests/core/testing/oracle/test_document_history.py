@@ -1,4 +1,4 @@
-"""Laws about the states of one document, each with a history that breaks it and the closest lawful history."""
+"""Laws about the states of one document, with histories that break them and the closest lawful histories."""
 
 from __future__ import annotations
 

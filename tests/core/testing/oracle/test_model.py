@@ -1,4 +1,4 @@
-"""Model of documents; for each false result of a client, the shortest history with it, and the closest lawful one."""
+"""Model of documents: short histories with false results of a client, and the closest lawful ones."""
 
 from __future__ import annotations
 

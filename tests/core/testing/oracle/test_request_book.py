@@ -76,7 +76,7 @@ def retry(book: RequestBook, token: Token, reason: RetryReason) -> None:
 
 
 def fail(book: RequestBook, token: Token, reason: RetryReason | None = None) -> None:
-    """Record that a request fails without a reason, or because it is not retried for a reason."""
+    """Record that a request fails. With a ``reason``, the retry for this reason was refused."""
     context = ErrorContext(retry_attempts=0, refused_reason=reason and str(reason))
     book.failed(token, errors.InternalServerFailureException("query: refused", context), LONG_AGO)
 

@@ -1,4 +1,4 @@
-"""Histories that several tests read, and clients at their start."""
+"""Histories that several tests read, and a simulation whose clients have just started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def played(seed: int) -> ClusterHistory:
 
 
 def two_nodes(clients: int = 1) -> LoggedSimulation:
-    """Return started clients of two nodes."""
+    """Return a simulation of two nodes whose clients have started."""
     nodes = FakeNodes(NODE_OPTIONS, 2)
     simulation = LoggedSimulation(nodes, client_options(nodes), COLLECTION_IDS, rng=Chance(1), clients=clients)
     simulation.tick()

@@ -13,7 +13,7 @@ from triclinium_core.testing.simulation.clients import Clients
 
 
 def two_clients() -> Simulation:
-    """Return two started clients of one node."""
+    """Return a simulation of one node whose two clients have started."""
     node = FakeNode(FakeNodeOptions(buckets=("travel",), vbuckets=128))
     simulation = Simulation(node, client_options(ADDRESS), clients=2)
     simulation.tick()

@@ -16,7 +16,7 @@ from triclinium_core.testing.simulation.simulation_command import REGRESSIONS
 
 
 def simulation_with_late_nodes(seconds: float) -> LoggedSimulation:
-    """Return a client of two nodes that learn of a new collection after this many seconds."""
+    """Return a simulation of two nodes that learn of a new collection after this many seconds."""
     simulation = two_nodes()
     simulation.drop_collection(NAMED)
     simulation.create_collection(NAMED, {0: seconds, 1: seconds})

@@ -25,7 +25,7 @@ from triclinium_core.testing.simulation.simulation_command import KeepTapes, mai
 SEEDS = 50
 """Number of seeds within which the command finds each defect."""
 SELDOM = 20
-"""Number of commands, of which a node sends a false reply to one."""
+"""Number of commands per false reply of a node."""
 Struck = FaultAfterApplying | None
 
 pytestmark = pytest.mark.history
@@ -60,7 +60,7 @@ class Twice(SeldomLiar):
 
 
 class Forgetful(SeldomLiar):
-    """A node that acknowledges a write without storing it."""
+    """A node that sometimes acknowledges a write without storing it."""
 
     def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> CommandAnswer | None:
         if self.lies(frame, [Opcode.SET]):

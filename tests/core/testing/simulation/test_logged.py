@@ -18,7 +18,7 @@ from triclinium_core.testing.simulation.logged import LoggedSimulation
 
 @pytest.fixture
 def simulation() -> LoggedSimulation:
-    """Return a connected client of one node."""
+    """Return a simulation of one node whose client is connected."""
     nodes = FakeNodes(TRAVEL_NODE, nodes=1)
     simulation = LoggedSimulation(nodes, simulated.client_options(), COLLECTION_IDS, rng=MIDPOINT, clients=1)
     simulation.tick()

@@ -23,7 +23,7 @@ ROWS = [(service, place) for service, answers in SERVICE_REFUSALS.items() for pl
 
 
 def asking(kind: str, place: int) -> tuple[CheckedSimulation, RequestTemplates]:
-    """Return a connected client, and templates for one kind of request with the response at this index."""
+    """Return a simulation, and templates for one kind of request with the response at this index."""
     nodes = FakeNodes(NODE_OPTIONS, 1)
     options = replace(client_options(nodes), timeouts=SERVICE_TIMEOUTS)
     simulation = CheckedSimulation(nodes, options, COLLECTION_IDS)

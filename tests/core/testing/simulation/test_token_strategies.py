@@ -16,7 +16,7 @@ SEEDS = (3, 4)
 
 @pytest.fixture(scope="module")
 def loans() -> list[Loan]:
-    """Return the tokens of complete histories, by operation."""
+    """Return the loans of complete histories: the tokens of each request with a token strategy."""
     found: list[Loan] = []
     for seed in SEEDS:
         book = played(seed).simulation.loans

@@ -112,7 +112,7 @@ def adaptive(rng: Random, clock: Callable[[], float]) -> AdaptiveRetryStrategy:
 
 
 def quota(process: SmithyProcess) -> int:
-    """Return the rest of a process's quota."""
+    """Return the remaining quota of a process."""
     assert isinstance(process.strategy, StandardRetryStrategy)
     return process.strategy.available_quota()
 

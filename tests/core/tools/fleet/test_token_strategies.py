@@ -14,7 +14,7 @@ from triclinium_core.tools.fleet.strategies import Process, couchbase_token_clie
 
 
 def clients(book: TokenBook, *, idempotent: bool = True) -> Process:
-    """Return clients that share a book."""
+    """Return a process whose operations share a book."""
     make_process = couchbase_token_clients(lambda rng, clock: book)
     return make_process(Fleet(idempotent=idempotent), random.Random(1))
 

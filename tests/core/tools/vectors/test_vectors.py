@@ -11,7 +11,7 @@ from triclinium_core.tools.vectors.questions import FAMILIES, answer, answer_lin
 
 DATA = Path(__file__).parents[3] / "data"
 DECISIONS = (DATA / "decisions.jsonl").read_text(encoding="utf-8").splitlines()
-"""Decisions that the RFCs and other clients give."""
+"""Decisions from the RFCs and other clients."""
 FAILURES = (DATA / "failures.jsonl").read_text(encoding="utf-8").splitlines()
 """This project's own decisions on the error with which a request fails."""
 LINES = (*DECISIONS, *FAILURES)

@@ -109,7 +109,7 @@ def test_demo_fails_when_its_time_runs_out(monkeypatch: pytest.MonkeyPatch) -> N
     }
 
 
-# -- Broken rules.
+# -- Broken rules and crashes.
 
 Break = Callable[[pytest.MonkeyPatch], None]
 

@@ -136,7 +136,7 @@ def test_the_last_row_is_the_outcome(play: Play, expected: str) -> None:
     assert expected == rows_of(play)[-1].event
 
 
-# -- The screen.
+# -- The output.
 
 
 @rows("width", [60, 300])

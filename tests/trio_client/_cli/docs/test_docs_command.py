@@ -28,12 +28,12 @@ pages = pathlib.Path(sys.argv[-1])
 pages.mkdir(parents=True, exist_ok=True)
 (pages / "index.html").write_text("built")
 """
-"""Program in the place of Sphinx."""
+"""Program that replaces Sphinx."""
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a checkout whose programs are short, in which the command runs."""
+    """Return a folder that the command uses as its checkout, with short programs."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "core" / "hosts" / "js").mkdir(parents=True)
     (tmp_path / "docs" / "conf.py").touch()
@@ -55,7 +55,7 @@ def run(*arguments: str) -> Result:
 
 
 def interrupted(visit: Callable[[str], None]) -> Callable[[ThreadingHTTPServer], None]:
-    """Return a method in the place of ``serve_forever``: a visit, then Control-C."""
+    """Return a replacement for ``serve_forever``, which makes a visit and then raises KeyboardInterrupt."""
 
     def serve(server: ThreadingHTTPServer) -> None:
         visit(f"http://{HOST}:{server.server_address[1]}/")

@@ -22,7 +22,7 @@ SCRIPT = "document.body.dataset.theme = 'dark';"
 
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HTTPConnection]:
-    """Return a connection to a server of a folder with a few files."""
+    """Yield a connection to a server of a folder with a few files."""
     root = tmp_path_factory.mktemp("served")
     (root / "secret.txt").write_text("secret", encoding="utf-8")
     pages = root / "pages"

@@ -41,7 +41,7 @@ def explain(*arguments: str, stdin: bytes | None = None) -> Result:
 
 
 def explain_as_json(*arguments: str) -> dict[str, object]:
-    """Return what ``--json`` prints."""
+    """Return the object that ``--json`` prints."""
     result = explain(*arguments, "--json")
     assert (0, "") == (result.exit_code, result.stderr)
     (line,) = result.output.splitlines()
@@ -266,7 +266,7 @@ def test_wrong_input_is_one_line(arguments: str, words: str) -> None:
     assert_refused(explain(*arguments.split()), words)
 
 
-# -- Retries of Cassandra and Smithy.
+# -- Cassandra and Smithy.
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, "Cassandra"])
@@ -278,7 +278,7 @@ def test_the_first_word_may_name_a_tradition(family: str) -> None:
     assert result.output.startswith(f"Usage: main explain {family.lower()} [OPTIONS]")
 
 
-# -- Files of questions.
+# -- Batches of questions.
 
 
 def test_a_batch_answers_every_decision_as_expected() -> None:

@@ -67,7 +67,7 @@ def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
     return str(path)
 
 
-# -- A node.
+# -- Nodes, options and the password prompt.
 
 
 async def test_ping_reports_negotiated_features(fake: FakeCluster) -> None:
@@ -152,7 +152,7 @@ async def test_ping_prompts_for_the_password(fake: FakeCluster, monkeypatch: pyt
     assert OPTIONS.password not in result.stderr
 
 
-# -- A node that speaks TLS.
+# -- TLS.
 
 
 async def test_a_node_that_speaks_tls(authority: trustme.CA, ca_file: str) -> None:
@@ -185,7 +185,7 @@ async def test_a_wrong_use_of_tls(
     assert_refused(result, *parts, status=1)
 
 
-# -- Servers that are not nodes, and nodes that refuse the client.
+# -- Failures to connect.
 
 
 @rows(
@@ -232,13 +232,6 @@ async def test_an_address_is_reported_once() -> None:
     assert (1, f"Error: {expected}\n") == (result.exit_code, result.stderr)
 
 
-async def test_a_user_name_with_a_colon() -> None:
-    """A user name with a colon is a wrong argument, and nothing is sent."""
-    result = await ping("couchbase://localhost", "--username", "app:x", "--password", "secret")
-
-    assert_refused(result, "Error: the user name")
-
-
 async def test_a_bucket_that_is_not_there(fake: FakeCluster) -> None:
     """A missing bucket is an error; the connection without a bucket is still reported."""
     result = await ping(fake.connection_string, *CREDENTIALS, "--bucket", "travel")
@@ -265,6 +258,13 @@ async def test_a_node_that_refuses_the_client(fake: FakeCluster, scheme: str, pa
 
 
 # -- Wrong arguments.
+
+
+async def test_a_user_name_with_a_colon() -> None:
+    """A user name with a colon is a wrong argument, and nothing is sent."""
+    result = await ping("couchbase://localhost", "--username", "app:x", "--password", "secret")
+
+    assert_refused(result, "Error: the user name")
 
 
 @rows(

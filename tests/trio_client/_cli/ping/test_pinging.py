@@ -1,4 +1,4 @@
-"""Ping of one node: its time limit, and the report when the limit expires."""
+"""Ping of one node: its time limit, the report when the limit expires, and the text of an error."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ async def query(fake: FakeCluster, statement: str, *options: str) -> Result:
 
 
 def asked(fake: FakeCluster) -> list[Mapping[str, object]]:
-    """Return the requests that the node received."""
+    """Return the JSON bodies of the requests that the node received."""
     return [json.loads(request.body) for request in fake.node.request_log]
 
 

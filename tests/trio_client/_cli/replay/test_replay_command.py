@@ -71,7 +71,7 @@ def test_other_versions_are_warned_of(tape: bytes) -> None:
     assert (0, True, True) == (result.exit_code, "9.9" in result.stderr, "\x1b" not in result.stderr)
 
 
-# -- Decision tapes.
+# -- Decision tapes, and unreadable or missing files.
 
 
 @pytest.fixture

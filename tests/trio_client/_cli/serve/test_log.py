@@ -1,4 +1,4 @@
-"""Log lines of ``triclinium serve --log`` for commands and requests."""
+"""Log lines of ``triclinium serve --log`` for commands, requests and changes of nodes."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ LINES = {
     b"kill" + (COMMAND_SIZE_MAX - 4) * b" ": None,
     b"kill" + (COMMAND_SIZE_MAX - 3) * b" ": "command",
 }
-"""Lines, and the field that the error of each names."""
+"""Field that the error of each line names; None for a line without an error."""
 
 
 async def test_report_of_each_line(pipe: int) -> None:

@@ -1,4 +1,4 @@
-"""Choice of a strategy from figures; the figures here are invented."""
+"""Choice of a strategy based on invented figures."""
 
 from __future__ import annotations
 

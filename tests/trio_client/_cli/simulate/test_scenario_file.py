@@ -1,4 +1,4 @@
-"""Scenario files: their keys, and the errors for invalid ones."""
+"""Scenario files: their keys, options that override them, and the errors for invalid files."""
 
 from __future__ import annotations
 

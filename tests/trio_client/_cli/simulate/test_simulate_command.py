@@ -27,7 +27,7 @@ def simulate(*arguments: str) -> Result:
 
 
 def simulate_as_json(*arguments: str) -> dict[str, object]:
-    """Return what ``--json`` prints."""
+    """Return the object that ``--json`` prints."""
     result = simulate(*arguments, "--json")
     assert (0, "") == (result.exit_code, result.stderr)
     (line,) = result.output.splitlines()

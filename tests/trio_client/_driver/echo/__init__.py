@@ -1,1 +1,1 @@
-"""Toy protocol for the protocol-neutral half of the driver: the server sends each line back before its deadline."""
+"""Toy protocol for the protocol-neutral half of the driver: a server sends each line back."""

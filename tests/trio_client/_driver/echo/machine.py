@@ -139,7 +139,7 @@ class EchoMachine:
         return self._unsent() if self._is_ready else ()
 
     def _unsent(self) -> Sequence[neutral.NeutralAction]:
-        """Send every line that waits for the connection."""
+        """Return the action that sends the lines that wait for the connection, if there are any."""
         unsent = [each for each in self._open.values() if not each.is_sent]
         for each in unsent:
             each.is_sent = True

@@ -259,7 +259,7 @@ def _named_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) 
     return named[value] if isinstance(value, str) and value in named else check_level(value, path, choices)
 
 
-# -- Checks that ``ExecutionProfile`` uses as well. It passes the name of a parameter as ``path``.
+# -- A check that ``ExecutionProfile`` uses as well. It passes the name of a parameter as ``path``.
 
 
 def check_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:

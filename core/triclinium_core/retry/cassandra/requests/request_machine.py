@@ -285,7 +285,7 @@ class RequestMachine:
         )
         return self._fail(RepreparationFailed(text), execution)
 
-    # -- Actions.
+    # -- Sending.
 
     def _go_on(self, execution: Execution, error: CassandraError, *, unsent: bool = False) -> Sequence[CassandraAction]:
         """Record ``error``, and send the request to the next node without counting a retry."""
@@ -313,7 +313,7 @@ class RequestMachine:
         execution.returns = returns
         return [Send(self._history.next_attempt(execution), execution.index, execution.node, execution.consistency)]
 
-    # -- Ends.
+    # -- Ends and reports.
 
     def _run_out(self, execution: Execution) -> Sequence[CassandraAction]:
         """End an execution that found the plan empty. If all executions have ended, fail the request."""

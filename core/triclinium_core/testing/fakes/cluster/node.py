@@ -377,7 +377,7 @@ class FakeNode:
         self._state.held_map = None
         self._state.cluster.ring()
 
-    # Time.
+    # Time and connections.
 
     def _see(self, now: float) -> None:
         self._state.cluster.see(now)

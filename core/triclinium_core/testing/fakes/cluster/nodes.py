@@ -302,7 +302,7 @@ class FakeNodes:
         self._nodes[self._check(index)].set_services(services)
         self._publish(self.map.members, self.map.owners, self.map.replicas)
 
-    # State of one node.
+    # Changes to one node.
 
     def kill(self, index: int, **when: Unpack[SpanConditions]) -> None:
         """Close all client connections of a node, which then accepts none; the map does not change.
@@ -453,7 +453,7 @@ class FakeNodes:
             when,
         )
 
-    # Faults and commands of all nodes.
+    # Faults, and the log and clock of commands.
 
     def clear_faults(self, index: int | None = None) -> None:
         """Remove the faults of a node, or of all nodes, and the commands for it that have not started.
@@ -519,6 +519,8 @@ class FakeNodes:
     def set_clock(self, read: Callable[[], float] | None) -> None:
         """Call ``read`` for the current time when a command or a fault arrives between events; None removes it."""
         self._cluster.fault_clock.read = read
+
+    # Helpers.
 
     def _vbucket_of(self, key: str | bytes) -> int:
         return vbucket_of(key.encode() if isinstance(key, str) else key, len(self.map.owners))

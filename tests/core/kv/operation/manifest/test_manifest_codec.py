@@ -23,7 +23,7 @@ MANIFEST = b"""{"uid":"1f","scopes":[
     {"uid":"9","name":"empty"}]}"""
 
 NO_NUMBERS = (b"-1", b"+1", b" 1", b"1_1", b"0x", b"x1", b"\xd9\xa1", b"1" * 5000)
-"""Byte strings that are not hexadecimal numbers, although ``int`` with base 16 accepts most of them."""
+"""Byte strings that are not valid ids, although ``int`` with base 16 accepts most of them."""
 
 
 def test_request() -> None:

@@ -202,9 +202,10 @@ def test_the_newest_mutation_of_each_vbucket() -> None:
     refused("consistent_with", scan_machine.newest_tokens, ["token"], TRAVEL)
 
 
-# Four vbuckets with three ids each.
+# Scans of several vbuckets.
 
 FOUR = {vbucket: [f"{vbucket}{letter}" for letter in "abc"] for vbucket in range(4)}
+"""Three ids in each of four vbuckets."""
 FORBIDDEN, CLOSED = error(Status.NO_ACCESS), RuntimeError("the driver is closed")
 
 

@@ -21,7 +21,7 @@ NAMES = {
     3600.0: "h hour hours",
     86400.0: "d day days",
 }
-"""Names of the units of HOCON, with the number of seconds of each unit."""
+"""Number of seconds in each unit of HOCON, with the names of the unit."""
 
 
 @rows(("seconds", "names"), list(NAMES.items()))

@@ -23,7 +23,7 @@ DEFAULT = cassandra.DefaultRetryPolicy()
 
 
 class Says:
-    """Speculation policy that always returns the same delay, or raises it if it is an exception."""
+    """Speculation policy that always returns one object, or raises it if it is an exception."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer

@@ -23,7 +23,7 @@ Script = Sequence[Answer] | Callable[[cassandra.Send | cassandra.Reprepare], Ans
 
 @dataclass(slots=True)
 class ScriptedCluster:
-    """Nodes by name. Each node sends the responses of its list and then rows, or calls its function."""
+    """Nodes by name. Each node sends the responses in its list and then rows, or what its function returns."""
 
     nodes: Mapping[Hashable, Script]
     sent: list[cassandra.Send | cassandra.Reprepare] = field(default_factory=list)
@@ -58,7 +58,7 @@ class ScriptedCluster:
                 return [written, cassandra.ResultReceived(attempt, answer)]
 
     def counts(self, *nodes: Hashable, consistency: cassandra.ConsistencyLevel | None = None) -> tuple[int, ...]:
-        """Return how many requests each node received, at one consistency level or in total."""
+        """Return how many requests each of ``nodes`` received, at one consistency level or in total."""
         return tuple(
             sum(
                 order.node == node and (consistency is None or order.consistency is consistency)

@@ -16,7 +16,7 @@ idempotent_or_not = rows("idempotent", [True, False])
 
 
 def preparing(*, idempotent: bool = False) -> cassandra.RequestMachine:
-    """Return a request whose statement is being prepared again on n1, as attempt 1."""
+    """Return the machine of a request whose statement is being prepared again on n1, as attempt 1."""
     machine = request_cases.submitted(
         request_cases.request(request_cases.NEVER_ASKED, idempotent=idempotent, consistency=Level.ONE)
     )

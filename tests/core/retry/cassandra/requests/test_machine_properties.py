@@ -34,7 +34,7 @@ UNPREPARED = errors.Unprepared(statement_id=b"id")
 
 
 def fresh(error: Error) -> Error:
-    """Return a copy of an error that has no execution info, as a driver creates one for each response."""
+    """Return a copy of an error without its execution info, as a driver creates one for each response."""
     twin = copy(error)
     twin.execution_info = None
     return twin
@@ -86,7 +86,7 @@ class RequestHistories(RuleBasedStateMachine):
         executions_max: int,
         delay: float,
     ) -> None:
-        """Submit a request of any kind with a query plan of any length."""
+        """Submit a request of a drawn kind with a query plan of at most five nodes."""
         policy = Always(cassandra.RETRY_NEXT)
         request = cassandra.CassandraRequest(
             policy=policy,
@@ -150,7 +150,7 @@ class RequestHistories(RuleBasedStateMachine):
     @precondition(lambda self: self.is_open)
     @rule(data=st.data(), seldom=st.integers(0, 4), right=st.booleans())
     def answer_well(self, data: st.DataObject, seldom: int, right: bool) -> None:
-        """Report a result or a prepared statement, sometimes with a different statement id."""
+        """Report a result or a prepared statement, sometimes with another id, or that the driver lacks its text."""
         order = self.pick(data)
         if isinstance(order, cassandra.Reprepare):
             good = cassandra.StatementPrepared(order.attempt, order.statement_id)
@@ -242,7 +242,7 @@ class RequestHistories(RuleBasedStateMachine):
         self.witness.feed(cassandra.TimerFired())
 
     def judge_end(self, mood: int) -> None:
-        """Check that the nodes behaved in a way that permits this end of the request."""
+        """Check that the end of the request fits how the nodes behaved."""
         (end,) = self.witness.ends
         timed_out = isinstance(end, cassandra.Fail) and isinstance(end.error, errors.DriverTimeout)
         match mood:

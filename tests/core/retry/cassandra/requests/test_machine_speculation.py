@@ -18,7 +18,7 @@ DEADLINE = request_cases.START + 2.0
 def two_running(
     verdict: object = cassandra.RETRY_NEXT, plan: tuple[str, ...] = ("n1", "n2", "n3")
 ) -> cassandra.RequestMachine:
-    """Return a request with two executions in flight: attempt 0 on n1 and attempt 1 on n2."""
+    """Return the machine of a request with two executions in flight: attempt 0 on n1 and attempt 1 on n2."""
     machine = request_cases.submitted(request_cases.request(Always(verdict), speculation=THREE), plan)
     request_cases.hear(machine, cassandra.RequestWritten(0))
     request_cases.hear(machine, cassandra.TimerFired(), at=SOON)

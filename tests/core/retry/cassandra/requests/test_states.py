@@ -68,7 +68,7 @@ def machines(*, with_empty_plan: bool = False) -> list[cassandra.RequestMachine]
 
 
 def in_state(state: cassandra.RequestState) -> list[cassandra.RequestMachine]:
-    """Return machines of all kinds that are in the state."""
+    """Return machines in the state, of all kinds that can reach it."""
     found = []
     for machine in machines(with_empty_plan=True):
         if state is not R.NEW:
@@ -122,7 +122,7 @@ def test_every_pair_of_a_request(state: cassandra.RequestState, kind: type[cassa
 
 
 def in_execution_state(state: ExecutionState) -> list[cassandra.RequestMachine]:
-    """Return machines of all kinds whose first execution is in the state."""
+    """Return machines whose first execution is in the state, of all kinds that can reach it."""
     found = []
     for machine in machines():
         if state is E.PREPARING and machine.request.is_prepare:

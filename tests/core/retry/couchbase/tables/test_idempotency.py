@@ -26,7 +26,7 @@ ABOUT_INDEXES = (
     *("get_indexed_documents_count", "analyze_document", "pause_ingest", "resume_ingest"),
     *("allow_querying", "disallow_querying", "freeze_plan", "unfreeze_plan"),
 )
-"""Management operations of the search service, which are about indexes."""
+"""Names of the search service's management operations, which are about indexes."""
 
 IDEMPOTENT_KV = BEYOND_THE_RFC.union(*LIST_OF_THE_RFC.values())
 

@@ -95,7 +95,7 @@ STATUSES = {
     0xD7: ("SUBDOC_DELETED_DOCUMENT_CANNOT_HAVE_VALUE", "InvalidArgument"),
     0xD8: ("SUBDOC_FIELD_NOT_BINARY", "DocumentNotJson"),
 }
-"""Number, name, and name of the exception class without its suffix."""
+"""Statuses by number, each with its name and the name of its exception class without the suffix."""
 
 LEFT_TO_THE_MAP = {
     0x0C: ("WOULD_THROTTLE", "TemporaryFailure"),

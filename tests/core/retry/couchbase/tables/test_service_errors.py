@@ -39,7 +39,7 @@ QUERY_CODES: dict[int, str] = {
     13014: "AuthenticationFailure",
     **dict.fromkeys((-4040, 0, 1, 1001, 1190, 1195, 3001, 3999, 6000, 9999, 11000, 13000, 15000, 17012), "Couchbase"),
 }
-"""Errors of codes that need no text: SDK-RFC 0058 "Raised When", copied by hand, and decision D37."""
+"""Exceptions for codes that need no text: SDK-RFC 0058 "Raised When", copied by hand, and decision D37."""
 
 QUERY_TEXTS: list[tuple[int, str, str]] = [
     (1065, "Unrecognized parameter in request: query_context", "FeatureNotAvailable"),

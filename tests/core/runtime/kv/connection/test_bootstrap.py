@@ -132,7 +132,7 @@ def test_error_map_version() -> None:
     assert b"\x00\x02" == first_burst()[MAP].value
 
 
-# Results.
+# Responses and results.
 
 
 def test_negotiated() -> None:

@@ -191,20 +191,7 @@ def test_bootstrap_that_cannot_begin() -> None:
     assert "nonce" in unusable(news).text
 
 
-def test_a_new_stream_knows_nothing_of_the_old() -> None:
-    """When a stream is lost, the connection drops its features, its partial frame and its opaques."""
-    connection = ready()
-    connection.bytes_received(respond(send(connection, 1))[:-1], 3.0)
-    connection.lost("reset")
-    connection.connect()
-
-    assert frozenset() == connection.dialect.features
-    assert frozenset() == connection.negotiated.features
-    assert () == tuple(connection.lost("again"))
-    assert connection is ready(connection)
-
-
-# Requests and responses.
+# Requests, responses and invalid bytes.
 
 
 @pytest.mark.parametrize(
@@ -337,6 +324,19 @@ def test_hint_again_on_the_next_stream() -> None:
 # Losing a stream.
 
 
+def test_a_new_stream_knows_nothing_of_the_old() -> None:
+    """When a stream is lost, the connection drops its features, its partial frame and its opaques."""
+    connection = ready()
+    connection.bytes_received(respond(send(connection, 1))[:-1], 3.0)
+    connection.lost("reset")
+    connection.connect()
+
+    assert frozenset() == connection.dialect.features
+    assert frozenset() == connection.negotiated.features
+    assert () == tuple(connection.lost("again"))
+    assert connection is ready(connection)
+
+
 def test_failed_attempts() -> None:
     """The count of failed streams starts again only after a stream that received a response to a request."""
     connection = machine()
@@ -356,7 +356,7 @@ def test_failed_attempts() -> None:
     assert [1, 2, 3, 0, 1, 2, 3] == counts
 
 
-# Bytes in any pieces.
+# Arbitrary bytes and frames.
 
 
 def signature(news: Sequence[connection_events.News]) -> list[object]:

@@ -1,4 +1,4 @@
-"""Nonces of SCRAM exchanges, which differ from each other and which a node cannot predict."""
+"""Nonces of SCRAM exchanges: they differ from each other, and the same entropy yields the same nonces."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def add(table: in_flight.InFlightTable, owner: int, size: int = 24) -> int:
 
 
 def pop(table: in_flight.InFlightTable, opaque: int) -> in_flight.InFlightRequest | None:
-    """Return the request that a response with this opaque belongs to, or None."""
+    """Return the request to which a response with this opaque belongs, or None."""
     return table.answered(Frame(0x81, 0, 0, 0, opaque, 0, b"", b"", b"", b""))
 
 

@@ -150,7 +150,7 @@ class TestMalformed:
 
 
 def proof_of(auth_message: str) -> str:
-    """Compute the client's proof from RFC 5802 section 3, independently of the code under test."""
+    """Compute the client's proof as RFC 5802 section 3 specifies it, independently of the code under test."""
     block = hmac.digest(PASSWORD.encode(), SALT + b"\0\0\0\1", "sha512")
     salted_password = block
     for _ in range(ITERATIONS - 1):

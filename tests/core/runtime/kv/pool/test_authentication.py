@@ -41,7 +41,7 @@ def states(simulation: Recorded) -> list[str]:
     return [connection.state for connection in simulation.machine.statistics().connections]
 
 
-# Ready connections.
+# New credentials.
 
 
 def test_ready_connections_authenticate_again() -> None:
@@ -342,7 +342,7 @@ def test_a_new_certificate_reconnects_immediately() -> None:
     assert [neutral.OpenStream(neutral.StreamId(2), "127.0.0.1", 11207, True)] == actions
 
 
-# Other work of a connection.
+# Other work on a connection.
 
 
 def test_a_config_that_is_announced_meanwhile() -> None:

@@ -145,7 +145,7 @@ def test_backoff_grows_for_streams_that_only_become_ready() -> None:
     ]
 
 
-# Deadline of connecting.
+# Connect timeout.
 
 BURST = (Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH)
 
@@ -191,6 +191,9 @@ def test_connect_deadline_of_the_options() -> None:
     assert ["still connecting after 3 s"] == simulation.closings()
 
 
+# Ignored events.
+
+
 def test_events_of_a_closed_stream_are_ignored() -> None:
     """After the client has closed a stream, events of the stream change nothing."""
     simulation = simulated.Recorded()
@@ -218,6 +221,9 @@ def test_opened_twice_and_bytes_before_opening() -> None:
 
     assert [[], []] == [early, again]
     assert "READY" == simulation.connection(None).state
+
+
+# Keep-alive.
 
 
 def test_keep_alive() -> None:
@@ -284,7 +290,7 @@ def test_sign_of_life_beside_the_end() -> None:
     assert ("CONNECTING", []) == (simulation.connection().state, simulation.requests[stream])
 
 
-# Texts.
+# Texts and reports.
 
 
 def test_tls_failure() -> None:
@@ -330,6 +336,9 @@ def test_error_map_problems_are_reported_once() -> None:
     ]
     assert "the node has no error map: UNKNOWN_COMMAND [0x81]" in none.log[0]
     assert (None, None) == (corrupt.connection(None).error_map_version, none.connection(None).error_map_version)
+
+
+# Closing and reopening.
 
 
 def test_renegotiation_without_xerror() -> None:

@@ -109,7 +109,7 @@ def test_streams_that_were_never_opened_leave_nothing_behind() -> None:
 
 
 def closed_without_an_answer() -> tuple[simulated.Recorded, neutral.Token]:
-    """Return a client that has closed a stream with a write in flight, and has no report of the driver yet."""
+    """Return a simulation and a write's token. The client has closed its stream; the driver has not reported."""
     simulation = simulated.ready()
     token, _ = simulation.submit_in_flight(simulated.upsert())
     simulation.machine.handle(neutral.BytesReceived(TWO, b"nonsense"), simulation.now)

@@ -29,7 +29,7 @@ from triclinium_core.testing.simulation import MIDPOINT
 PLAIN, TLS, BARE = (parse_connection_string(text) for text in ("couchbase://h", "couchbases://h", "memcached://h"))
 
 
-# Permitted replacements.
+# Permitted authenticators, and the event that replaces one.
 
 
 @rows(

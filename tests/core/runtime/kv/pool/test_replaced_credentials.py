@@ -117,7 +117,7 @@ def test_a_bucket_that_was_denied() -> None:
 
 
 def two_nodes() -> tuple[Recorded, FakeNodes, str]:
-    """Return a client that is ready on two nodes, the nodes, and a key of the second node."""
+    """Return a simulation that is ready on two nodes, the nodes, and a key of the second node."""
     nodes = FakeNodes(FakeNodeOptions(buckets=("travel",)), 2)
     simulation = Recorded(nodes, client_options())
     key = next(f"k{number}" for number in range(99) if nodes.owner_of(f"k{number}") == 1)

@@ -26,7 +26,7 @@ NODES = [("a.cluster.example", 11210), ("b.cluster.example", 11999), ("c.cluster
 
 
 class Listed(Recorded):
-    """Client with one host name, under which DNS lists nodes; the name is not a host unless ``is_host``."""
+    """Simulation with one host name, under which DNS lists nodes; the name is not a host unless ``is_host``."""
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ def connections_of(actions: list[NodeAction]) -> list[int]:
 
 @pytest.fixture
 def node() -> FakeNode:
-    """Return a node with two clients."""
+    """Return a node with two connections."""
     node = FakeNode()
     for connection in (1, 2):
         node.connection_opened(connection, 0.0)

@@ -45,7 +45,7 @@ def nodes() -> FakeNodes:
     return cluster
 
 
-# -- Initial state.
+# -- New clusters.
 
 
 def test_vbuckets_are_spread_evenly() -> None:
@@ -153,7 +153,7 @@ def test_each_node_serves_its_own_vbuckets(nodes: FakeNodes) -> None:
     assert nodes.documents.get("default", "ada") is None
 
 
-# -- Changes of the map.
+# -- Changes to the map.
 
 
 def test_move(nodes: FakeNodes) -> None:
@@ -310,7 +310,7 @@ def test_the_last_node_stays(leave: Callable[[FakeNodes, int], None]) -> None:
         leave(nodes, 1)
 
 
-# -- Events of one node.
+# -- Changes to one node.
 
 
 def test_killed_node(nodes: FakeNodes) -> None:
@@ -386,6 +386,9 @@ def test_alarm(nodes: FakeNodes) -> None:
     nodes.rebalance()
 
     assert [-math.inf] * 4 == rung
+
+
+# -- Addresses, announced moves and credentials.
 
 
 @pytest.mark.parametrize("named", [2, [("a.example", 1), ("b.example", 1)]], ids=["numbered", "named"])

@@ -86,11 +86,11 @@ class DurableCluster:
 
 
 def statuses(replies: list[Frame]) -> list[Status]:
-    """Return the statuses by name."""
+    """Return the statuses of the replies, as enum members."""
     return [status_of(reply) for reply in replies]
 
 
-# -- Immediate completion.
+# -- Immediate results.
 
 
 @rows("level", LEVELS)
@@ -305,7 +305,7 @@ def test_a_command_that_is_under_way_forbids_hello() -> None:
     assert Status.NOT_SUPPORTED == status_of(cluster.client.hello(USUAL_FEATURES))
 
 
-# -- Lost clients and lost replies.
+# -- Lost clients, lost replies, and clients without XERROR.
 
 
 def test_lost_client_keeps_its_pending_write() -> None:
@@ -353,7 +353,7 @@ def test_clients_without_xerror() -> None:
     assert other.is_hung_up
 
 
-# -- Lost nodes.
+# -- Failovers, killed nodes and moved vbuckets.
 
 
 def test_failover_aborts_the_dead_nodes_write() -> None:

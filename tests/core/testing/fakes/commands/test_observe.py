@@ -1,4 +1,4 @@
-"""Commands by which older clients observe replication and persistence of writes."""
+"""Commands with which older clients observe the replication and persistence of writes."""
 
 from __future__ import annotations
 

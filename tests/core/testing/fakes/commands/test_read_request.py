@@ -66,7 +66,7 @@ ATTEMPTS: dict[str, tuple[dict[str, int | bytes], Status]] = {
         Status.NOT_SUPPORTED,
     ),
 }
-"""Parts, and the status with which a request is refused that must not have them."""
+"""Parts, each with the status with which the node refuses a request that must not have it."""
 
 
 OTHER_PARTS: dict[Opcode, dict[str, int | bytes]] = {

@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.services.fake_request import integer_of
 
 LONG = "9" * 5000
 NUMBERS = (LONG, f"-{LONG}", "9" * 21, "0x10", "1_0", " 1", "\u0663", "\u00b2", "1.5", "1e999", "NaN", "")
-"""Strings that are not 64-bit integers, although ``int`` or ``float`` accept some of them."""
+"""Strings that are not 64-bit integers, although ``int`` or ``float`` accepts some of them."""
 
 COLLECTIONS = "/pools/default/buckets/default/scopes/_default/collections"
 FORMS: tuple[tuple[str, str, dict[str, str], str], ...] = (

@@ -1,4 +1,4 @@
-"""Store of documents: CAS, locks and expiry, with times that the test gives."""
+"""Store of documents: versions, expiry and removed documents, with times that the test gives."""
 
 from __future__ import annotations
 

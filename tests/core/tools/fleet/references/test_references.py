@@ -1,4 +1,4 @@
-"""Published simulations, repeated with the core's machines. The figures agree unless a machine has a bug."""
+"""Published simulations, repeated with the core's machines. Their figures must agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cluster manager of fake nodes: configs, buckets, collections and users, and their effects on KV."""
+"""Cluster manager of fake nodes: configs, nodes, buckets and collections, and the effects of changes on KV."""
 
 from __future__ import annotations
 
