@@ -133,6 +133,29 @@ async def test_stop_ends_reading(autojump_clock: MockClock) -> None:
         assert (5, 5, 0, 0) == totals(block)
 
 
+@rows("taken", range(1, 13))
+@rows("leaves", [False, True])
+@rows("is_async", [False, True])
+async def test_stop_takes_no_further_items(taken: int, leaves: bool, is_async: bool, autojump_clock: MockClock) -> None:
+    """However many outcomes the body took before ``stop``, or before it left the loop, no further item is taken."""
+
+    async def source() -> AsyncIterator[tuple[str, int]]:
+        for each in pairs(300):
+            yield each
+
+    async with open_pair() as (_, _, people):
+        block = people.upsert_many(source() if is_async else pairs(300), concurrency=4)
+        async with block:
+            for _ in range(taken):
+                await anext(block)
+            at_stop = block.taken
+            if not leaves:
+                block.stop()
+                assert at_stop - taken == len([each async for each in block])
+
+    assert (at_stop, at_stop, 0, 0) == totals(block)
+
+
 async def test_stop_before_the_block(autojump_clock: MockClock) -> None:
     """If ``stop`` is called before the block is entered, no item is taken."""
     async with open_pair() as (_, _, people):

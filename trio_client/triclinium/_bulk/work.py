@@ -186,6 +186,8 @@ class BulkWork(Generic[R]):
             await trio.lowlevel.checkpoint()
         while not self.room:
             await self.reader.park()
+            # A reader that was woken before the end of reading is not cancelled in ``park``.
+            await trio.lowlevel.checkpoint_if_cancelled()
 
     # -- Items and their outcomes.
 
