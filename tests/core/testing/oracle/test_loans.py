@@ -247,7 +247,7 @@ def test_retries_without_permission() -> None:
 
 
 def test_unrecorded_successes() -> None:
-    """A success must be recorded with the strategy if and only if the server responded."""
+    """A final response of a healthy service must be recorded as a success; a timeout or an abandonment must not be."""
     client = borrowed()
     client.send()
     with pytest.raises(Violation, match="succeeded, .* 0 successes"):

@@ -1,4 +1,4 @@
-"""Histories with token strategies, in which all kinds of tokens occur and each token ends."""
+"""Histories with token strategies, in which tokens of every kind occur and every loan is over at the end."""
 
 from __future__ import annotations
 
