@@ -42,7 +42,7 @@ async def test_reports_of_a_call(
     """The hook gets a report of each retry, and of the success or failure after one; an immediate success has none."""
     reported: list[RetryReport] = []
     call, strategy = Flaky(*errors).__call__, ScriptedStrategy(*answers)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # Only the reports are compared here, also those of calls that fail.
         await retry(call, strategy=strategy, on=OSError, token_scope="eu", hooks=(reported.append,))
 
     assert expected == reported

@@ -47,7 +47,7 @@ class BucketManager(Manager):
 
         Cancellation: the bucket may be created; the server continues.
         """
-        # Other types of settings have no name here; building the request refuses them.
+        # If this is not a BucketSettings, the span gets no bucket name, and creating the request raises an error.
         name = settings.name if isinstance(settings, buckets.BucketSettings) else None
         wrapping = Wrapping(WrappingCall.CREATE_BUCKET, parent_span, keyspace_attributes(name))
         await carry_out(self._driver, lambda: steps.create_bucket(settings), retry_strategy, wrapping)

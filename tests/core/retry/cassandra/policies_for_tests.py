@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
 from triclinium_core.retry.cassandra import RetryVerdict
 
 
-class UniformPolicy:
+class UniformPolicy(ABC):
     """Policy whose five methods call one function with their names and arguments."""
 
+    @abstractmethod
     def decide(self, method: str, arguments: dict[str, Any]) -> RetryVerdict:
         """Return the verdict of a method."""
-        raise NotImplementedError
 
     def on_read_timeout(self, **arguments: Any) -> RetryVerdict:
         """Return the verdict."""

@@ -55,7 +55,7 @@ def test_a_token_is_used_once(first: Use, second: Use) -> None:
     (use, parameter, more), (again, named, others) = first, second
     strategy = SimpleRetryStrategy(rng=Fixed())
     token = strategy.acquire_initial_retry_token(token_scope="s3")
-    with suppress(RetryError):
+    with suppress(RetryError):  # A refused retry uses the token up, too.
         getattr(strategy, use)(**{parameter: token}, **more)
 
     assert ("s3", True) == (token.token_scope, token.is_used)
