@@ -1,6 +1,6 @@
 """Key-value responses that belong to no open operation.
 
-Either the client itself sent the request, or the operation has ended.
+The client sent the request for itself or for an inquiry, or the operation has ended.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from triclinium_core.retry.couchbase import DispatchFailed, Status
 from triclinium_core.runtime.kv.connection import in_flight
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.connection_events import Answered
+from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.lifecycle.measured import Measured
 from triclinium_core.runtime.toolkit import Toolkit
 
@@ -24,7 +25,7 @@ from triclinium_core.runtime.toolkit import Toolkit
 class OwnAnswers:
     """Handler of responses without an open operation.
 
-    It passes a response to one of the client's own requests to the part that sent the request, and counts orphans.
+    It passes the response to a request of the client or of an inquiry to the part that sent it, and counts orphans.
     """
 
     def __init__(self, parts: Parts, tools: Toolkit) -> None:
@@ -53,9 +54,11 @@ class OwnAnswers:
     def _on_config(self, connection: Connection, purpose: in_flight.Purpose, frame: Frame, now: float) -> None:
         connection.own_requests.config_answered()
         self._follower.take(connection, frame.value if frame.status == Status.SUCCESS else None, now)
-        # If the node has announced a newer config than the client has now, request the config once more.
-        self._keep_alive.fetch_announced(connection, now)
-        connection.own_requests.forget_announced()
+        # If the node has announced a newer config than the client has now, request the config once more. A connection
+        # that authenticates again keeps the announcement, and requests the config afterwards.
+        if connection.state is ConnectionState.READY:
+            self._keep_alive.fetch_announced(connection, now)
+            connection.own_requests.forget_announced()
 
     def _on_opened_scan(self, connection: Connection, scan: in_flight.AbandonedScan, frame: Frame, now: float) -> None:
         self.orphans += scan.is_orphan

@@ -20,7 +20,7 @@ class OwnRequests:
         """Time of the last config request, answered or not."""
         self._announced: tuple[int, int] | None = None
         """Epoch and revision of the config that the node announced last; None after the next response to a config
-        request."""
+        request on a ready connection."""
         self._silence = GracePeriod()
 
     def is_config_pending(self, now: float, seconds: float) -> bool:
@@ -53,7 +53,7 @@ class OwnRequests:
         return self._announced is not None and (known is None or known < self._announced)
 
     def forget_announced(self) -> None:
-        """Drop the announcement, because the client has the announced config or has requested it again."""
+        """Drop the announcement after the response to a config request on a ready connection."""
         self._announced = None
 
     def answered(self) -> None:

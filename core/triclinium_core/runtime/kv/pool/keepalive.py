@@ -1,4 +1,4 @@
-"""Periodic requests on a ready connection: NOOP, canary of the circuit breaker, poll of the cluster config.
+"""Requests of the client itself on a ready connection: NOOP, canary of the circuit breaker, poll of the cluster config.
 
 Source: decisions C33 and C37; SDK-RFC 0059 "Configuration".
 """
@@ -72,7 +72,9 @@ class KeepAlive:
                 )
             case TimerKind.CONFIG_POLL:
                 self.refresh_config(connection, now)
-                if _has_to_be_polled(connection) and connection.state is ConnectionState.READY:
+                # A connection that authenticates again cannot request the config now, so it tries again later.
+                is_ready = connection.state is ConnectionState.READY
+                if connection.is_in_use and (_has_to_be_polled(connection) or not is_ready):
                     self._timers.schedule(connection, TimerKind.CONFIG_POLL, now + self._timeouts.config_poll_interval)
             case TimerKind.NO_ROOM:
                 self._give_up_full(connection, now)
@@ -84,7 +86,7 @@ class KeepAlive:
                 raise AssertionError(f"{kind} is not a timer of a connection")
 
     def answered(self, connection: Connection, purpose: Purpose, now: float) -> None:
-        """Record the response to a NOOP or to a canary."""
+        """Record the response to a keep-alive NOOP or to a canary."""
         if purpose is Purpose.CANARY:
             self._timers.cancel(connection, TimerKind.CANARY)
             self.feed_breaker(connection, BreakerEvent.CANARY_ANSWERED, now)

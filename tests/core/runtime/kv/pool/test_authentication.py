@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from tests.core.runtime.kv.pool.credentials import CERTIFICATE, NEXT_TOKEN, ONE, SAME, TOKEN, change
 from tests.core.runtime.kv.simulated import HOTELS, Recorded, client_options, get, ready, upsert
+from tests.core.runtime.kv.test_cluster import MUTE
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.contract import neutral
@@ -342,7 +343,7 @@ def test_a_new_certificate_reconnects_immediately() -> None:
     assert [neutral.OpenStream(neutral.StreamId(2), "127.0.0.1", 11207, True)] == actions
 
 
-# Other work on a connection.
+# Configs, NOOPs, circuit breakers and id requests around an exchange.
 
 
 def test_a_config_that_is_announced_meanwhile() -> None:
@@ -361,6 +362,50 @@ def test_a_config_that_is_announced_meanwhile() -> None:
 
     assert (1, 9) == simulation.connection().config_revision
     assert before < len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+
+
+def test_an_older_config_during_an_exchange() -> None:
+    """If a config older than the announced one arrives during an exchange, the client requests the newer one later."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, delay(0.3), times=2)
+    for revision in (9, 10):
+        simulation.nodes.set_config_revision(revision)
+        simulation.live(0.1)
+    simulation.node.faults.next(Opcode.SASL_AUTH, delay(0.5), times=2)
+    change(simulation, SAME)
+    simulation.live(2.0)
+
+    assert [ConnectionState.READY.name] * 2 == states(simulation)
+    assert (1, 10) == simulation.connection().config_revision
+
+
+def test_an_announced_config_that_has_to_wait() -> None:
+    """If an exchange prevents the request of an announced config, the client requests the config later."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, delay(0.02), times=2)
+    for revision in (9, 10):
+        simulation.nodes.set_config_revision(revision)
+        simulation.live(0.01)
+    simulation.live(0.02)
+    simulation.node.faults.next(Opcode.SASL_AUTH, delay(0.05), times=2)
+    change(simulation, SAME)
+    simulation.live(5.0)
+
+    assert [ConnectionState.READY.name] * 2 == states(simulation)
+    assert (1, 10) == simulation.connection().config_revision
+
+
+def test_polls_go_on() -> None:
+    """A connection whose config poll is due during an exchange continues to poll after it."""
+    simulation = ready(features=MUTE)
+    simulation.live(2.0)
+    simulation.node.faults.next(Opcode.SASL_AUTH, delay(1.0), times=2)
+    change(simulation, SAME)
+    simulation.live(1.5)
+    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    simulation.live(25.0)
+
+    assert 2 * 10 == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG)) - before
 
 
 def test_signs_of_life_go_on() -> None:
