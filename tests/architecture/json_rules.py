@@ -10,7 +10,7 @@ from tests.architecture.source import SourceFile, definitions
 DECODING = frozenset({"msgspec.json.decode", "json.loads", "json.load"})
 """Functions that decode JSON. Code must not import them alone, so that this rule finds each call."""
 DECODER = "msgspec.json.Decoder"
-CHECKS = frozenset({"shallow", "shallow_text"})
+CHECKS = frozenset({"bounded", "shallow", "shallow_text"})
 """Functions of ``triclinium_core.json_depth``."""
 MODULES = frozenset({"json", "msgspec", "msgspec.json"})
 """Modules that code must import by these names."""

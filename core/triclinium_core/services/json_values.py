@@ -1,4 +1,4 @@
-"""JSON encoding and decoding of the caller's values."""
+"""JSON encoding of the caller's values, and decoding of values from services."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ T = TypeVar("T")
 def encode_members(members: Mapping[str, object]) -> bytes:
     """Return a JSON object of members. Strings and numbers may be instances of subclasses.
 
-    The members were checked when the request was created, so this function never raises: the machine calls it for
-    each attempt in an event handler, which must not raise.
+    The machine calls this function for each attempt in an event handler, which must not raise. The members are checked
+    when the request is created, and those that can be nested too deeply are encoded then.
+
+    Raises:
+        RecursionError: the members are nested too deeply.
     """
     return _ENCODER.encode(members)
 
@@ -36,14 +39,14 @@ def _plain(value: object) -> object:
         return int.__pos__(value)
     if isinstance(value, float):
         return float.__pos__(value)
-    raise TypeError(f"a {type(value).__name__} must be checked before it is encoded")
+    raise TypeError(f"a value of type {type(value).__name__} must be checked before it is encoded")
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 
 
 def encode_json(value: object, parameter: str) -> bytes:
-    """Return ``value`` as JSON: anything that msgspec encodes, except NaN and the infinities.
+    """Return ``value`` as JSON. It may be anything that msgspec encodes, except NaN and the infinities.
 
     ``value`` itself must not be bytes, a bytearray or a memoryview. Inside it, msgspec encodes these as Base64.
 

@@ -76,7 +76,7 @@ class Searches:
 
         Raises:
             InvalidArgumentException: an argument is wrong.
-            EncodingFailureException: ``raw`` cannot be encoded as JSON.
+            EncodingFailureException: ``raw`` cannot be encoded as JSON, or the queries are nested too deeply.
             CouchbaseException: on entering, the reason why no rows arrive, such as IndexNotFoundException.
 
         Cancellation: the search is abandoned and its connection closed, so that the service stops working on it.

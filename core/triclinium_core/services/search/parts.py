@@ -28,6 +28,9 @@ from triclinium_core.shown import shown
 FLOAT32_MAX = 3.4028234663852886e38
 """Largest number in a vector of the service, which has 32-bit floats."""
 
+LEVELS_MAX = 100
+"""Maximum number of levels of queries in queries. Encoding them is recursive, and WebAssembly has a small stack."""
+
 DISTANCE = re.compile(
     r"[0-9]+(\.[0-9]+)?"
     r"(in|inch|yd|yards|ft|feet|m|meters|cm|centimeters|mm|millimeters|km|kilometers|mi|miles|nm|nauticalmiles)?"
@@ -74,6 +77,26 @@ def fill(part: SearchPart, **values: object) -> None:
     for name, value in values.items():
         object.__setattr__(part, name, value)
     part.__post_init__()
+
+
+def require_shallow(part: SearchPart) -> None:
+    """Refuse parts that contain each other in too many levels.
+
+    Raises:
+        EncodingFailureException: there are more than ``LEVELS_MAX`` levels.
+    """
+    levels, row = 0, [part]
+    while row:
+        levels += 1
+        if levels > LEVELS_MAX:
+            raise errors.EncodingFailureException(
+                f"the search is nested too deeply to be encoded as JSON; the maximum is {LEVELS_MAX} levels of queries"
+            )
+        row = [inner for each in row for spec in fields(each) for inner in _parts_in(getattr(each, spec.name))]
+
+
+def _parts_in(value: object) -> Iterable[SearchPart]:
+    return [each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, SearchPart)]
 
 
 def _form(value: object) -> object:
@@ -132,7 +155,7 @@ def _number(value: object, parameter: str, least: float, wanted: str) -> float:
 
 
 def read_date(value: object, parameter: str) -> str:
-    """Read a date: text for the parser of the index, or a datetime with a time zone, in the form of RFC 3339."""
+    """Read a date: text for the parser of the index, or a datetime with a time zone, converted to RFC 3339."""
     if not isinstance(value, datetime):
         return check_text(value, parameter)
     if value.utcoffset() is None:
@@ -237,7 +260,7 @@ def read_part(*kinds: type[SearchPart]) -> Reader:
 
 
 def read_several(read_each: Reader, what: str, *, least: int = 1) -> Reader:
-    """Return a reader of at least ``least`` values, each read by ``read_each``; ``what`` is their plural.
+    """Return a reader of at least ``least`` values, each read by ``read_each``. ``what`` is their plural, for errors.
 
     The reader refuses a single string, which in Python is a sequence of characters.
     """

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, unique
 from typing import ClassVar
 
+import msgspec
+
 from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_text, check_type
 from triclinium_core.error_context import ErrorContext
@@ -31,6 +33,7 @@ from triclinium_core.services.search.parts import (
     read_several,
     read_uint32,
     refused,
+    require_shallow,
 )
 from triclinium_core.services.search.queries import MatchNoneQuery, SearchQuery
 from triclinium_core.services.search.result import SearchMetaData, decode_meta_data
@@ -59,7 +62,7 @@ MEMBERS: Mapping[str, str] = {
     "size": "limit",
     "sort": "sort",
 }
-"""Members of requests, each with the option that sets it."""
+"""Members of requests that ``raw`` must not set, each with what to use instead."""
 
 
 @unique
@@ -183,9 +186,9 @@ class SearchOptions(SearchPart):
         fields: fields whose values the hits contain, if the index stores them; ``*`` means all.
         scan_consistency: required freshness of the index.
         consistent_with: mutations that the index must contain.
-        sort: names of fields, including ``_score`` and ``_id``, each with the prefix ``-`` for descending order; or
+        sort: names of fields, ``_score`` or ``_id``, with the prefix ``-`` for descending order; or instances of
             ``Sort``. Default: best hits first.
-        facets: facets by which to count hits, by names that you choose.
+        facets: facets that count the hits, under names that you choose.
         collections: return only hits in these collections, if the index has several.
         include_locations: whether hits have the locations of the terms.
         disable_scoring: whether to skip scoring, which saves work. All scores are then 0.
@@ -263,6 +266,9 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
     """Search in an index of the cluster, or of a scope if bucket and scope are given.
 
     ``repr`` shows neither the query nor the options.
+
+    Raises:
+        EncodingFailureException: the queries are nested too deeply.
     """
 
     name: ClassVar[str] = "search"
@@ -274,6 +280,7 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
     options: SearchOptions = SearchOptions()
     bucket_name: str | None = None
     scope_name: str | None = None
+    _body: bytes = b""
 
     def __post_init__(self) -> None:
         check_text(self.client_context_id, "client_context_id", empty=True)
@@ -284,6 +291,16 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
         if self.bucket_name is not None or self.scope_name is not None:
             check_bucket_name(self.bucket_name)
             check_name(self.scope_name, "scope")
+        for part in (self.search.search_query, self.search.vector_search):
+            if part is not None:
+                require_shallow(part)
+        # Encode now: an error in an event handler, which encodes each attempt, would end the client. The nesting of a
+        # RawQuery, and of ``raw``, is bounded only by Python.
+        try:
+            body = encode_members({**self.search.members(), **self.options.members()})
+        except RecursionError as error:
+            raise errors.EncodingFailureException("the search is nested too deeply to be encoded as JSON") from error
+        msgspec.structs.force_setattr(self, "_body", body)
 
     @total_repr
     def __repr__(self) -> str:
@@ -316,14 +333,9 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
 
     def encode(self, remaining: float) -> HttpRequest:
         """Return the request as one JSON object. Its timeout is ``remaining``, so the service stops with the client."""
-        members = {
-            **self.search.members(),
-            **self.options.members(),
-            "ctl": self._control(remaining),
-            # SDK-RFC 0052 "showrequest": otherwise the response repeats the request, with its vectors.
-            "showrequest": False,
-        }
-        return HttpRequest("POST", self.path, encode_members(members))
+        # SDK-RFC 0052 "showrequest": otherwise the response repeats the request, with its vectors.
+        more = encode_members({"ctl": self._control(remaining), "showrequest": False})
+        return HttpRequest("POST", self.path, b"%b,%b" % (self._body[:-1], more[1:]))
 
     def _control(self, remaining: float) -> dict[str, object]:
         control: dict[str, object] = {}

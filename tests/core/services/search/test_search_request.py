@@ -19,7 +19,8 @@ from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.retry.couchbase import is_idempotent
 from triclinium_core.services.search import search_request
 from triclinium_core.services.search.facets import TermFacet
-from triclinium_core.services.search.queries import MatchAllQuery, SearchQuery, TermQuery
+from triclinium_core.services.search.parts import LEVELS_MAX
+from triclinium_core.services.search.queries import ConjunctionQuery, MatchAllQuery, SearchQuery, TermQuery
 from triclinium_core.services.search.search_request import SearchOptions, SearchQueryRequest, SearchRequest
 from triclinium_core.services.search.sorting import SortID
 from triclinium_core.services.search.vectors import VectorQuery, VectorSearch
@@ -44,7 +45,7 @@ def body_of(request: SearchQueryRequest, remaining: float = math.inf) -> Mapping
 
 
 def members_of(**options: object) -> Mapping[str, object]:
-    """Return the members that options add to a request."""
+    """Return the members that options add to the body of a request or change in it."""
     plain = body_of(SearchQueryRequest(index="i", search=ALL))
     body = body_of(SearchQueryRequest(index="i", search=ALL, options=SearchOptions(**options)))  # type: ignore[arg-type]
     return {name: value for name, value in body.items() if name not in plain or value != plain[name]}
@@ -225,6 +226,18 @@ def test_error_context() -> None:
     assert "secret" not in repr(request)
     assert request.bucket is None
     assert request.idempotent is is_idempotent(request.service, request.name)
+
+
+def test_deep_queries() -> None:
+    """Queries nested in more levels than the maximum are refused when the request is created."""
+    query: SearchQuery = TermQuery("inn")
+    for _ in range(LEVELS_MAX - 1):
+        query = ConjunctionQuery(query)
+    body = SearchQueryRequest(index="i", search=SearchRequest(query)).encode(1.0).body
+
+    assert LEVELS_MAX - 1 == body.count(b'{"conjuncts"')
+    with pytest.raises(errors.EncodingFailureException, match="nested too deeply"):
+        SearchQueryRequest(index="i", search=SearchRequest(ConjunctionQuery(query)))
 
 
 def test_decode() -> None:

@@ -8,12 +8,12 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from triclinium_core.json_depth import shallow
+from triclinium_core.json_depth import bounded
 
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
 """Integer of up to 20 ASCII digits, with an optional minus sign.
 
-``int`` alone accepts blanks, underscores and other scripts, and raises beyond 4,300 digits.
+``int`` alone accepts blanks, underscores and digits of other scripts, and raises beyond 4,300 digits.
 """
 
 
@@ -50,8 +50,8 @@ class FakeRequest(msgspec.Struct, frozen=True, kw_only=True):
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
 
     def document(self) -> dict[str, object] | None:
-        """Return the body as a JSON object, or None if the body is not a JSON object."""
+        """Return the body as a JSON object, or None if the body is not a JSON object, or is nested too deeply."""
         try:
-            return msgspec.json.decode(shallow(self.body), type=dict[str, object])
+            return msgspec.json.decode(bounded(self.body), type=dict[str, object])
         except (ValueError, RecursionError):
             return None

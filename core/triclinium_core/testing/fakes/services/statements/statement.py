@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from triclinium_core.json_depth import shallow
+from triclinium_core.json_depth import bounded
 from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply, with_rows
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.statements.explained import duration
@@ -89,7 +89,7 @@ def read_statement(request: FakeRequest) -> AskedStatement:
 
 def _decoded(value: str) -> object:
     try:
-        return msgspec.json.decode(shallow(value))
+        return msgspec.json.decode(bounded(value))
     except (ValueError, RecursionError):
         return value
 
@@ -113,7 +113,7 @@ def reply_with(
     Args:
         further: fields before the rows that only this service sends.
         metrics: metrics that only this service sends.
-        profile: takes the execution time in seconds, and returns the profile. Default: no profile.
+        profile: function that takes the execution time in seconds and returns the profile. Default: no profile.
     """
     before: dict[str, object] = {"requestID": node.cluster.services.new_request_id()}
     if isinstance(context_id := request.document.get("client_context_id"), str):

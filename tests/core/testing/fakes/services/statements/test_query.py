@@ -1,4 +1,4 @@
-"""Query service of a fake node: constants, parameters, scripted answers and prepared statements."""
+"""Query service of a fake node: constants, parameters, scripted answers, prepared statements, plans and profiles."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_constants(client: HttpClient, statement: str, parameters: dict[str, obj
 
 @rows("statement", ["CREATE PRIMARY INDEX ON default", "  upsert INTO travel VALUES ('a', 1)", "DROP INDEX a ON b"])
 def test_readonly_write_is_refused(client: HttpClient, statement: str) -> None:
-    """A read-only request for a write is refused, even if the write is scripted or prepared; preparing it is allowed."""
+    """A read-only request for a write is refused even if the write is scripted or prepared; preparing it is allowed."""
     client.node.script.answer(statement, FakeAnswer(rows=[1]))
     refused = [
         client.query(statement, readonly=True),
@@ -86,6 +86,17 @@ def test_readonly_write_is_refused(client: HttpClient, statement: str) -> None:
 def test_a_parameter_without_a_value(client: HttpClient, statement: str) -> None:
     """A parameter without a value gets the service's own error, not that of an unknown statement."""
     assert [5010] == client.query(statement).codes
+
+
+@rows(("levels", "is_returned"), [(1, True), (400, True), (800, False)])
+def test_deep_parameters(client: HttpClient, levels: int, is_returned: bool) -> None:
+    """A query parameter is returned, unless its nesting exceeds the maximum; then the request counts as empty."""
+    deep: list[object] = []
+    for _ in range(levels):
+        deep = [deep]
+    answered = client.query("SELECT RAW $1", args=[deep])
+
+    assert (is_returned, [] if is_returned else [1050]) == ([deep] == answered.rows, answered.codes)
 
 
 def test_scripted_answer(client: HttpClient) -> None:
@@ -143,7 +154,7 @@ def test_plans_go_stale(client: HttpClient, code: int) -> None:
 
 
 def test_invalid_stale_code_is_refused(client: HttpClient) -> None:
-    """Only the codes of stale plans are accepted; the error lists them."""
+    """A code other than those of stale plans is refused, with a list of these; PREPARE alone gets status 400."""
     with pytest.raises(errors.InvalidArgumentException, match="4070"):
         client.node.plans.go_stale(3000)
 
@@ -211,14 +222,14 @@ def test_scripted_statements_are_explained(client: HttpClient) -> None:
 
 @rows("statement", ["EXPLAIN", "EXPLAIN SELECT * FROM people", "EXPLAIN CREATE PRIMARY INDEX ON `default`"])
 def test_other_statements_are_not_explained(client: HttpClient, statement: str) -> None:
-    """EXPLAIN of a statement that the service does not execute is refused, and changes nothing."""
+    """EXPLAIN of nothing, or of anything but a scripted statement or a supported SELECT, is refused without effect."""
     assert [3000] == client.query(statement).codes
     assert [] == client.query("SELECT RAW name FROM system:indexes").rows
 
 
 @rows(("profile", "has_timings"), [("timings", True), ("phases", False), ("off", None), (7, None)])
 def test_profile_on_request(client: HttpClient, profile: object, has_timings: bool | None) -> None:
-    """A profile has the phases of a scripted statement, and with timings its plan; by default there is no profile."""
+    """``phases`` gives the phases of a scripted statement, ``timings`` also its plan, and other values no profile."""
     client.node.script.answer("SELECT * FROM people", FakeAnswer(rows=[1]))
     found = client.query("SELECT * FROM people", profile=profile).document.get("profile")
 
