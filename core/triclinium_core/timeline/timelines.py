@@ -38,7 +38,7 @@ class Selection:
     troubled: bool = False
     """Only those that ``failed`` selects, or whose attempts did not all succeed."""
     slowest: int | None = None
-    """Only that many: the slowest, in this order. None for all, in the order of the tape."""
+    """Maximum number of operations: only the slowest, slowest first. None for all, in the order of the tape."""
 
     def includes(self, operation: lines.Operation) -> bool:
         """Return whether an operation fulfils the conditions, except ``slowest``."""
@@ -76,7 +76,7 @@ class Timeline:
         return self.rows[0].at
 
     def to_json(self) -> dict[str, object]:
-        """Return the timeline as JSON values, with times in seconds since the first row."""
+        """Return the timeline as JSON values, with the times of rows in seconds since the first row."""
         rows = [
             {"after": round(row.at - self.began_at, 9), "source": row.source, "text": row.text, "decided": row.decided}
             | ({} if row.fact is None else {"fact": to_builtins(row.fact)})
@@ -89,7 +89,7 @@ class Timeline:
 
 
 def timelines(facts: Iterable[lines.Fact], selection: Selection) -> Iterator[Timeline]:
-    """Yield the timelines of the operations and requests in a selection. The memory does not grow with the tape.
+    """Yield the timelines of the operations and requests in a selection. Memory use does not grow with the tape.
 
     Args:
         facts: facts in the order of the tape.
@@ -205,7 +205,7 @@ def _steps(operation: lines.Operation) -> Iterator[Row]:
 
 
 def connection_timeline(facts: Iterable[lines.Fact], stream: int) -> Timeline | None:
-    """Return the timeline of a stream: opening, bootstrap, circuit breaker, failed attempts, loss. None without any.
+    """Return the timeline of a stream: opening, bootstrap, circuit breaker, failed attempts, loss. None if it is empty.
 
     Args:
         facts: facts in the order of the tape.
@@ -227,7 +227,8 @@ def connection_timeline(facts: Iterable[lines.Fact], stream: int) -> Timeline | 
                 rows.extend(_failures(fact, stream))
     if not rows:
         return None
-    notes = [f"{attempts} attempts by operations on the tape; only those that did not succeed are shown"]
+    counted = f"{attempts} attempt{'' if attempts == 1 else 's'}"
+    notes = [f"{counted} by operations on the tape; only failed attempts are shown"]
     notes += [f"only the newest {ROWS_MAX} events are shown"] if len(rows) == ROWS_MAX else []
     subject = {"connection": {"stream": stream, "node": node, "attempts": attempts}}
     title = f"connection to {node or 'an unknown node'}, stream {stream}"
@@ -236,10 +237,11 @@ def connection_timeline(facts: Iterable[lines.Fact], stream: int) -> Timeline | 
 
 def _failures(operation: lines.Operation, stream: int) -> Iterator[Row]:
     """Yield a row for each attempt on the stream that did not succeed."""
-    sent = None
+    # A response that completes the request may be undecodable, and then the operation fails.
+    sent, has_failed = None, operation.result == "failed"
     for step in operation.steps:
         if isinstance(step, lines.Sent):
             sent = step
-        elif sent is not None and sent.stream == stream:
+        elif sent is not None and sent.stream == stream and (has_failed or step.decision.kind != "complete"):
             row, sent = step_row(step, sent.node, operation.strategy.name), None
             yield row._replace(text=f"{operation.name}, token {operation.token}: {row.text}")

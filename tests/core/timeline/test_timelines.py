@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 from hypothesis import given
@@ -144,12 +145,12 @@ def test_missing_events_are_noted() -> None:
 
 
 def test_many_simultaneous_ends_stay_bounded() -> None:
-    """Operations that end at the same instant are not held without limit, and none is lost."""
-    facts = iter([operation(token, 10.0, 0.5) for token in range(HELD_MAX + 2)])
+    """Of operations that end at the same instant, only a limited number is read before the first timeline."""
+    facts = iter([operation(token, 10.0, 0.5) for token in range(HELD_MAX + 3)])
 
     first = next(timelines(facts, ALL))
 
-    assert (0, 0) == (token_of(first), len(list(facts)))
+    assert (0, 1) == (token_of(first), len(list(facts)))
 
 
 # -- Selections and memory.
@@ -207,6 +208,18 @@ def test_memory_does_not_grow_with_the_tape() -> None:
 
 
 # -- Connections.
+
+
+@rows(("result", "shown"), [("completed", [9.0]), ("failed", [9.0, 10.1])])
+def test_a_connection_omits_successes(result: Literal["completed", "failed"], shown: list[float]) -> None:
+    """The response that completes a request is shown on its connection only if the request failed nevertheless."""
+    success = lines.ServiceResponded(at=10.1, decision=lines.Decision(kind="complete"), http_status=200)
+    query = operation(9, took=0.2, steps=(*operation(9).steps, success), result=result)
+
+    found = connection_timeline(read(tape_of(opening(9.0, 3), query)), 3)
+
+    assert found is not None
+    assert (shown, True) == ([row.at for row in found.rows], found.notes[0].startswith("1 attempt "))
 
 
 def test_a_connection_shows_bootstrap_failures_loss() -> None:
