@@ -15,8 +15,9 @@ from triclinium_core.decision_tape import lines
 from triclinium_core.decision_tape.recorder import DecisionRecorder
 from triclinium_core.decision_tape.replay import replay
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase import BestEffortRetryStrategy, RetryAction
+from triclinium_core.retry.couchbase import BestEffortRetryStrategy, RetryAction, Service
 from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.testing import FakeNode, FakeNodes, delay, drop_response, hang_up, temporary_failure
 
@@ -101,7 +102,7 @@ def test_connections_and_breakers_are_recorded() -> None:
 
 
 def test_a_new_map_has_its_moved_vbuckets() -> None:
-    """A rebalance to a second node moves half of the vbuckets; the first map moves none."""
+    """The removal of one of two nodes moves half of the vbuckets; the first map moves none."""
     nodes = FakeNodes(node_options(), 2)
     simulation = RecordedSimulation(node=nodes)
     simulation.submit(get())
@@ -116,7 +117,7 @@ def test_a_new_map_has_its_moved_vbuckets() -> None:
 
 
 def test_numbers_replace_names() -> None:
-    """Without names, each name has one number on the whole tape."""
+    """If names are omitted, one number replaces each name on the whole tape."""
     simulation = RecordedSimulation(DecisionRecorder(1000, names=False))
     simulation.submit(get("k", HOTELS))
     simulation.submit(get("k", HOTELS))
@@ -168,7 +169,7 @@ def test_a_recorded_operation_frees_its_value() -> None:
 
 
 def test_a_query_has_no_statement() -> None:
-    """A query has its service, its idempotency and the events of its retry machine, but not its statement."""
+    """A query has its name, its service and the events of its retry machine, but not its statement."""
     simulation = RecordedSimulation(node=FakeNode())
     simulation.request(QueryRequest(statement="SELECT 1 AS secret"))
     simulation.run(0.1)
@@ -181,9 +182,26 @@ def test_a_query_has_no_statement() -> None:
     assert b"secret" not in tape
 
 
+def test_pings_are_not_recorded() -> None:
+    """A ping of a service is on the tape neither while it is open nor after its response or its failure."""
+    node = FakeNode()
+    simulation = RecordedSimulation(node=node)
+    node.faults.next(Service.QUERY, delay(0.2))
+    node.faults.next(Service.QUERY, hang_up())
+    recorded = []
+    for _ in range(2):
+        simulation.inquire(Ping(None, "i", (Service.QUERY,)))
+        for _ in range(2):
+            simulation.run(0.15)
+            recorded.append(simulation.operations())
+
+    assert [[], [], [], []] == recorded
+    assert 2 == len(simulation.results)
+
+
 @pytest.mark.parametrize("is_query", [False, True])
 def test_an_attempt_has_the_time_of_its_dispatch(is_query: bool) -> None:
-    """An operation that waits for a connection has the time at which its first attempt was sent, also if it failed."""
+    """An operation that waits for a connection has the time of its first dispatch, even if that attempt failed."""
     node = FakeNode() if is_query else FakeNode(node_options())
     node.faults.next(Opcode.HELLO, delay(0.7), 5)
     node.faults.next(Opcode.SET, temporary_failure())
@@ -201,7 +219,7 @@ def test_an_attempt_has_the_time_of_its_dispatch(is_query: bool) -> None:
 
 
 class Array(float):
-    """Number of an array library: a float of another type."""
+    """Subclass of ``float``, as an array library may return."""
 
 
 class Hostile(type):

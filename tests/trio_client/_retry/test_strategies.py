@@ -109,6 +109,28 @@ async def test_defects_of_a_strategy_are_raised(kind: type[ScriptedStrategy | As
     assert error is caught.value.__context__
 
 
+class SlowStrategy(AsyncStrategy):
+    """Asynchronous strategy that takes a second to permit the first attempt."""
+
+    async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+        """Return or raise the next answer after a second."""
+        await trio.sleep(1.0)
+        return await super().acquire_initial_retry_token(token_scope=token_scope)
+
+
+@rows(("kind", "delay"), [(ScriptedStrategy, 1.0), (SlowStrategy, 0.0)])
+@rows("way", WAYS)
+async def test_a_first_delay_is_not_measured(
+    autojump_clock: MockClock, way: Way, kind: type[ScriptedStrategy | AsyncStrategy], delay: float
+) -> None:
+    """The duration of a first attempt excludes the delay before it, and the time the strategy takes to permit it."""
+    with pytest.raises(OSError) as caught:  # noqa: PT011 - it has no message
+        await way(Flaky(OSError(), seconds=2.0), kind(Token(delay), RetryError()), on=OSError)
+
+    (record,) = triclinium.retries.attempts_of(caught.value)
+    assert pytest.approx(2.0) == record.elapsed
+
+
 async def test_cancelled_before_the_first_attempt(autojump_clock: MockClock) -> None:
     """A call that is cancelled during the delay of its first attempt calls nothing."""
     flaky = Flaky()
@@ -202,7 +224,7 @@ class Talkative(ScriptedStrategy):
 
 
 async def test_the_value_of_record_success_is_ignored() -> None:
-    """The value of ``record_success`` is ignored; it is awaited only if the strategy is asynchronous."""
+    """A value that ``record_success`` of a synchronous strategy returns is ignored and not awaited."""
     called, looped = Talkative(Token()), Talkative(Token())
     await retry(Flaky(), strategy=called)
     async for attempt in triclinium.attempts(looped):
@@ -213,7 +235,7 @@ async def test_the_value_of_record_success_is_ignored() -> None:
 
 
 async def test_a_cancelled_first_attempt_frees_its_slot(autojump_clock: MockClock) -> None:
-    """After a throttling error, an adaptive strategy delays a first attempt by trio's clock, and a cancelled one no other."""
+    """After a throttling error, an adaptive strategy delays a first attempt; a cancelled one delays no other."""
     waits = []
     for cancelled in (False, True):
         strategy = triclinium.AdaptiveRetryStrategy(max_attempts=1)

@@ -20,13 +20,13 @@ from trio.testing import MockClock
 from tests.rows import rows
 from tests.trio_client.adapters.scripted_transport import ScriptedTransport
 from tests.trio_client.retried_calls import WAYS, Flaky, Way, by_call
-from tests.trio_client.retry_doubles import ScriptedStrategy, Token
+from tests.trio_client.retry_doubles import AsyncStrategy, ScriptedStrategy, Token
 from triclinium import attempts, retry, tracing_retries
 from triclinium.adapters.httpx import RetryTransport
 from triclinium.errors import InvalidArgumentException
 from triclinium.opentelemetry import OpenTelemetryMeter, OpenTelemetryRequestTracer
 from triclinium.telemetry import RequestSpan
-from triclinium_core.retry.smithy import RetryError
+from triclinium_core.retry.smithy import RetryError, RetryToken
 
 
 class Traced:
@@ -54,6 +54,15 @@ class Traced:
         assert "triclinium.call.duration" == metric.name
         assert isinstance(metric.data, Histogram)
         return [(dict(point.attributes or {}), point.sum) for point in metric.data.data_points]
+
+
+class HangingStrategy(AsyncStrategy):
+    """Asynchronous strategy that never decides about a retry."""
+
+    async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+        """Wait until cancelled."""
+        await trio.sleep_forever()
+        raise AssertionError("the sleep has no end")
 
 
 def attributes(span: ReadableSpan) -> dict[str, object]:
@@ -102,14 +111,16 @@ async def test_a_call_that_gives_up(autojump_clock: MockClock, way: Way) -> None
 
 
 @rows("way", WAYS)
-@rows("seconds", [0.5, 1.25])
-async def test_spans_end_with_a_cancelled_call(autojump_clock: MockClock, way: Way, seconds: float) -> None:
+@rows(("kind", "seconds"), [(ScriptedStrategy, 0.5), (ScriptedStrategy, 1.25), (HangingStrategy, 1.25)])
+async def test_spans_end_with_a_cancelled_call(
+    autojump_clock: MockClock, way: Way, kind: type[ScriptedStrategy | AsyncStrategy], seconds: float
+) -> None:
     """Spans end when the call is cancelled; the status stays unset, with Cancelled as the type of the error."""
     traced = Traced()
     async with trio.open_nursery() as nursery:
         with tracing_retries(traced.tracer, traced.meter):
             call = functools.partial(way, on=OSError, name="fetch")
-            nursery.start_soon(call, Flaky(OSError(), seconds=1.0), ScriptedStrategy(Token(), Token(0.5)))
+            nursery.start_soon(call, Flaky(OSError(), seconds=1.0), kind(Token(), Token(0.5)))
         await trio.sleep(seconds)
         # Cancel without a deadline: with a deadline, the call would end before its delay.
         nursery.cancel_scope.cancel()
@@ -187,6 +198,21 @@ async def test_requests_over_http(autojump_clock: MockClock, statuses: tuple[int
     assert last.items() <= attributes(second).items()
     assert last.items() <= attributes(call).items()
     assert ("error.type" in attributes(call)) is not answer.is_success
+
+
+async def test_a_request_that_fails_over_http() -> None:
+    """If an HTTP request gets no response, the spans of the attempt and of the call have the error."""
+    traced = Traced()
+    strategy = ScriptedStrategy(Token(), RetryError())
+    transport = RetryTransport(ScriptedTransport(httpx.ConnectError("refused")), strategy=strategy)
+    with tracing_retries(traced.tracer):
+        async with httpx.AsyncClient(transport=transport) as client:
+            with pytest.raises(httpx.ConnectError):
+                await client.post("http://flaky.test/")
+
+    assert [("attempt", "ConnectError"), ("POST flaky.test", "ConnectError")] == [
+        (span.name, attributes(span)["error.type"]) for span in traced.spans
+    ]
 
 
 async def test_tracing_ends_with_its_block(autojump_clock: MockClock) -> None:

@@ -58,7 +58,7 @@ def test_invalid_options_are_refused(make: Callable[[], object], parameter: str)
 
 
 def tape_on(path: Path) -> tuple[list[lines.Operation], lines.End]:
-    """Return the operations on a private, complete tape, after a replay of each, and its last line."""
+    """Check that a tape is private, complete and replayable; return its operations and its last line."""
     assert 0o600 == stat.S_IMODE(path.stat().st_mode)
     reader = TapeReader([path.read_bytes()])
     operations = [fact for _, fact in reader if isinstance(fact, lines.Operation)]
@@ -121,7 +121,7 @@ async def test_a_cancelled_save_leaves_all_or_nothing(tmp_path: Path, monkeypatc
 
 
 async def test_no_ring_cannot_be_saved(tmp_path: Path) -> None:
-    """Without a ring, ``save_tape`` raises; without pseudonyms, ``tape_pseudonym`` does."""
+    """Without a ring or a folder, ``save_tape`` raises; without pseudonyms, ``tape_pseudonym`` does."""
     async with open_fake_cluster() as fake:
         for tape in (None, DecisionTape(tmp_path / "file.tape")):
             async with fake.open_client(tape=tape) as cluster:
@@ -149,7 +149,7 @@ async def test_errors_have_pseudonyms(tmp_path: Path) -> None:
 
 
 async def files_in(folder: Path, number: int) -> None:
-    """Wait until a folder has a number of files."""
+    """Wait until a folder has at least ``number`` files."""
     while len(os.listdir(folder)) < number:  # noqa: ASYNC110  # a file appears without an event
         await trio.sleep(0.01)
 
@@ -220,7 +220,7 @@ async def test_an_error_saves_the_ring(tmp_path: Path) -> None:
 
 
 async def test_an_error_that_closes_the_cluster_is_saved(tmp_path: Path) -> None:
-    """An error that leaves the block of the cluster, too, saves the ring, whichever task runs first."""
+    """An error that also leaves the cluster's block saves the ring, whichever task runs first."""
     tape = DecisionTape.ring(folder=tmp_path, on_errors=[DocumentNotFoundException])
     async with open_fake_cluster() as fake:
         for _ in range(8):
@@ -285,7 +285,7 @@ async def test_a_file_has_every_operation(tmp_path: Path) -> None:
 async def test_a_full_file_ends_the_tape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gathered: float, least: int
 ) -> None:
-    """Facts that are written in parts or together fill the file, the end counts those left of a part, calls go on."""
+    """Facts that are written in parts or together fill the file; the end counts the rest of a part, and calls go on."""
     monkeypatch.setattr(decision_recording, "GATHERED_SECONDS", gathered)
     path = tmp_path / "file.tape"
     async with open_fake_cluster() as fake, fake.open_client(tape=DecisionTape(path, size_max=SIZE_LEAST)) as cluster:
@@ -303,14 +303,19 @@ async def test_a_full_file_ends_the_tape(
 async def test_a_full_disk_ends_the_tape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If the disk takes only a part of the lines, the tape ends before them with its last line, and the calls go on."""
-    path, room = tmp_path / "file.tape", 5_000
+    """If the disk takes only a part of the lines, the tape ends before them, its end counts them, and calls go on."""
+    path, room, counts, append = tmp_path / "file.tape", 5_000, list[int](), tape_file.TapeFile.append
+
+    def count(file: tape_file.TapeFile, lines: bytes) -> int:
+        counts.append(lines.count(b"\n"))
+        return append(file, lines)
 
     def write(descriptor: int, data: bytes, at: int) -> int:
         if at >= room and at + len(data) > path.stat().st_size:
             raise OSError(errno.ENOSPC, "No space left on device")
         return os.pwrite(descriptor, data[: max(room - at, path.stat().st_size - at)], at)
 
+    monkeypatch.setattr(tape_file.TapeFile, "append", count)
     monkeypatch.setattr(tape_file, "pwrite", write)
     with caplog.at_level(logging.WARNING, "triclinium.tape"):
         async with open_fake_cluster() as fake, fake.open_client(tape=DecisionTape(path)) as cluster:
@@ -322,7 +327,7 @@ async def test_a_full_disk_ends_the_tape(
 
     operations, end = tape_on(path)
     assert 1 <= len(operations) < 60
-    assert "disk" == end.reason
+    assert ("disk", counts[-1]) == (end.reason, end.lost)
     assert 1 == len(caplog.records)
 
 
@@ -366,7 +371,7 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
 
 
 async def test_a_wrong_path_saves_nothing(tmp_path: Path) -> None:
-    """``save_tape`` refuses what is no path, and leaves nothing behind if the path is that of a folder."""
+    """``save_tape`` refuses an invalid path, and leaves no file behind if the path is that of a folder."""
     async with open_fake_cluster() as fake, fake.open_client(tape=DecisionTape.ring()) as cluster:
         for path in ("", "a\0b", 7):
             with pytest.raises(InvalidArgumentException):
@@ -400,7 +405,7 @@ NAMES = ["sEcReTBucket7391", "sEcReTScope7391", "sEcReTCollection7391"]
 
 
 def forms_of(secret: str) -> set[bytes]:
-    """Return a secret raw, in hex of both cases, and in base64 at each of the three positions, without its ends."""
+    """Return a secret raw, in hex of both cases, and in base64 at each of the three alignments, without the ends."""
     raw = secret.encode()
     shifted = {base64.b64encode(b"x" * shift + raw)[4 : -4 - shift] for shift in range(3)}
     return {raw, raw.hex().encode(), raw.hex().upper().encode(), *shifted}

@@ -209,12 +209,11 @@ class NodeWaits:
                 self._request_manifest(wait, connection, now)
 
     def _request_manifest(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
-        """Request the manifest of a node, unless a request is pending or scheduled."""
+        """Request the manifest of a node, unless a request on the current stream is pending or scheduled."""
         node = wait.late.setdefault(connection, _LateNode())
         if node.requested_on == connection.stream_number:
             return
         self._timers.cancel(node.timer)
-        self._end_question(wait, node, {})
         node.requested_on, opaque = connection.stream_number, connection.in_flight.next_opaque
         frame = encode_request(Opcode.GET_COLLECTIONS_MANIFEST, opaque=opaque)
         connection.in_flight.send(ManifestQuestion(wait.token), frame)

@@ -51,17 +51,18 @@ class Lifecycle:
         self.open: dict[int, Live[Any]] = {}
         """Open operations and requests in the order of submission. Deadlines without a timer are in the same order."""
         self.carriers: dict[type[Live[Any]], Carrier[Any, Any]] = {}
-        """Carrier of each kind. An operation does not refer to its carrier. Otherwise a request in flight, which the
-        garbage collector does not track, would keep the complete client alive."""
+        """Carrier for each type of operation. An operation does not refer to its carrier: a request in flight, which the
+        garbage collector does not track, would otherwise keep the complete client alive."""
         self.next_deadline: float = math.inf
         """Earliest deadline without a timer. The operation with this deadline may be settled already."""
         self.retries_by_reason: Counter[couchbase.RetryReason] = Counter()
-        """Number of retries whose delay is over, by reason, also of settled operations, but not of the client's own."""
+        """Number of retries whose delay is over, by reason, also of settled operations. The client never retries its own
+        requests."""
 
     # -- Start and dispatch.
 
     def begin(self, live: Live[Any], now: float) -> None:
-        """Dispatch the first attempt of an operation, or first request a permit from its token strategy."""
+        """Dispatch the first attempt of an operation. With a token strategy, request a permit before that."""
         permit = live.permit
         if permit is None:
             self.dispatch(live, now)
@@ -176,8 +177,7 @@ class Lifecycle:
         for order in machine.handle(event, now):
             match order:
                 case actions.Dispatch():
-                    if not live.is_own:
-                        self.retries_by_reason[cast(couchbase.RetryReason, machine.last_reason)] += 1
+                    self.retries_by_reason[cast(couchbase.RetryReason, machine.last_reason)] += 1
                     live.stage = Stage.WAITING
                     self.dispatch(live, now)
                 case actions.RetryAfter(delay, dispatches):
@@ -196,8 +196,7 @@ class Lifecycle:
                     self._emit(neutral.ConsultStrategy(neutral.Token(live.token), strategy, request, reason))
                 case actions.ReportRetry(request, reason, delay, dispatches, node):
                     carrier.retry_decided(live, reason)
-                    if not live.is_own:
-                        self._emit(ReportRetry(neutral.Token(live.token), request, reason, delay, dispatches, node))
+                    self._emit(ReportRetry(neutral.Token(live.token), request, reason, delay, dispatches, node))
                 case actions.ReportRefusal(request, reason, error_class, node):
                     carrier.retry_decided(live, reason)
                     if not live.is_own:

@@ -21,7 +21,6 @@ from triclinium_core.contract.couchbase.events import AbandonReason, RequestSubm
 from triclinium_core.contract.couchbase.timer_kinds import TimerKind
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.options import Authenticator
-from triclinium_core.retry import couchbase
 from triclinium_core.retry.combined.permits import permit_of
 from triclinium_core.retry.combined.strategies import Decider, PermitIssuer, decider_of
 from triclinium_core.retry.couchbase import events
@@ -46,6 +45,7 @@ from triclinium_core.services import service_request
 from triclinium_core.services.answer.context_ids import ContextIds
 from triclinium_core.services.answer.incoming_answer import ForeignAnswer, Outcome, UnreadableAnswer
 from triclinium_core.services.answer.rows import MalformedRows
+from triclinium_core.services.ping_request import NoRetry
 from triclinium_core.services.query.query_request import PrepareRequest
 from triclinium_core.services.statement.statement_request import StatementRequest
 from triclinium_core.work import CHUNK_WORK, HTTP_BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT, READ_AT_ONCE_MAX
@@ -116,19 +116,18 @@ class HttpCarrier:
         request: service_request.ServiceRequest,
         endpoint: Endpoint,
         *,
-        strategy: couchbase.RetryStrategy,
         timeout: float,
         traced_as: neutral.Token | None,
         now: float,
     ) -> None:
         """Submit a request of the client itself to one endpoint, even if the endpoint's breaker is open.
 
-        ``own_answers`` receives the outcome.
+        The request is never retried. ``own_answers`` receives the outcome.
 
         Args:
             traced_as: token with which to report the attempts to a tracer; None to report none.
         """
-        live = self._open(token, request, now, strategy=strategy, timeout=timeout, client_context={})
+        live = self._open(token, request, now, strategy=NoRetry(), timeout=timeout, client_context={})
         live.pinned, live.is_own, live.traced_as = endpoint, True, traced_as
         self._lifecycle.begin(live, now)
 
@@ -491,7 +490,7 @@ class HttpCarrier:
     # -- Methods that the life cycle calls.
 
     def out_of_time(self, live: LiveRequest) -> events.WakeupReached:
-        """Return the facts for a timeout: the reason why there is no permit, and whether rows were delivered."""
+        """Return the facts for a timeout: the reason for a missing permit, if any, and whether rows were delivered."""
         return events.WakeupReached(obstacle=live.obstacle, is_partial=live.has_given_rows)
 
     def debtor(self, live: LiveRequest, event: neutral.TimePassed) -> Endpoint | None:
@@ -572,8 +571,8 @@ def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
     except Exception as error:
         raise decoder_faults.unexpected(decoder_faults.Decoder.SERVICE_VERDICT, error) from None
     if live.is_own and verdict.reason is not None and verdict.reason.always_retry:
-        # Remove the reason, so that the ping is not retried and reports the response. No strategy can refuse such a
-        # reason.
+        # Remove the reason, so that the ping is not retried and reports the response. No strategy could refuse this
+        # retry.
         return replace(verdict, reason=None)
     return verdict
 

@@ -16,7 +16,7 @@ from triclinium_core.retry.couchbase import BreakerEvent
 from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.runtime.services.carrier import HttpCarrier
 from triclinium_core.runtime.services.pool import Endpoint, Pool
-from triclinium_core.services.ping_request import PINGS, NoRetry
+from triclinium_core.services.ping_request import PINGS
 
 ANSWERED_STATUSES = frozenset({401, 403})
 """Statuses with which a service requests credentials, which pings do not carry. A ping with such a response succeeds
@@ -65,9 +65,7 @@ class ServicePings:
         token = Token(-self._last)
         self._open[token] = _Ping(owner, endpoint)
         request = PINGS[endpoint.service]()
-        self._requests.submit_own(
-            token, request, endpoint, strategy=NoRetry(), timeout=seconds, traced_as=traced_as, now=now
-        )
+        self._requests.submit_own(token, request, endpoint, timeout=seconds, traced_as=traced_as, now=now)
 
     def stop(self, owner: object, now: float) -> None:
         """Abandon the pings of one owner, and close the streams that were being opened only for these pings."""
@@ -98,7 +96,7 @@ class ServicePings:
             if owner is not endpoint:
                 outcomes.append(PingOutcome(owner, endpoint, error, link, seconds))
                 continue
-            # A breaker counts timeouts only, so any HTTP response is a success of the canary.
+            # Any HTTP response is a success of the canary. A failure without one counts as a timeout.
             is_answered = error is None or error.context.http_status is not None
             event = BreakerEvent.CANARY_ANSWERED if is_answered else BreakerEvent.CANARY_TIMED_OUT
             self._pool.feed_breaker(endpoint, event, now)

@@ -1,4 +1,4 @@
-"""Waits until every key-value node of a bucket serves it and has a recent manifest."""
+"""Waits until every key-value node of a bucket serves it and, if the wait names a manifest, has this or a newer one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from tests.core.runtime.kv.simulated import Recorded, client_options, ready
 from tests.core.runtime.kv.test_cluster import RecordedCluster
 from tests.rows import rows
 from triclinium_core import errors
+from triclinium_core.contract.couchbase import ReportAnswer, ReportDispatch
 from triclinium_core.contract.neutral import Token
 from triclinium_core.kv.operation.inquiries import WaitForNodes
 from triclinium_core.kv.operation.reports import NodesServe
@@ -24,7 +25,7 @@ NODES = ("127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214")
 
 
 def changed(simulation: Recorded, collection: str = "airline") -> WaitForNodes:
-    """Return a wait for the manifest of a new collection."""
+    """Create a collection, and return a wait for the manifest that contains it."""
     simulation.nodes.collections.create("inventory", collection)
     return WaitForNodes("travel", simulation.nodes.collections.uid)
 
@@ -39,6 +40,13 @@ def served(simulation: Recorded, token: Token) -> set[str]:
     result = simulation.results[token]
     assert isinstance(result, NodesServe)
     return set(result.nodes)
+
+
+def reported(simulation: Recorded) -> tuple[int, int]:
+    """Return the number of requests whose start was reported to a tracer, and the number whose end was."""
+    begun = [action for action in simulation.actions if isinstance(action, ReportDispatch)]
+    ended = [action for action in simulation.actions if isinstance(action, ReportAnswer)]
+    return len(begun), len(ended)
 
 
 def test_every_node_gets_a_request() -> None:
@@ -90,10 +98,10 @@ def test_a_node_that_is_late() -> None:
     ],
 )
 def test_a_useless_manifest_response(fault: faults.Fault) -> None:
-    """If a manifest request fails or its response is lost, the client repeats it, if necessary on a new connection."""
+    """If a manifest request gets no usable response, the client repeats it, and reports both requests to a tracer."""
     simulation = RecordedCluster()
     simulation.write()
-    # Tracing lets the simulation check each request against its stream.
+    # Tracing lets the simulation check the attempts of each operation.
     simulation.is_traced = True
     simulation.nodes[2].faults.next(QUESTION, fault)
     token = simulation.inquire(changed(simulation))
@@ -101,26 +109,31 @@ def test_a_useless_manifest_response(fault: faults.Fault) -> None:
 
     assert set(NODES) == served(simulation, token)
     assert 0 == simulation.open_operations
+    assert (4, 4) == reported(simulation)
     simulation.live(10.0)
     assert 2 == asked(simulation, 2)
 
 
-def test_a_node_that_leaves_the_map() -> None:
-    """A node that leaves the map, alive or dead, does not delay the wait."""
-    for is_dead in (False, True):
-        simulation = RecordedCluster()
-        simulation.write()
-        simulation.is_traced = True
-        simulation.nodes.learn_late(1, 60.0)
-        token = simulation.inquire(changed(simulation))
-        if is_dead:
-            simulation.nodes.kill(1)
-        simulation.live(3.0)
-        assert token not in simulation.settled_at
+@rows("trouble", ["late", "silent", "dead"])
+def test_a_node_that_leaves_the_map(trouble: str) -> None:
+    """A node that leaves the map does not delay the wait, and no request to it remains open for a tracer."""
+    simulation = RecordedCluster()
+    simulation.write()
+    simulation.is_traced = True
+    simulation.nodes.learn_late(1, 60.0)
+    if trouble == "silent":
+        simulation.nodes[1].faults.always(QUESTION, faults.drop_response())
+    token = simulation.inquire(changed(simulation))
+    if trouble == "dead":
+        simulation.nodes.kill(1)
+    simulation.live(3.0)
+    assert token not in simulation.settled_at
 
-        simulation.nodes.fail_over(1)
-        simulation.live(1.0)
-        assert {NODES[0], NODES[2]} == served(simulation, token)
+    simulation.nodes.fail_over(1)
+    simulation.live(1.0)
+    begun, ended = reported(simulation)
+    assert {NODES[0], NODES[2]} == served(simulation, token)
+    assert begun == ended
 
 
 def test_a_node_that_joins() -> None:
@@ -265,7 +278,7 @@ def test_a_bucket_that_no_node_opens() -> None:
 def test_a_bootstrap_that_cannot_succeed(
     opcode: Opcode | None, fault: faults.Fault | None, password: str, error: type[errors.CouchbaseException]
 ) -> None:
-    """If either side refuses the other's credentials, or the protocol is another, a wait fails before its deadline."""
+    """If a side refuses the other's credentials, or the server speaks another protocol, a wait fails immediately."""
     simulation = Recorded(options=client_options(authenticator=PasswordAuthenticator("Administrator", password)))
     if fault is not None:
         simulation.node.faults.always(opcode, fault)

@@ -151,9 +151,9 @@ def test_a_ping_reports_the_first_answer(service: Service, status: int) -> None:
     assert (PingState.OK, bad.id) == (good.state, good.id)
 
 
-def missing_credentials(code: int) -> Fault:
-    """Return an error response of query or analytics with this code."""
-    return faults.http_status(400, body=b'{"errors": [{"code": %d, "msg": "no"}], "status": "fatal"}' % code)
+def missing_credentials(code: int, status: int = 400) -> Fault:
+    """Return a fault: an error response of query or analytics with this code."""
+    return faults.http_status(status, body=b'{"errors": [{"code": %d, "msg": "no"}], "status": "fatal"}' % code)
 
 
 @rows(
@@ -162,6 +162,9 @@ def missing_credentials(code: int) -> Fault:
         *((service, faults.http_status(status, body=b"no")) for service in OVER_HTTP for status in (401, 403)),
         *((Service.QUERY, missing_credentials(code)) for code in (10000, 13014)),
         (Service.ANALYTICS, missing_credentials(20000)),
+        # The code determines the exception class, but for a ping the status is enough (decision D66).
+        *((Service.QUERY, missing_credentials(5000, status)) for status in (401, 403)),
+        *((Service.ANALYTICS, missing_credentials(25000, status)) for status in (401, 403)),
     ],
 )
 def test_a_service_that_requires_credentials(service: Service, fault: Fault) -> None:
@@ -175,6 +178,18 @@ def test_a_service_that_requires_credentials(service: Service, fault: Fault) -> 
 
     assert (PingState.OK, None) == (report.state, report.error)
     assert Ready(ClusterState.ONLINE) == simulation.results[token]
+
+
+def test_refused_credentials_do_not_answer_a_ping() -> None:
+    """If key-value refuses the credentials, and a service is unreachable, a ping reports the service as failed."""
+    simulation = started()
+    simulation.feed(couchbase.AuthenticatorChanged(PasswordAuthenticator("Administrator", "wrong"), "nonce"))
+    simulation.live(1.0)
+    simulation.nodes[0].faults.always(None, refuse_connection())
+
+    report = ping_query(simulation)
+
+    assert (PingState.ERROR, f"{report.remote}: connection refused") == (report.state, report.error)
 
 
 def heads(simulation: Asking) -> list[bytes]:
@@ -327,7 +342,7 @@ def test_a_ping_uses_the_timeout_of_its_service() -> None:
 
 
 def test_the_latency_of_a_service() -> None:
-    """The latency of a ping starts when the client sends the ping."""
+    """The latency of a ping is the time from its request to its response."""
     simulation = started()
     simulation.nodes[0].faults.next(Service.QUERY, delay(0.25))
 
@@ -337,7 +352,7 @@ def test_the_latency_of_a_service() -> None:
 @pytest.mark.parametrize("inquiry", [Ping(None, "i", QUERY), WaitUntilReady(None, service_types=QUERY)])
 @pytest.mark.parametrize("is_open", [True, False])
 def test_abandoning_closes_the_streams_of_pings(inquiry: Ping | WaitUntilReady, is_open: bool) -> None:
-    """An abandoned ping closes its open or opening stream and leaves no timer."""
+    """An abandoned ping or wait closes its open or opening stream and leaves no timer."""
     simulation = started()
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
     before = simulation.count(OpenStream), simulation.count(CloseStream)

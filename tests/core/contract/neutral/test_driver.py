@@ -1,4 +1,4 @@
-"""Half of a driver without an event loop, with a scripted machine and streams in memory.
+"""The half of a driver that needs no event loop, with a scripted machine and streams in memory.
 
 The laws of drivers test the rest, with real sockets: ``tests/core/testing/driver_laws``.
 """
@@ -24,7 +24,7 @@ TOKEN = neutral.Token(1)
 
 @dataclass(frozen=True)
 class Submitted:
-    """Event of a caller."""
+    """First event of a caller."""
 
     token: neutral.Token
 
@@ -48,7 +48,7 @@ Machine = ScriptedMachine[ToyEvent, object]
 
 
 class MemoryStream:
-    """Stream that is a list of what the driver did with it."""
+    """Stream that lists the driver's calls."""
 
     def __init__(self, order: neutral.OpenStream) -> None:
         self.outbox = neutral.Outbox()
@@ -73,7 +73,7 @@ class MemoryStream:
 
 
 class MemoryLog:
-    """Log as a list."""
+    """Log that keeps its lines in a list."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[int, str, BaseException | None]] = []
@@ -213,7 +213,7 @@ def test_an_outcome_reaches_its_caller_once(driver: MemoryDriver, machine: Machi
 
 
 def test_leaving_is_reported_once(driver: MemoryDriver, machine: Machine) -> None:
-    """A caller that leaves is reported once, if wanted with another event."""
+    """The driver reports once that a caller leaves, by default with the event of an abandoned token."""
     other = neutral.Token(2)
     for token in (TOKEN, other):
         driver.wait({token: []}, Submitted(token))
@@ -240,7 +240,7 @@ def test_a_refused_submission_reaches_its_caller(driver: MemoryDriver, machine: 
 
 
 def test_a_defect_ends_the_driver(driver: MemoryDriver, machine: Machine) -> None:
-    """Any other exception of the machine is raised; callers get ClosedError, and streams are closed."""
+    """If the machine raises for an event that is not a submission, callers get ClosedError, and streams are closed."""
     stream, outcomes = driver.streams[STREAM], list[object]()
     driver.wait({TOKEN: outcomes}, Submitted(TOKEN))
 
@@ -258,7 +258,7 @@ def test_a_defect_ends_the_driver(driver: MemoryDriver, machine: Machine) -> Non
 
 
 def test_a_closed_driver_feeds_nothing(driver: MemoryDriver, machine: Machine) -> None:
-    """Closing abandons what is open, and closes streams without a report; later calls and events have no effect."""
+    """Closing abandons open tokens and closes streams without a report; then events have no effect and waits raise."""
     outcomes = list[object]()
     with driver:
         driver.wait({TOKEN: outcomes}, Submitted(TOKEN))
@@ -296,7 +296,7 @@ def test_closing_abandons_each_token_once(driver: MemoryDriver, machine: Machine
     driver.feed(Wanted(TOKEN))
     driver.feed(Wanted(TOKEN))
 
-    # The second one was queued before the driver closed.
+    # If ``is_within``, the second ``Wanted`` was queued before the driver closed.
     wanted = [Wanted(TOKEN)] * 2 if is_within else []
     submitted = [Submitted(TOKEN), Submitted(second)]
     assert [*submitted, *wanted, Abandoned(TOKEN), Abandoned(second)] == machine.events[2:]
@@ -318,13 +318,14 @@ def test_time_passes_after_reading(driver: MemoryDriver, machine: Machine) -> No
     """Streams are read again while reads are full, then time passes with the bytes that were handed over."""
     stream = driver.streams[STREAM]
     stream.outbox.put(b"blocked")
+    stream.outbox.advance(3)
     reads = iter([True, False])
     for _ in driver.pass_time():
         assert [] == list(driver.pass_time()), "a second alarm meanwhile"
         driver.received(STREAM, b"bytes", may_have_more=next(reads))
 
     assert [] == list(reads)
-    assert neutral.TimePassed({STREAM: 0}) == machine.events[-1]
+    assert neutral.TimePassed({STREAM: 3}) == machine.events[-1]
 
 
 def test_an_interrupted_alarm_stays_due(driver: MemoryDriver, machine: Machine) -> None:
@@ -340,7 +341,7 @@ def test_an_interrupted_alarm_stays_due(driver: MemoryDriver, machine: Machine) 
 
 
 def test_reading_before_the_time_is_bounded(driver: MemoryDriver, machine: Machine) -> None:
-    """If the machine has worked too much on received bytes, time passes, and the unread streams are named."""
+    """After a maximum of work on received bytes, time passes, and the event names the unread streams."""
     rounds = 0
     for _ in driver.pass_time():
         rounds += 1
@@ -351,7 +352,7 @@ def test_reading_before_the_time_is_bounded(driver: MemoryDriver, machine: Machi
 
 
 class Strategy:
-    """Strategy and permit that fails, waits or answers."""
+    """Strategy and permit in one object, whose methods raise, wait or return."""
 
     def __init__(self, answer: object) -> None:
         self._answer = answer
@@ -367,7 +368,7 @@ class Strategy:
         return await self.retry_after(None, None)
 
     async def record(self) -> None:
-        """Return or raise the answer."""
+        """Raise the answer if it is an exception, or wait for it."""
         await self.retry_after(None, None)
 
 
@@ -377,11 +378,11 @@ class Waiting(Awaitable[object]):
     def __await__(self) -> Generator[object, None, object]:
         """Wait."""
         yield "for an event loop"
-        raise AssertionError("no event loop continues here")
+        raise AssertionError("the awaitable was resumed without an event loop")
 
 
 def test_strategies_without_an_event_loop(driver: MemoryDriver, machine: Machine) -> None:
-    """A strategy's answer or exception is fed; one that waits fails; a strategy without a caller is not called."""
+    """A strategy's answer or exception is fed; a strategy that waits fails; one without a caller is not called."""
     mistake = ValueError("by the strategy")
     for answer in (mistake, 3.0, Waiting()):
         strategy = Strategy(answer)
@@ -398,7 +399,7 @@ def test_strategies_without_an_event_loop(driver: MemoryDriver, machine: Machine
 
 
 class Cancelled(BaseException):
-    """Cancellation of an event loop."""
+    """Cancellation, as an event loop raises it."""
 
 
 def test_a_strategy_cancelled_by_others(driver: MemoryDriver, machine: Machine) -> None:

@@ -13,7 +13,7 @@ from tests.rows import rows
 from tests.trio_client._cli.refusals import assert_refused
 from triclinium._cli import main
 from triclinium._cli.query.query_command import read_parameters
-from triclinium.testing import FakeAnswer, FakeCluster, Service, drop_response, open_tcp_cluster
+from triclinium.testing import FakeAnswer, FakeCluster, Service, drop_response, hang_up, open_tcp_cluster
 
 STATEMENT = "SELECT p.* FROM people p"
 
@@ -106,6 +106,13 @@ async def test_a_statement_with_a_syntax_error(fake: FakeCluster) -> None:
     assert 1 == len(fake.node.request_log)
 
 
+async def test_a_lost_connection_is_an_error(fake: FakeCluster) -> None:
+    """If the connection is lost, even a readonly statement is not sent again."""
+    fake.node.faults.next(Service.QUERY, hang_up())
+    assert_refused(await query(fake, "SELECT 1", "--readonly"), "closed", status=1)
+    assert 1 == len(fake.node.request_log)
+
+
 async def test_a_silent_service_is_an_error(fake: FakeCluster) -> None:
     """A service that does not respond within the timeout is an error."""
     fake.node.faults.always(Service.QUERY, drop_response())
@@ -113,7 +120,7 @@ async def test_a_silent_service_is_an_error(fake: FakeCluster) -> None:
 
 
 async def test_a_wrong_password_fails_immediately(fake: FakeCluster) -> None:
-    """A wrong password fails immediately, and the error names the user."""
+    """A wrong password ends the command with status 1 and one line that names the user."""
     done = await query(fake, "SELECT 1", "--username", "nobody", "--password", "wrong")
 
     assert_refused(done, "nobody", status=1)
@@ -138,7 +145,7 @@ async def test_a_wrong_password_fails_immediately(fake: FakeCluster) -> None:
     ],
 )
 def test_wrong_arguments(arguments: tuple[str, ...], named: str) -> None:
-    """A wrong argument exits with status 2 and one line that names it, and no connection is opened."""
+    """A wrong argument ends the command with status 2 and one line that names it."""
     credentials = {"TRICLINIUM_USERNAME": "ada", "TRICLINIUM_PASSWORD": "secret"}
     done = CliRunner().invoke(main, ["query", *arguments], env=credentials)
 

@@ -26,7 +26,7 @@ class _Bucket:
     ready: dict[Connection, None] = field(default_factory=dict)
     """Ready connections. ``ready_after`` moves the connection that it returns to the end."""
     hopeful: set[Connection] = field(default_factory=set)
-    """Connections that are in use, or have not failed since they last were in use."""
+    """Connections that are in use, or have had no failed attempt since they last were."""
 
 
 _NO_BUCKET = _Bucket()
@@ -34,13 +34,16 @@ _NO_BUCKET = _Bucket()
 
 
 class Routes:
-    """Connections by bucket and node. Call ``moved`` after each change of a connection's state."""
+    """Connections by bucket and node.
+
+    Call ``moved`` when a connection becomes ready, reauthenticates, answers a ping, is lost or leaves.
+    """
 
     def __init__(self, destinations: Destinations) -> None:
         self._destinations = destinations
         self._buckets: dict[str | None, _Bucket] = {}
         self.fresh: dict[Connection, None] = {}
-        """Connections that changed their state since the last ``take_fresh``, such as created, lost or ready."""
+        """Connections that were passed to ``add`` or ``moved`` since the last ``take_fresh``."""
 
     @property
     def all(self) -> Iterable[Connection]:
@@ -59,7 +62,7 @@ class Routes:
         self.moved(connection)
 
     def moved(self, connection: Connection) -> None:
-        """Record the current state of a connection."""
+        """Record the current state of a connection, and drop the cached routes of its bucket."""
         self._destinations.forget(connection.bucket)
         self.fresh[connection] = None
         bucket = self._buckets.get(connection.bucket)
@@ -93,7 +96,7 @@ class Routes:
         return len(self._buckets.get(bucket, _NO_BUCKET).ready)
 
     def is_cut_off(self, bucket: str | None) -> bool:
-        """Return whether a bucket has connections, all of which have failed since they last were in use."""
+        """Return whether a bucket has connections, and the last attempt of each of them has failed."""
         found = self._buckets.get(bucket, _NO_BUCKET)
         return bool(found.connections) and not found.hopeful
 
@@ -114,9 +117,8 @@ class Routes:
         bucket = self._buckets[connection.bucket]
         if address not in bucket.connections:
             bucket.connections = {
-                known: other for known, other in bucket.connections.items() if other is not connection
+                address if other is connection else known: other for known, other in bucket.connections.items()
             }
-            bucket.connections[address] = connection
 
     @property
     def buckets(self) -> Sequence[str]:

@@ -61,7 +61,7 @@ def test_offsets_cover_the_stream(sizes: list[int], skipped: int, byte_count: in
 
 
 def test_clear() -> None:
-    """When a stream is lost, ``clear`` returns its requests, oldest first; offsets start again at 0."""
+    """When a stream is lost, ``clear`` returns its unanswered requests, oldest first; offsets start again at 0."""
     table = in_flight.InFlightTable([])
     table.send_foreign(bytes(100), 0)
     opaques = [add(table, owner) for owner in (1, 2, 3)]
@@ -114,17 +114,18 @@ def test_full_by_count() -> None:
 
 
 def test_full_by_size() -> None:
-    """The table is also full at a maximum number of unanswered bytes; the count is 0 again after the stream is lost."""
+    """Unanswered bytes, even of abandoned requests, can fill the table; their count is 0 after the stream is lost."""
     table = in_flight.InFlightTable([])
-    add(table, 1, in_flight.BYTES_MAX - 24)
+    table.abandon(add(table, 1, in_flight.BYTES_MAX - 24))
 
     assert not table.is_full
 
-    opaque = add(table, 2, 24)
+    first, second = add(table, 2, 24), add(table, 3, 24)
+    pop(table, first)
 
     assert table.is_full
 
-    pop(table, opaque)
+    pop(table, second)
 
     assert not table.is_full
 

@@ -1,4 +1,4 @@
-"""Requests of a lost stream: a write is sent again only if the network got none of its bytes."""
+"""Requests of a lost stream: a write is sent again only if none of its bytes was handed over."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.retry.couchbase import RetryReason
 
 
 def lost_at(offset: int) -> tuple[simulated.Recorded, list[neutral.Token]]:
-    """Lose a stream after the driver has handed over ``offset`` bytes of three writes."""
+    """Lose a stream with ``offset`` bytes of three writes handed over; return the simulation and the tokens."""
     simulation = simulated.ready()
     begin = simulation.links[TWO].handed_over
     tokens = [simulation.submit(simulated.upsert(key)) for key in ("a", "b", "c")]
@@ -109,7 +109,7 @@ def test_streams_that_were_never_opened_leave_nothing_behind() -> None:
 
 
 def closed_without_an_answer() -> tuple[simulated.Recorded, neutral.Token]:
-    """Return a simulation and a write's token. The client has closed its stream; the driver has not reported."""
+    """Return a simulation and a write's token. The client has closed the stream; the driver has not reported it."""
     simulation = simulated.ready()
     token, _ = simulation.submit_in_flight(simulated.upsert())
     simulation.machine.handle(neutral.BytesReceived(TWO, b"nonsense"), simulation.now)
@@ -138,10 +138,12 @@ def test_a_missing_report_of_the_driver() -> None:
     assert [] == list(simulation.feed(neutral.StreamLost(TWO, neutral.LossCause.CLOSED_BY_US, handed_over=10**6)))
 
 
-def test_abandoning_before_the_drivers_report() -> None:
-    """If an operation is abandoned before the driver's report, the report causes no action."""
+@rows("handed_over", [None, 0, 10**6])
+def test_abandoning_before_the_drivers_report(handed_over: int | None) -> None:
+    """If an operation is abandoned before the driver's report, the report causes no action, whatever its byte count."""
     simulation, token = closed_without_an_answer()
     simulation.abandon(token)
+    report = neutral.StreamLost(TWO, neutral.LossCause.CLOSED_BY_US, handed_over=handed_over)
 
-    assert [] == list(simulation.feed(neutral.StreamLost(TWO, neutral.LossCause.CLOSED_BY_US)))
+    assert [] == list(simulation.feed(report))
     assert 0 == simulation.open_operations

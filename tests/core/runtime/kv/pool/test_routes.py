@@ -15,7 +15,7 @@ A, B, C = (Address("127.0.0.1", port) for port in (1, 2, 3))
 
 
 def connection(bucket: str | None, address: Address = A) -> Connection:
-    """Return a connection."""
+    """Return a connection of this bucket to this address."""
     return Connection(
         bucket, AddressCycle((address,)), dialect=Dialect(), circuit_breaker=CircuitBreakerOptions(), sending=[]
     )
@@ -44,6 +44,19 @@ def test_a_node_that_has_a_connection_keeps_it() -> None:
 
     assert routes.get(("travel", A)) is first
     assert routes.get(("travel", None)) is second
+
+
+def test_an_identified_node_keeps_its_position() -> None:
+    """The connection of an identified node remains before the connections that were opened after it."""
+    routes, seed = Routes(Destinations()), connection("travel")
+    routes.add(("travel", None), seed)
+    later = connection("travel", B)
+    routes.add(("travel", B), later)
+    routes.identify(seed, A)
+
+    assert routes.get(("travel", A)) is seed
+    assert routes.get(("travel", None)) is None
+    assert [seed, later] == [*routes.all]
 
 
 def test_nodes_that_left_the_map() -> None:
@@ -93,6 +106,7 @@ def test_ready_connections_take_turns() -> None:
 def test_cut_off() -> None:
     """A bucket is cut off once each connection has failed since it was last ready, even if one connects again."""
     routes, nodes = routes_to(A, B)
+    is_new = routes.is_cut_off("travel")
     move(routes, nodes[0], ConnectionState.READY)
     move(routes, nodes[1], ConnectionState.LOST, failed_attempts=1)
     in_use = routes.is_cut_off("travel")
@@ -101,4 +115,4 @@ def test_cut_off() -> None:
     move(routes, nodes[0], ConnectionState.LOST, failed_attempts=1)
     move(routes, nodes[1], ConnectionState.CONNECTING, failed_attempts=1)
 
-    assert [False, False, True] == [in_use, just_lost, routes.is_cut_off("travel")]
+    assert [False, False, False, True] == [is_new, in_use, just_lost, routes.is_cut_off("travel")]

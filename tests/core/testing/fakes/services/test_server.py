@@ -65,7 +65,7 @@ def test_pings_without_credentials(service: Service, target: str, status: int) -
 
 @rows(("names", "status"), [(["ada"], 200), (["bob"], 401)])
 def test_certificates(names: list[str], status: int) -> None:
-    """A client whose certificate has the name of a user needs no credentials."""
+    """A client needs no credentials if its certificate has the name of a user; with any other name it needs them."""
     client = HttpClient(with_options(certificate_users=("ada",)), authorization=None)
     client.node.certificate_shown(1, names)
 
@@ -109,7 +109,7 @@ def test_requests_are_logged() -> None:
 
 @pytest.mark.parametrize("fault", [None, delay(9.0), testing.drop_response()], ids=["slow", "late", "never"])
 def test_lost_client_is_logged(fault: object) -> None:
-    """The log shows whether the client left before its response was complete."""
+    """The log shows that a client left before its response was complete, and how much of it the node had sent."""
     node = testing.FakeNode()
     node.script.answer("slow", SLOW)
     if fault is not None:
@@ -117,11 +117,12 @@ def test_lost_client_is_logged(fault: object) -> None:
     patient, hasty = HttpClient(node), HttpClient(node, connection=2)
     patient.query("SELECT 1") if fault is None else None
     hasty.send(hasty.encode_query("slow"))
-    hasty.wait(0.5)
-    node.connection_lost(2, 0.5)
-    node.connection_lost(1, 0.5)
+    hasty.wait(1.5)
+    node.connection_lost(2, 1.5)
+    node.connection_lost(1, 1.5)
 
     logged = node.request_log[-1]
+    assert len(hasty.received) == logged.bytes_sent
     assert [True, False] == [logged.client_hung_up, logged.is_answered]
     assert [False] * (len(node.request_log) - 1) == [request.client_hung_up for request in node.request_log[:-1]]
     assert 0 == node.connections
