@@ -21,7 +21,7 @@ from docs.howto.examples.asyncio_driver import AsyncioClient, Stream
 from docs.howto.examples.test_asyncio_driver import NO_TLS, hold
 from tests.docs.serving import serving
 from triclinium import errors
-from triclinium_core import ClientMachine, ClientOptions, PasswordAuthenticator
+from triclinium_core import ClientMachine, ClientOptions, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.contract.couchbase import (
     AbandonReason,
     Action,
@@ -80,8 +80,9 @@ def node(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def client_of(
     connection_string: str, authenticator: PasswordAuthenticator = APP, tls: ssl.SSLContext = NO_TLS
 ) -> AsyncioClient:
-    """Return a client with the real machine."""
-    options = ClientOptions(connection_string=connection_string, authenticator=authenticator)
+    """Return a client with the real machine, and with a key-value timeout long enough for a busy computer."""
+    timeouts = TimeoutOptions(kv=SECONDS_MAX)
+    options = ClientOptions(connection_string=connection_string, authenticator=authenticator, timeouts=timeouts)
     return AsyncioClient(ClientMachine(options, rng=random.Random(1)), tls)
 
 
@@ -232,7 +233,7 @@ def rows_for(event: Event) -> Sequence[Action]:
 
 @in_asyncio
 async def test_rows_end_with_their_block() -> None:
-    """Rows that are read after their block raise ClosedError, and the request is abandoned once, as not needed."""
+    """After their block, only rows that have arrived can be read; the request is abandoned once, as not needed."""
     machine = ScriptedClusterMachine(rows_for)
     with AsyncioClient(machine, NO_TLS) as client:
         async with client.request(STATEMENT) as rows:
@@ -250,7 +251,7 @@ async def test_rows_end_with_their_block() -> None:
 
 @in_asyncio
 async def test_a_reader_cancelled_with_its_rows() -> None:
-    """A reader that is cancelled in the moment in which its first rows arrive is reported as cancelled."""
+    """A reader that is cancelled just as its first rows arrive is reported as cancelled."""
     machine = ScriptedClusterMachine()
 
     async def read(client: AsyncioClient) -> None:
@@ -272,7 +273,7 @@ async def test_a_reader_cancelled_with_its_rows() -> None:
 
 @in_asyncio
 async def test_a_cancelled_read_ends_the_request() -> None:
-    """Cancelling a wait for rows ends the request, because rows that arrive in that moment are lost."""
+    """Cancelling a wait for rows ends the request, because rows that arrive at that moment would be lost."""
     machine = ScriptedClusterMachine(rows_for)
     with AsyncioClient(machine, NO_TLS) as client:
         async with client.request(STATEMENT) as rows:
@@ -306,11 +307,11 @@ async def test_rows_have_one_reader() -> None:
 
 @in_asyncio
 async def test_tls_writes_without_a_response(authority: trustme.CA) -> None:
-    """Over TLS, a large write and those after it are complete before the peer sends anything."""
+    """Over TLS, a large write and those after it are complete before the peer sends any data."""
     size, context, tls = 1_000_000, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.configure_trust(tls)
-    # Tickets of TLS 1.3 would be received bytes.
+    # Send no session tickets (TLS 1.3), because they would be bytes from the peer.
     context.num_tickets = 0
     read = asyncio.Event()
 
@@ -331,7 +332,7 @@ async def test_tls_writes_without_a_response(authority: trustme.CA) -> None:
 
 
 class RecordsContext(Stream):
-    """Stream that records the variable of the context in which it receives."""
+    """Stream that records the variable of the context in which it receives data."""
 
     recorded: ClassVar[list[str]] = []
 
@@ -384,7 +385,7 @@ async def test_a_cancelled_consultation_is_not_decided(node: Mapping[str, str]) 
 
 @in_asyncio
 async def test_a_strategy_cancelled_by_others(node: Mapping[str, str]) -> None:
-    """If others cancel what a strategy waits for, its operation fails at once, with the cancellation as its cause."""
+    """If the future that a strategy awaits is cancelled, the operation fails without a timeout, with that cause."""
 
     class Cancelled:
         """Strategy that waits for a cancelled future."""
@@ -405,7 +406,7 @@ async def test_a_strategy_cancelled_by_others(node: Mapping[str, str]) -> None:
 
 @in_asyncio
 async def test_several_refused_addresses() -> None:
-    """A name whose addresses all refuse the connection is lost as refused, although asyncio joins the errors."""
+    """A stream whose name has several addresses that refuse is lost as refused, although asyncio joins the errors."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     opens = on(TimePassed, OpenStream(StreamId(1), "several", port, tls=False))

@@ -11,13 +11,13 @@ import trio.testing
 import triclinium
 from triclinium import Collection, SimpleRetryStrategy, TimeoutOptions
 from triclinium.errors import AmbiguousTimeoutException, RequestCanceledException
-from triclinium.testing import open_fake_cluster
+from triclinium.testing import Opcode, delay, open_fake_cluster
 
 DOCUMENTS = 50_000
 LOST = (RequestCanceledException, AmbiguousTimeoutException)
 """Errors of a write that may have been applied: the connection, or the response, was lost."""
 
-# The client waits for a node longer than a restart takes. A write that was not sent yet needs nothing else.
+# The client waits for a node longer than a restart takes. That is enough for a write that was not sent yet.
 patient = TimeoutOptions(kv=30.0)
 # An upsert may be repeated here: there is one writer, and it writes the same value again.
 strategy = SimpleRetryStrategy(rng=random.Random(0), max_attempts=5)
@@ -48,6 +48,8 @@ async def main() -> None:
     """Restart the second of three nodes after 20,000 requests; it is down for two seconds."""
     async with open_fake_cluster(nodes=3) as fake, fake.open_client(timeouts=patient) as cluster:
         numbers = cluster.bucket("default").default_collection()
+        # As over a network, a response takes time, so that writes are in flight whenever the node restarts.
+        fake.nodes[1].faults.always(Opcode.SET, delay(0.001))
         fake.nodes.restart(1, keep_data=True, after_requests=20_000, for_seconds=2)
         await load(numbers, {f"n{number}": {"square": number**2} for number in range(DOCUMENTS)})
 
