@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from tests.prose.sentences import Prose, prose_of
 
 
 class Phrase(NamedTuple):
-    """A pattern to rewrite."""
+    """Pattern of a phrase to rewrite."""
 
     name: str
     pattern: re.Pattern[str]
@@ -32,8 +33,9 @@ def _read_phrases() -> tuple[Phrase, ...]:
     phrases = tuple(
         Phrase(row["name"], re.compile(row["pattern"]), row["instead"], tuple(row["examples"])) for row in rows
     )
-    if len({phrase.name for phrase in phrases}) < len(phrases):
-        raise ValueError("two phrases in phrases.toml have the same name")
+    for name, count in Counter(phrase.name for phrase in phrases).items():
+        if count > 1:
+            raise ValueError(f"phrases.toml has {count} phrases with the name {name!r}")
     return phrases
 
 
@@ -41,7 +43,7 @@ PHRASES = _read_phrases()
 
 
 class Finding(NamedTuple):
-    """A phrase in a text."""
+    """Phrase that was found in a text."""
 
     prose: Prose
     phrase: Phrase

@@ -27,10 +27,14 @@ def description_of(wheel: Path) -> str:
 
 
 def faults_of(description: str) -> list[str]:
-    """Return faults for readers without the repository: relative links, placeholders for its address, and no text."""
+    """Return the faults: targets that are neither https nor anchors, placeholders for an address, or no text."""
     targets = [next(filter(None, match.groups()), "") for match in LINK.finditer(description)]
     return [
-        *(f"relative link {target!r}" for target in targets if not target.startswith(("https://", "#"))),
+        *(
+            f"link to {target!r} instead of an https address"
+            for target in targets
+            if not target.startswith(("https://", "#"))
+        ),
         *(f"placeholder {match.group()!r}" for match in PLACEHOLDER.finditer(description)),
         *([] if description.strip() else ["no description"]),
     ]

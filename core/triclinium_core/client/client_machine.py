@@ -15,14 +15,15 @@ Contract with the driver:
    track requests in flight. Operations that stay open keep their strategies and contexts alive, with all objects that
    these refer to.
 
-The machine requires no other polling. An invalid call raises immediately and changes nothing. An invalid response from
-a node results in actions, never in an exception.
+The machine needs no polling besides ``wakeup``. An invalid call raises immediately and changes nothing. An invalid
+response from a node results in actions, never in an exception.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from triclinium_core.checks import check_integer, check_type, is_number
@@ -85,7 +86,7 @@ from triclinium_core.shown import shown, total_repr
 from triclinium_core.work import PIECE_WORK
 
 TIME_MAX = 1e12
-"""Upper bound of the monotonic clock in seconds. Above it, sums of times would lose milliseconds."""
+"""Upper bound of the monotonic clock in seconds. At ten times this, sums of times would lose milliseconds."""
 
 
 _SETTLED, _CONNECTING, _ANSWERED = Stage.SETTLED, ConnectionState.CONNECTING, BreakerEvent.OPERATION_ANSWERED
@@ -160,7 +161,7 @@ class ClientMachine:
         """Process ``event``, and return the actions to execute, in order.
 
         Raises:
-            InvalidEvent: a submitted token names an open operation or occurs twice, or a decision was not requested.
+            InvalidEvent: a submitted token is in use or occurs twice, or a decision was not requested.
             InvalidArgumentException: an operation on a document names no bucket, ``now`` goes back, or another argument
                 is invalid.
         """
@@ -280,7 +281,7 @@ class ClientMachine:
 
     @property
     def topologies(self) -> Sequence[Topology]:
-        """Newest topology of each bucket and of the cluster. ``PublishTopology`` actions report later changes."""
+        """Newest known topologies of the cluster and of opened buckets. ``PublishTopology`` reports later changes."""
         return tuple(self._topologies.values())
 
     @property
@@ -321,7 +322,8 @@ class ClientMachine:
             if (request.keyspace.bucket is None) is not self._bare:
                 self._check_bucket(request)
         if len(tokens) != len(submissions):
-            raise InvalidEvent("the submissions contain a token twice; each operation needs its own token")
+            repeated, count = Counter(each.token for each in submissions).most_common(1)[0]
+            raise InvalidEvent(f"token {shown(repeated)} has {count} operations; each operation needs its own")
         if any(self._inquiries.tables) or not self._lifecycle.open.keys().isdisjoint(tokens):
             for each in tokens:
                 self._check_token(each)
@@ -338,7 +340,7 @@ class ClientMachine:
         _check_context(event.client_context)
         if self._bare:
             raise InvalidArgumentException(
-                f"{event.request.name}: a plain memcached has no services; connect with couchbase://",
+                f"{event.request.name}: a plain memcached has only kv; connect with couchbase://",
                 parameter="request",
             )
         self._requests.submit(event, now)

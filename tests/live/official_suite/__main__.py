@@ -1,4 +1,4 @@
-"""Run the official Python client's own tests against ``triclinium serve``: ``python -m tests.live.official_suite``.
+"""``python -m tests.live.official_suite``: run the official Python client's tests with ``triclinium serve``.
 
 The checkout is a clone of couchbase/couchbase-python-client. Each of its test files runs against new nodes, with a
 released client in a separate virtual environment; nothing in the checkout is changed.
@@ -37,7 +37,8 @@ def main(arguments: Sequence[str]) -> int:
         commit = checkout.commit
         files = [path for path in checkout.files if fnmatchcase(path, options.files)]
         if not files:
-            raise CannotRun(f"no test file matches {options.files!r}; one of the files is {checkout.files[0]}")
+            known = f"the first of the files is {checkout.files[0]}" if checkout.files else "the checkout has none"
+            raise CannotRun(f"no test file matches {options.files!r}; {known}")
         python = options.python or prepare_environment(CACHE / f"official-{options.client}", options.client, checkout)
         version = version_of(python)
     except CannotRun as problem:

@@ -1,4 +1,4 @@
-"""Checks of user arguments. An invalid argument raises before the client sends a byte."""
+"""Checks of user arguments, before the client sends the operation."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def check_bucket_name(value: object, parameter: str = "bucket") -> str:
     """Return ``value`` if it is a valid name of a bucket.
 
     Raises:
-        InvalidArgumentException: ``value`` is not a string, is empty, is too long or has invalid characters.
+        InvalidArgumentException: ``value`` is not a string, is empty, is too long, has invalid characters, or consists
+            of one or two dots.
     """
     rule = "1 to 100 characters from A-Z a-z 0-9 _ . - %, and neither '.' nor '..'"
     return _check_name(value, parameter, _BUCKET_NAME, rule)
@@ -98,7 +99,7 @@ def check_value(data: object) -> bytes:
 
     Raises:
         InvalidArgumentException: ``data`` is not bytes.
-        ValueTooLargeException: ``data`` is larger than the server stores.
+        ValueTooLargeException: ``data`` is larger than the server can store.
     """
     if not isinstance(data, bytes):
         raise errors.InvalidArgumentException(f"value must be bytes, not {type(data).__name__}", parameter="value")
@@ -144,12 +145,12 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
 
     Args:
         expiry: lifetime of the document in seconds or as a ``timedelta``, or the moment at which it expires, as a
-            ``datetime`` with a time zone.
+            ``datetime`` with a time zone. None for never.
         wall_seconds: current Unix time.
 
     Raises:
-        InvalidArgumentException: ``expiry`` has a wrong type, has no time zone, is not in the future, is too late for
-            the server, or is a number above ``EXPIRY_SECONDS_MAX``.
+        InvalidArgumentException: ``expiry`` has a wrong type, has no time zone, is not in the future, is a date that
+            the server cannot store, or is a number above ``EXPIRY_SECONDS_MAX``.
 
     Source: SDK-RFC 0053 "Insert", "Upsert", option ``Expiry``; kv_engine ``docs/Document.md`` "Expiry time",
         ``daemon/mc_time.cc``.
@@ -190,7 +191,8 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
         )
     if not RELATIVE_EXPIRY_MAX < moment <= UINT32_MAX:
         raise errors.InvalidArgumentException(
-            f"expiry={expiry!r} is after 2106-02-07, the last date that the server can store", parameter="expiry"
+            f"expiry={expiry!r} falls outside 1970-02-01 to 2106-02-07, the dates that the server can store",
+            parameter="expiry",
         )
     return moment
 

@@ -120,9 +120,12 @@ def parse_connection_string(text: object) -> ConnectionString:
         if match is not None:
             meant = (match["scheme"] or Scheme.COUCHBASE).lower()
             raise _wrong(f"{_shown(text)!r} lacks '://'; write {meant}://{_shown(match['rest'])}")
-        raise _wrong(f"{_shown(text)!r} has no scheme; write couchbase://{_shown(text).strip()}")
+        before, colon, after = text.strip().partition(":")
+        if colon and not after.strip("/:") and before.lower() in tuple(Scheme):
+            raise _wrong(f"{_shown(text)!r} has no host; write {before.lower()}://127.0.0.1")
+        raise _wrong(f"{_shown(text)!r} has no scheme; write couchbase://{_shown(text).strip(' /:') or '127.0.0.1'}")
     if "@" in text:
-        # Check for user names and passwords before splitting the text, because a password may contain any separator.
+        # Check for user names and passwords before splitting ``rest``, because a password may contain any separator.
         behind, beside = f"@{_shown(text)}", "pass the user name and password separately from the connection string"
         raise _wrong(f"nothing is allowed before {behind!r}; {beside}")
     if name.lower() not in tuple(Scheme):

@@ -30,7 +30,7 @@ HINTS: dict[RetryReason, str] = {
 """Next step for the user after a failure with each reason. A reason without an entry has no known next step."""
 
 LOOK_AT_THE_SERVICE = "it may have been applied; check the data before sending it again"
-"""Next step after a request to an HTTP service that is not idempotent and may have been applied."""
+"""Next step after a request to an HTTP service, if it may have been applied and is not idempotent."""
 
 SAFE_TO_REPEAT = "it changed nothing, so it may be sent again"
 """Next step after an idempotent request without a response."""
@@ -50,7 +50,7 @@ NO_REASON_GIVEN = "rows may be missing; check the log of the service on that nod
 
 NOT_FOLLOWED = "redirects are not followed, to send credentials to no other host; connect to nodes of the cluster"
 FOREIGN_SERVER = "check which server listens at this address"
-"""Next step after a response that is in no table and was probably sent by a proxy or another server."""
+"""Next step after a response that was probably sent by a proxy or another server."""
 
 HINTS_OF_SERVICES: dict[type[errors.CouchbaseException], str] = {
     errors.ParsingFailureException: "check the statement at the position that the server reports",
@@ -174,15 +174,13 @@ def refused(
     Args:
         error: exception class that the strategy returned or that the response prescribes; None for
             RequestCanceledException.
-        cause: exception that the strategy raised; None if it did not raise (decision C28).
+        cause: exception during the strategy's decision (decision C28); None without one.
         because: text in which the strategy explains its refusal; None without one.
     """
     context = replace(context, refused_reason=str(reason))
     hint = _hint(reason, context)
     if cause is not None:
-        text = (
-            f"{subject(context)}: the retry strategy failed with {type(cause).__name__} when it decided about {reason}"
-        )
+        text = f"{subject(context)}: the retry strategy's decision about {reason} failed with {type(cause).__name__}"
     else:
         text = f"{subject(context)}: {reason.meaning} ({reason}); the request is not retried"
         if because is not None:
@@ -281,7 +279,7 @@ def _hint(reason: RetryReason | None, context: ErrorContext) -> str:
         return ""
     if reason is not RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT:
         return f": {HINTS[reason]}"
-    # The requests that the RFC lists as idempotent change nothing, so the user need not check the data.
+    # The requests that RFC 0049 lists as idempotent change nothing, so the user need not check the data.
     if context.idempotent:
         return f": {SAFE_TO_REPEAT}"
     return f": {HINTS[reason] if context.service == Service.KV else LOOK_AT_THE_SERVICE}"

@@ -161,8 +161,15 @@ def test_expiry(expiry: float | timedelta | datetime | None, expected: int) -> N
     ],
 )
 def test_wrong_expiry(expiry: object, hint: str) -> None:
-    """An expiry is rejected if it is past, exceeds 32 bits, lacks a time zone, is a Unix time or has a wrong type."""
+    """An expiry not in the future or too far in it, a Unix time, a naive datetime or a wrong type is refused."""
     assert hint in refused("expiry", validation.encode_expiry, expiry, wall_seconds=NOW)
+
+
+def test_a_moment_in_january_1970() -> None:
+    """A future moment that the server would read as a lifetime is rejected, with the dates that it can store."""
+    moment = datetime.fromtimestamp(validation.RELATIVE_EXPIRY_MAX, UTC)
+
+    assert "1970-02-01 to 2106-02-07" in refused("expiry", validation.encode_expiry, moment, wall_seconds=0.0)
 
 
 @given(
@@ -221,5 +228,5 @@ def test_lock_time(lock_time: float | timedelta, expected: int) -> None:
     ids=str,
 )
 def test_wrong_lock_time(lock_time: object) -> None:
-    """A lock time that is not a duration of at most 30 s is rejected, because the server would silently replace it."""
+    """A lock time must be more than 0 and at most 30 s, because the server would silently replace another one."""
     refused("lock_time", validation.encode_lock_time, lock_time)

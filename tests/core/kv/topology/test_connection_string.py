@@ -1,4 +1,4 @@
-"""Connection strings: the examples of SDK-RFC 0011, deviations from it, and hostile strings."""
+"""Connection strings: the examples of SDK-RFC 0011, deviations from it, options, and hostile strings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def refused(text: object) -> errors.InvalidArgumentException:
 @rows(
     ("text", "addresses"),
     [
-        # Valid examples of the RFC.
+        # Valid examples from the RFC.
         ("couchbase://10.0.0.1", [("10.0.0.1", 11210)]),
         (
             "couchbases://10.0.0.1:11222,10.0.0.2,10.0.0.3:11207",
@@ -48,7 +48,7 @@ def refused(text: object) -> errors.InvalidArgumentException:
         ),
         ("couchbases://fqdn", [("fqdn", 11207)]),
         ("couchbases://example.org/", [("example.org", 11207)]),
-        # Case, spaces, empty options, and other hosts.
+        # Case, spaces, empty options, memcached, ports, and other hosts.
         ("COUCHBASE://h", [("h", 11210)]),
         ("Couchbases://h", [("h", 11207)]),
         ("memcached://h", [("h", 11211)]),
@@ -103,8 +103,11 @@ def test_tls_goes_by_the_scheme() -> None:
 @rows(
     ("text", "hint"),
     [
-        ("", "no scheme"),
+        ("", "no scheme; write couchbase://127.0.0.1"),
+        (":", "no scheme; write couchbase://127.0.0.1"),
         ("couchbase", "no scheme"),
+        ("couchbase:", "no host; write couchbase://127.0.0.1"),
+        ("Couchbases::/", "no host; write couchbases://127.0.0.1"),
         ("couchbase:/h", "lacks '://'; write couchbase://h"),
         ("://h", "scheme ''"),
         ("couchbase ://h", "scheme 'couchbase '"),
@@ -216,7 +219,7 @@ def test_too_long() -> None:
     ],
 )
 def test_timeouts(query: str, expected: TimeoutOptions) -> None:
-    """A timeout in the string is a duration with a unit, and overrides the program's timeout."""
+    """A timeout in the string is a duration with a unit, or inf, and overrides the program's timeout."""
     parsed = connection_string.parse_connection_string(f"couchbase://h?{query}")
 
     assert expected == parsed.timeouts(TimeoutOptions())

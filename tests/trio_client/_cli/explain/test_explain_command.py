@@ -253,7 +253,7 @@ def test_explain_follows_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         ('kv get --status 0x1 --error-map-entry {"attrs":[],"name":null}', "--error-map-entry.name is null"),
         ("kv get --status 0x1 --batch -", "service"),
-        ("--readonly --batch -", "readonly"),
+        ("--readonly --batch -", "omit --readonly"),
         ("--batch nowhere", "'nowhere': No such file or directory"),
         ("--batch /", "Is a directory"),
         ("--batch /proc/self/mem", "/proc/self/mem cannot be read: Input/output error"),
@@ -262,7 +262,7 @@ def test_explain_follows_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_wrong_input_is_one_line(arguments: str, words: str) -> None:
-    """Wrong input exits with status 2, an empty stdout, and one line with the mistake and its correction on stderr."""
+    """Wrong input exits with status 2, no output, and one line on stderr that names the mistake or the correction."""
     assert_refused(explain(*arguments.split()), words)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import socket
@@ -11,7 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
 import pytest
@@ -104,7 +105,7 @@ async def serving(*arguments: str) -> AsyncIterator[tuple[Process, dict[str, Any
 
 
 def open_client(served: Mapping[str, Any]) -> AbstractAsyncContextManager[triclinium.Cluster]:
-    """Open a client of a server with this connection data."""
+    """Return the block of a client of a server with this connection data."""
     authenticator = triclinium.PasswordAuthenticator(served["username"], served["password"])
     return triclinium.open_cluster(served["connection_string"], authenticator, timeouts=PATIENT)
 
@@ -294,6 +295,19 @@ def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
             assert_refused(result, f"cannot listen on 127.0.0.1:{port}: Address already in use", "port 0", status=1)
 
 
+def test_no_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the system gives no free port, the error does not advise a free port."""
+
+    async def fail(*args: object, **named: object) -> NoReturn:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(trio, "open_tcp_listeners", fail)
+    result = CliRunner().invoke(main, ["serve"])
+
+    assert_refused(result, "cannot listen on a free port of 127.0.0.1: Too many open files", status=1)
+    assert "port 0" not in result.output
+
+
 @rows(
     ("arguments", "words"),
     [
@@ -321,7 +335,7 @@ def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
         (["--fault", "get@1: garble"], "node 1"),
         (["--fault", "garble", "--fault", "query: locked"], "--fault 'query: locked'"),
         (["--tls-port", "11207"], "--tls-port has no effect without --tls-cert"),
-        (["--fault", "@1: kill"], "numbered from 0 to 0"),
+        (["--fault", "@1: kill"], "the last node is 0"),
         (["--fault", "kill at soon seconds"], "at_seconds='soon'"),
         (["--fault", "get: hang_up with probability 2"], "probability=2"),
         (["--fault", "@0: fail_over for 1 second"], "for_seconds"),

@@ -52,7 +52,7 @@ FILE = click.Path(exists=True, dir_okay=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """Options of the command: the nodes, their services and TLS, the faults, and the output."""
+    """Options of the command."""
 
     nodes: int = option(
         type=WholeNumber(1, NODES_MAX), metavar="N", default=1, help="Number of nodes. They share one vbucket map."
@@ -211,7 +211,7 @@ def serve(*, options: ServeOptions) -> None:
     except errors.InvalidArgumentException as error:
         raise click.UsageError(error.message) from error
     except OSError as error:
-        raise click.UsageError(f"{options.script} cannot be read: {error.strerror or error}") from error
+        raise click.UsageError(f"--script {options.script} cannot be read: {error.strerror or error}") from error
     with reading_in_background():
         run_trio(_serve, nodes, server_context(options), options, seed)
 
@@ -255,7 +255,7 @@ def server_context(options: ServeOptions) -> ssl.SSLContext | None:
     if cert is None:
         for name in ("tls_key", "client_ca", "tls_port"):
             if getattr(options, name):
-                raise click.UsageError(f"{spelled(name)} has no effect without --tls-cert")
+                raise click.UsageError(f"{spelled(name)} has no effect without --tls-cert; pass both, or omit it")
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
@@ -314,7 +314,7 @@ async def _opened(stack: AsyncExitStack, opening: AbstractAsyncContextManager[T]
     except errors.InvalidArgumentException as error:
         raise click.UsageError(error.message) from error
     except OSError as error:
-        listed = ", ".join(map(str, ports or [0]))
-        raise click.ClickException(
-            f"cannot listen on 127.0.0.1:{listed}: {error.strerror or error}; port 0 picks a free port"
-        ) from error
+        chosen = [str(port) for port in ports if port]
+        where = f"127.0.0.1:{', '.join(chosen)}" if chosen else "a free port of 127.0.0.1"
+        advice = "; port 0 picks a free port" if chosen else ""
+        raise click.ClickException(f"cannot listen on {where}: {error.strerror or error}{advice}") from error

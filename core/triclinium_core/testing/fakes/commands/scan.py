@@ -1,4 +1,4 @@
-"""Commands of a fake node on range scans.
+"""Commands of a fake node for range scans.
 
 Source: kv_engine docs/range_scans, daemon/protocol/mcbp/range_scan_create_executor.cc.
 """
@@ -117,13 +117,14 @@ def _term(included: str | None, excluded: str | None, name: str) -> tuple[bytes,
     """Return one end of a range, and whether the range excludes it."""
     if (included is None) == (excluded is None):
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"a range must have either {name} or excl_{name}")
+    given = name if included is not None else f"excl_{name}"
     try:
         term = b64decode(included if included is not None else str(excluded), validate=True)
     except ValueError as error:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, f"{name} is not base64: {error}") from error
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"{given} is not base64: {error}") from error
     if len(term) > KEY_SIZE_MAX:
         raise CommandRefused(
-            Status.INVALID_ARGUMENTS, f"{name} has {len(term)} bytes; a key has at most {KEY_SIZE_MAX}"
+            Status.INVALID_ARGUMENTS, f"{given} has {len(term)} bytes; a key has at most {KEY_SIZE_MAX}"
         )
     return term, excluded is not None
 

@@ -302,6 +302,7 @@ def other(**fields: object) -> str:
             (json.dumps({"version": 2, "revision": 9, "errors": {}, name: None}), name)
             for name in ("version", "errors")
         ),
+        (other(version=1.5), "version is a number, expected a whole number"),
         *((other(version=version), f"version {shown(version)}") for version in (0, 3, -1, 10**4000)),
         *((other(revision=revision), f"revision {shown(revision)}") for revision in (-1, 2**63, 10**4000)),
         *((other(errors=errors), "errors is ") for errors in NO_OBJECTS),
@@ -366,8 +367,8 @@ def test_limits() -> None:
     assert couchbase.ErrorMap(2, 9, {}) == couchbase.parse_error_map(padded)
     assert range(ERROR_MAP_ENTRIES_MAX) == range(len(couchbase.parse_error_map(entries(ERROR_MAP_ENTRIES_MAX)).entries))
     for text, size in (
-        (padded + " ", f"{ERROR_MAP_SIZE_BYTES_MAX + 1} bytes"),
-        (b"[" * 10 * 1024 * 1024, f"{10 * 1024 * 1024} bytes"),
+        (padded + " ", f"its length is {ERROR_MAP_SIZE_BYTES_MAX + 1};"),
+        (b"[" * 10 * 1024 * 1024, f"its length is {10 * 1024 * 1024};"),
         (entries(ERROR_MAP_ENTRIES_MAX + 1), f"{ERROR_MAP_ENTRIES_MAX + 1} entries"),
     ):
         with pytest.raises(couchbase.MalformedErrorMap, match=f"^{size}"):

@@ -35,7 +35,7 @@ def client() -> NodeClient:
 
 
 def create(client: NodeClient, vbucket: int = VBUCKET, **wanted: Any) -> Frame:
-    """Return the reply to the creation of a scan."""
+    """Request the creation of a scan, and return the reply."""
     value = json.dumps(wanted).encode()
     return client.ask(Opcode.RANGE_SCAN_CREATE, vbucket=vbucket, value=value, datatype=Datatype.JSON)
 
@@ -65,7 +65,7 @@ def keys_of(frames: list[Frame]) -> list[str]:
 
 
 def term(text: str) -> str:
-    """Return one end of a range."""
+    """Return a text as one end of a range."""
     return b64encode(text.encode()).decode()
 
 
@@ -202,6 +202,13 @@ def test_malformed_scan(client: NodeClient, value: bytes) -> None:
     assert Status.INVALID_ARGUMENTS == status_of(reply)
     assert 0 == client.node.open_scans
     assert Status.SUCCESS == status_of(create(client, range=ALL))
+
+
+def test_a_wrong_end_of_a_range_is_named(client: NodeClient) -> None:
+    """The error for an excluded end that is not Base64 names it as the request does."""
+    reply = create(client, range={"excl_start": "no base64", "end": "/w=="})
+
+    assert b"excl_start is not base64" in reply.value
 
 
 @pytest.mark.parametrize("datatype", [Datatype.RAW, Datatype.SNAPPY, Datatype.JSON | Datatype.SNAPPY])
