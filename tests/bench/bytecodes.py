@@ -22,15 +22,16 @@ GETS_OF_A_TASK = 10
 
 _CLIENT, _CORE = (str(Path(package.__file__ or "").parent) for package in (triclinium, triclinium_core))
 LAYERS: Mapping[str, str] = {
+    f"{_CLIENT}/_cluster_driver/": "the driver",
     f"{_CLIENT}/_driver/": "the driver",
-    f"{_CLIENT}/": "the call, and its checks",
-    f"{_CORE}/transcoding/": "the call, and its checks",
-    f"{_CORE}/kv/operation/requests": "the call, and its checks",
-    f"{_CORE}/kv/operation/validation": "the call, and its checks",
-    f"{_CORE}/kv/operation/": "frames: written, found, read",
-    f"{_CORE}/kv/wire/": "frames: written, found, read",
-    f"{_CORE}/": "the machine: where to, in flight, deadline, answer",
-    str(Path(__file__).parent): "the program that asks",
+    f"{_CLIENT}/": "the call and its checks",
+    f"{_CORE}/transcoding/": "the call and its checks",
+    f"{_CORE}/kv/operation/document_operations": "the call and its checks",
+    f"{_CORE}/kv/operation/validation": "the call and its checks",
+    f"{_CORE}/kv/operation/": "frames: encoded, split, decoded",
+    f"{_CORE}/kv/wire/": "frames: encoded, split, decoded",
+    f"{_CORE}/": "the machine: route, in flight, deadline, response",
+    str(Path(__file__).parent): "the calling program",
 }
 """Layers by prefix of the path of a file; the first match counts."""
 LOOP = "Trio's loop"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.bytecodes import LAYERS
 from tests.bench.report import write_page
 from tests.bench.turns import Effort, measure
 
@@ -32,6 +33,11 @@ def test_a_part_is_measured(tmp_path: Path) -> None:
     assert all(row["costs"] for row in rows)
     assert "| 64 at once |" in page.read_text(encoding="utf-8")
     assert plot.read_bytes().startswith(b"<?xml")
+
+
+def test_layers_exist() -> None:
+    """Each layer of the bytecodes of a get has code: its prefix is that of an existing path."""
+    assert [] == [prefix for prefix in LAYERS if not list(Path(prefix).parent.glob(f"{Path(prefix).name}*"))]
 
 
 def test_missing_contenders_are_shown(tmp_path: Path) -> None:

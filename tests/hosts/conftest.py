@@ -37,7 +37,7 @@ __all__ = [
 @pytest.fixture(scope="session")
 def node() -> str:
     """Return the path of Node."""
-    return shutil.which("node") or missing("node", "install Node.js 20 or later")
+    return shutil.which("node") or missing("node", "install Node.js 20.5 or later")
 
 
 @pytest.fixture(scope="session")

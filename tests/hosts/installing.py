@@ -22,4 +22,4 @@ def install_with_npm(what: str, sources: Path, folder: Path) -> None:
     """Copy a folder with a manifest, and install the packages of the manifest in the copy."""
     shutil.copytree(sources, folder, dirs_exist_ok=True)
     command = ("npm", "install", "--no-package-lock", "--silent", "--no-audit", "--no-fund", "--prefer-offline")
-    require(what, "install Node.js 20 or later with npm, which downloads it", *command, cwd=folder)
+    require(what, "install Node.js 20.5 or later with npm, which downloads it", *command, cwd=folder)
